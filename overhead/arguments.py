@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         "--wait",
         metavar="WAIT",
         default="",
-        help="torch, cupy, jax, wgpu-native, dawn, numba, none, or a statement that waits (default: that of the "
+        help="torch, cupy, jax, wgpu-native, dawn, numba, cuda, none, or a statement that waits (default: that of the "
         "library in use)",
     )
     _add_json(time)

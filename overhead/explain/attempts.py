@@ -26,7 +26,7 @@ from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import StepFunction
 from overhead.explain.outcome import StepOutcome, of_result, of_state
-from overhead.explain.steps import program_line
+from overhead.explain.steps import program_line, said
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
 _WARM_STEPS = 3
@@ -136,7 +136,7 @@ def _ready(job: AttemptJob) -> StepFunction:
         wait_for_device()
         return made
     except Exception as error:
-        reason = one_line(error)
+        reason = said(error)
 
         def raising() -> None:
             raise RuntimeError(reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from overhead.explain.call_spec import CallSpec
+from overhead.explain.steps import said
 from overhead.explain.waits import NOTHING, in_turn, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.probes._support.cuda.device_time import HeldChain
@@ -51,14 +52,14 @@ class CallChain(HeldChain):
         try:
             act()
         except BaseException as error:
-            raise StatementError(self._statement.said(error)) from None
+            raise StatementError(said(error, self._statement.said)) from None
 
     def issue(self, n: int) -> None:
         self._made += n
         try:
             self._loop(n)
         except BaseException as error:
-            raise StatementError(self._statement.said(error)) from None
+            raise StatementError(said(error, self._statement.said)) from None
 
     def wait(self) -> None:
         self._finish()

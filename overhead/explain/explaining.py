@@ -35,7 +35,7 @@ from overhead.explain.step_profile import gap_rows, operation_rows, step_counts,
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import busy
-from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count
 from overhead.results import Figure
@@ -137,7 +137,7 @@ def explanation(
     synchronisations = synchronisation_rows(trace) if trace is not None else []
     counts = step_counts(trace) if trace is not None else _no_counts(profile.reason)
     check, verdict = _judged(profile, step, counts, operations, synchronisations)
-    return Explanation(
+    found = Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         program=ExplainedProgram(
             file=source.file, function=source.function, arguments=source.arguments,
@@ -156,6 +156,7 @@ def explanation(
         alternatives=list(alternatives),
         not_seen=[machine.redact(text) for text in _not_seen(profile, call, counts)],
     )  # fmt: skip
+    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=sentences(found)))
 
 
 def with_source(found: Explanation, folder: str) -> Explanation:

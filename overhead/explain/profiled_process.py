@@ -78,7 +78,7 @@ def _child(job: ProfileJob, send: Callable[[ProfileAnswer], None]) -> Profiled:
     doing("timing the step")
     spec = CallSpec(calls=["step()"], setup=f"from {__name__} import held\nstep = held()", path=job.source.path)
     _held.append(step)
-    found = try_call(spec, "step()", job.longest_s, lambda what: None)
+    found = try_call(spec, "step()", job.longest_s, lambda what: None, 2 + has_run(step))
     send(TrialFound(found))
     library = next((name for name in _LIBRARIES if name in found.waits), "none")
     if library == "none" and "torch" in sys.modules:
@@ -93,7 +93,9 @@ def _child(job: ProfileJob, send: Callable[[ProfileAnswer], None]) -> Profiled:
         return _TorchProfile(torch, step, job, device, doing).run()
     except ImportError as error:
         reason = f"this version of PyTorch has no profiler of the host alone ({one_line(error)})"
-        return Profiled(reason=reason, library=library, device=device)
+    except Exception as error:
+        reason = f"the step cannot be profiled: {said(error)}"
+    return Profiled(reason=reason, library=library, device=device)
 
 
 _held: list[Callable[[], Any]] = []

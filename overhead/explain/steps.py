@@ -188,10 +188,15 @@ def _checked(call: Callable[[], Any]) -> Any:
         raise UsageError(said(error)) from error
 
 
-def said(error: BaseException) -> str:
-    """The error in one line, with the innermost line of the program that raised it: ``train.py:12, in step: ...``."""
+def said(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
+    """The error in one line, with the innermost line of the program that raised it: ``train.py:12, in step: ...``.
+
+    ``otherwise``: what says the error if it comes from no line of a file of the program.
+    """
+    if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
+        error = error.__cause__
     line = program_line(error)
-    return f"{line}: {one_line(error)}" if line else one_line(error)
+    return f"{line}: {one_line(error)}" if line else otherwise(error)
 
 
 def program_line(error: BaseException, *, texts: bool = False) -> str:

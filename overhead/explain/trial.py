@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.steps import said
 from overhead.explain.waits import find_waits, in_turn, uses, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
@@ -109,8 +110,10 @@ def answer(decode: Callable[[bytes], _Decoded], line: bytes, step: str) -> _Deco
         ) from None
 
 
-def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str], None]) -> FoundCall:
-    """Run one statement a few times. Raises ``UsageError``."""
+def try_call(
+    spec: CallSpec, call: str, longest_s: float, doing: Callable[[str], None], steps_before: int = 0
+) -> FoundCall:
+    """Run one statement a few times. ``steps_before``: how often it, a step, has run. Raises ``UsageError``."""
     doing("SETUP")
     statement = StatementLoop(call, spec.setup, keep=True)
     with _no_copy("SETUP"):
@@ -132,7 +135,7 @@ def try_call(spec: CallSpec, call: str, longest_s: float, doing: Callable[[str],
         _checked(statement, statement.open)
         finish = statement.wait
     before = _printed_bytes()
-    one_ns = _time(statement, finish, longest_s)
+    one_ns = _time(statement, finish, longest_s, steps_before)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
     return FoundCall(
         one_ns=one_ns,
@@ -174,7 +177,7 @@ def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
     try:
         act()
     except BaseException as error:  # sys.exit too
-        raise StatementError(statement.said(error)) from None
+        raise StatementError(said(error, statement.said)) from None
 
 
 def _printed_bytes() -> int:
@@ -182,7 +185,7 @@ def _printed_bytes() -> int:
     return os.fstat(1).st_size
 
 
-def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float) -> float:
+def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, before: int) -> float:
     """A rough time of one call with its wait, ns; the first calls may compile. Raises ``UsageError``."""
     _checked(statement, finish)
     made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
@@ -192,8 +195,10 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
             statement.issue(n)
             finish()
         except BaseException as error:
+            made += before
             worked = "the first call works" if made == 1 else f"the first {made} calls work"
-            raise UsageError(f"CALL cannot be repeated: {worked}, then {statement.said(error)}") from None
+            what = f"{'the step' if before else 'CALL'} cannot be repeated"
+            raise UsageError(f"{what}: {worked}, then {said(error, statement.said)}") from None
         best = min(best, (time.perf_counter_ns() - t0) / n)
         if best > longest_s * 1e9 and made > 1:
             raise UsageError(

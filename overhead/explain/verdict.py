@@ -9,10 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead.explain.record import BoundKind, OperationRow, ReplayCheck, StepVerdict, SynchronisationRow, missing
+from overhead.explain.record import (
+    Alternative,
+    BoundKind,
+    Explanation,
+    OperationRow,
+    ReplayCheck,
+    StepVerdict,
+    SynchronisationRow,
+    missing,
+)
 from overhead.explain.replay import StepParts
 from overhead.explain.step_profile import BETWEEN
-from overhead.reading.format import count, factor, micro_of, percent, resolved, unresolved
+from overhead.reading.format import (
+    between,
+    bounds,
+    count,
+    factor,
+    micro_of,
+    micro_spread,
+    number,
+    percent,
+    resolved,
+    two_speeds,
+    unresolved,
+    valued,
+)
 from overhead.results import VALUED, Figure
 
 WITHIN = 0.15
@@ -21,6 +43,51 @@ _MUCH, _LITTLE = 1 / 3, 0.1
 _EQUAL = 1.15
 _BLOCKING = 0.9
 """If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
+_DOCTOR = "overhead doctor names what disturbs this machine."
+UNRANKED = "Operations are not ranked: the profile failed its check."
+_SPAN = 2
+"""A time whose interval ends at so many times its start, or above, is not resolved."""
+
+
+def resolved_times(time: Figure) -> Sequence[float]:
+    """The time, ns; both of a bimodal one; none if it is not resolved or has no value."""
+    if speeds := two_speeds(time):
+        return speeds if speeds[0] > 0 else ()
+    low, high = bounds(time)
+    wide = low is not None and high is not None and high >= _SPAN * low
+    return [time.value] if time.value is not None and resolved(time) and not wide else ()
+
+
+def time_text(time: Figure) -> str:
+    """A time in µs with its interval, without unit; both times of a bimodal one; else why there is none."""
+    times = resolved_times(time)
+    if len(times) > 1:
+        return " or ".join(number(each / 1e3) for each in times)
+    return micro_spread(time) if times else unresolved(time)
+
+
+def why_unresolved(one: Alternative) -> str:
+    """Why the time of an alternative that was timed is not shown; empty if it is."""
+    unclear = valued(one.step) is not None and not resolved_times(one.step)
+    return f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
+
+
+def sentences(found: Explanation) -> list[str]:
+    """The verdict in words. If the time of the step is not resolved, the first sentence says so."""
+    said, wall = list(found.verdict.sentences), found.step.wall
+    if found.verdict.kind == "unclear" or valued(wall) is None or resolved_times(wall):
+        return said
+    first = f"{_untold('The time of a step', wall)}. {_DOCTOR}"
+    return [first, *(each for each in said if each != first)]
+
+
+def _untold(what: str, time: Figure) -> str:
+    """Why no verdict can use this time, in words."""
+    if speeds := two_speeds(time):
+        return f"{what} has two speeds, {' and '.join(number(each / 1e3) for each in speeds)} µs"
+    low, high = bounds(time)
+    span = f" ({between(low / 1e3, high / 1e3)} µs)" if low is not None and high is not None else ""
+    return f"{what} is not resolved{span}" if valued(time) is not None else time.reason or time.status
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
@@ -81,29 +148,31 @@ def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
 
 
+def _both(parts: StepParts) -> str:
+    return f"in the profile, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
+
+
 def _host(parts: StepParts, times: float) -> str:
-    return (f"Host-bound: a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
-            + (f", {factor(times)} less." if times < float("inf") else "."))  # fmt: skip
+    return f"Host-bound: {_both(parts)}" + (f", {factor(times)} less." if times < float("inf") else ".")
 
 
 def _device(parts: StepParts, times: float) -> str:
     more = f", {factor(times)} more." if times < float("inf") else "."
-    return (f"Device-bound: a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
-            f"{more} Less host work would not make it faster.")  # fmt: skip
+    return f"Device-bound: {_both(parts)}{more} Less host work would not make it faster."
 
 
 def _synchronisation(parts: StepParts, times: float) -> str:
-    return (f"Bound by synchronisation: a step takes {micro_of(parts.step)} µs, and {micro_of(parts.without_waits)} µs "
-            f"without its synchronisations ({factor(times)} faster): host and device wait for each other.")  # fmt: skip
+    return (f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
+            f"{micro_of(parts.without_waits)} µs without its synchronisations ({factor(times)} faster): host and "
+            "device wait for each other.")  # fmt: skip
 
 
 def _mixed(parts: StepParts, times: float) -> str:
-    both = f"a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
     if parts.lost >= _LITTLE:
         larger = "host" if parts.host > parts.device else "device"
-        return (f"Mixed: {both}; synchronisations cost {percent(parts.lost)} of the step, "
+        return (f"Mixed: {_both(parts)}; synchronisations cost {percent(parts.lost)} of the step, "
                 f"and without them the {larger} would bound it.")  # fmt: skip
-    return f"Mixed: {both}. Both must become faster for the step to become much faster."
+    return f"Mixed: {_both(parts)}. Both must become faster for the step to become much faster."
 
 
 _SENTENCE = {"host": _host, "device": _device, "synchronisation": _synchronisation, "mixed": _mixed}
@@ -136,7 +205,7 @@ def _worst(synchronisations: Sequence[SynchronisationRow], parts: StepParts) -> 
 def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[str]:
     measured = check.measured.value
     if measured is None:
-        return [f"No verdict: the replay of the profile could not be checked ({check.reason})."]
+        return [f"No verdict: the replay of the profile could not be checked ({check.reason}).", _DOCTOR]
     apart = measured - parts.step
     said = [
         f"No verdict: a replay of the profile gives {micro_of(parts.step)} µs a step, measured are "
@@ -148,7 +217,7 @@ def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[
                     + "other processes, input and output, or work of other threads.")  # fmt: skip
     else:
         said.append("The profiler slows this step down by more than its known cost.")
-    return said
+    return [*said, _DOCTOR]
 
 
 def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:
@@ -156,13 +225,14 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
     whole = sum(row.host_ns for row in operations)
     outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
     share = outside / whole if whole > 0 else None
-    took = wall.value if resolved(wall) else check.measured.value
+    took = f"{time_text(wall)} µs of " if resolved_times(wall) else ""
     said = [
-        f"No device takes part: a step is {micro_of(took or whole)} µs of work on the processor.",
+        f"No device takes part: a step is {took}work on the processor.",
         "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there.",
     ]
     if not check.ok and check.reason:
-        return StepVerdict(kind="unclear", sentences=[said[0], f"The profile does not account for it: {check.reason}."])
+        return StepVerdict(kind="unclear", sentences=[
+            f"No verdict: the profile does not account for the step ({check.reason}).", said[0], _DOCTOR])  # fmt: skip
     if share is not None:
         said.append(f"{percent(share)} of the time lies outside the library's operations: overhead of Python.")
     return StepVerdict(kind="host", overhead_share=share, sentences=said + most_host_work(operations)[:1])
@@ -170,17 +240,17 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
 
 def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
     """The verdict on a step without a profile, from its two times: until it returns, and until its work is done."""
-    if wall.value is None or not resolved(wall):
-        return StepVerdict(kind="unclear", sentences=[f"No verdict: {wall.reason or unresolved(wall)}."])
-    if synchronous:
+    if synchronous and resolved_times(wall):
         return StepVerdict(kind="host", sentences=[
-            f"The step is {micro_of(wall.value)} µs of work in the calling thread: it returns when its work is done.",
+            f"The step is {time_text(wall)} µs of work in the calling thread: it returns when its work is done.",
         ])  # fmt: skip
-    if issue.value is None or issue.status not in VALUED:
-        return StepVerdict(kind="unclear", sentences=[f"No verdict: {issue.reason or issue.status}."])
-    share = issue.value / wall.value
+    if len(resolved_times(wall)) != 1 or len(resolved_times(issue)) != 1:
+        what, time = ("until the step returns", issue) if len(resolved_times(wall)) == 1 else ("of a step", wall)
+        return StepVerdict(kind="unclear", sentences=[f"No verdict: {_untold(f'the time {what}', time)}."])
+    (ready,), (returned,) = resolved_times(wall), resolved_times(issue)
+    share = returned / ready
     work = "Device-bound" if on_device else "Bound by the work that the library runs beside the calling thread"
-    both = f"the step returns after {micro_of(issue.value)} µs, and its work is done after {micro_of(wall.value)} µs"
+    both = f"the step returns after {time_text(issue)} µs, and its work is done after {time_text(wall)} µs"
     if share >= _BLOCKING:
         return StepVerdict(kind="unclear", sentences=[
             f"Bound by the host or by synchronisation: {both}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +56,10 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     """The waits of all libraries that the statement seems to use, the surest first; ``NOTHING`` alone if none."""
     values = list(results)
     found = [wait for make in KNOWN_WAITS.values() if (wait := make(names, values, False)) is not None]
+    if all(wait.api == "CPU" for wait in found) and has_cuda_context():
+        torch = sys.modules.get("torch")
+        name = "torch" if torch is not None and torch.cuda.is_available() else "cuda"
+        found = [wait for wait in [KNOWN_WAITS[name](names, values, True), *found] if wait is not None]
     on_cuda = [wait for wait in found if wait.api == "CUDA" and not wait.keeps]
     # Each of these waits for the whole CUDA device, so the first of them waits for the others' work too.
     return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
@@ -152,6 +157,37 @@ def _numba(names: Names, results: list[Any], asked: bool) -> Wait | None:
     adapter = adapter.decode() if isinstance(adapter, bytes) else str(adapter)
     return Wait("numba", "numba.cuda.synchronize()", "CUDA", adapter, lambda names, results: cuda.synchronize,
                 spins=True)  # fmt: skip
+
+
+def has_cuda_context() -> bool:
+    """Whether this process has started a CUDA device, by any library: a kernel without arrays shows nowhere else."""
+    from overhead.probes._support.cuda.api import CudaDriver, CudaError, open_library
+
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    try:
+        driver = CudaDriver(open_library())
+        for device in range(driver.number("cuDeviceGetCount")):
+            driver.call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
+            if active.value:
+                return True
+    except (Unavailable, CudaError):  # CUDA is not there, or nothing has initialised it
+        pass
+    return False
+
+
+def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    if not asked:  # ``find_waits`` asks where no library is known that has started the device
+        return None
+    from overhead.probes._support.cuda.api import driver
+
+    cuda = driver()
+    device = cuda.devices()[0]
+
+    def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
+        cuda.call("cuCtxSetCurrent", cuda.made("cuDevicePrimaryCtxRetain", device.ordinal))
+        return functools.partial(cuda.call, "cuCtxSynchronize")
+
+    return Wait("cuda", "cuCtxSynchronize()", "CUDA", device.name, make, spins=True)
 
 
 def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -252,6 +288,7 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
     "mps": functools.partial(_torch, "mps"),
     "cupy": _cupy,
     "numba": _numba,
+    "cuda": _cuda,
     "jax": _jax,
     "wgpu-native": functools.partial(_webgpu, "wgpu", "wgpu-native"),
     "dawn": functools.partial(_webgpu, "wgpudawn", "dawn"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from overhead.errors import require_extra
 from overhead.explain.record import KIND_LABELS, Alternative, CallSite, Explanation
+from overhead.explain.verdict import UNRANKED, resolved_times, sentences, time_text, why_unresolved
 from overhead.loading.files import save_file
 from overhead.reading.format import (
     MICRO,
@@ -71,19 +72,17 @@ def _drawn(part: Part) -> object:
 
 
 def _verdict(found: Explanation) -> Iterator[Part]:
-    yield Text(found.verdict.sentences[:1], lead=True)
-    if found.verdict.sentences[1:]:
-        yield Text(found.verdict.sentences[1:])
-    blocked = sum(row.blocked_ns for row in found.synchronisations)
-    rows = [_bar("Whole step", found.step.wall, _WALL)]
-    issue = valued(found.step.issue)
-    if issue is not None:
-        pieces = [("host", max(0.0, issue - blocked) / 1e3, _HOST)]
-        if blocked:
-            pieces.append(("blocked", blocked / 1e3, _BLOCKED))
-        rows.append(BarRow("Host", pieces if resolved(found.step.issue) else [], _short(found.step.issue)))
-    if valued(found.step.busy) is not None:
-        rows.append(_bar("Device busy", found.step.busy, _DEVICE))
+    first, *more = sentences(found)
+    yield Text([first], lead=True)
+    if more:
+        yield Text(more)
+    blocked = sum(row.blocked_ns for row in found.synchronisations) if found.replay.ok else 0.0
+    rows = [_bar("Step, fresh processes", found.step.wall, _WALL)]
+    if valued(found.step.issue) is not None:
+        rows.append(_bar("Host, fresh processes", found.step.issue, _HOST, "host", blocked))
+    busy = valued(found.step.busy)
+    if busy is not None:
+        rows.append(BarRow("Device, profile", [("", busy / 1e3, _DEVICE)], micro_or_why(found.step.busy)))
     if any(row.pieces for row in rows):
         svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
@@ -103,10 +102,12 @@ def _verdict(found: Explanation) -> Iterator[Part]:
     yield Table("Calls of one step", columns, shown_counts, numeric=(1,))
 
 
-def _bar(label: str, figure: Figure, colour: str) -> BarRow:
-    value = valued(figure)
-    pieces = [("", value / 1e3, colour)] if value is not None and resolved(figure) else []
-    return BarRow(label, pieces, _short(figure))
+def _bar(label: str, figure: Figure, colour: str, title: str = "", blocked: float = 0.0) -> BarRow:
+    times = resolved_times(figure)
+    pieces = [(title, max(0.0, times[0] - blocked) / 1e3, colour)] if len(times) == 1 else []
+    if pieces and blocked:
+        pieces.append(("blocked", blocked / 1e3, _BLOCKED))
+    return BarRow(label, pieces, time_text(figure))
 
 
 def _short(figure: Figure) -> str:
@@ -117,19 +118,20 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
     tried = [each for each in found.alternatives if valued(each.step) is not None]
     tried.sort(key=lambda each: valued(each.step) or 0.0)
     rows = [_bar(_name(each), each.step, _colour(each)) for each in tried]
-    if rows:
-        rows.append(_bar("as it is", found.step.wall, _WALL))
+    rows.append(_bar("as it is", found.step.wall, _WALL))
+    if tried and any(row.pieces for row in rows):
         svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
         caption = "Each alternative alternates with the step in one process. A bound is no program that anyone can use."
         yield Sketch("alternatives", "A step in each way", said, caption, svg)
     table: list[_Row] = [
         (
-            _name(each), each.status, micro_or_why(each.step) if has_value(each.step) else "", _gain(each),
+            _name(each), "not resolved" if why_unresolved(each) else each.status,
+            time_text(each.step) if has_value(each.step) else "", _gain(each),
             f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
             f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
             {True: "same", False: "differ", None: ""}[each.same_results],
-            "; ".join(filter(None, (each.results, each.reason, _place(each.site)))),
+            "; ".join(filter(None, (each.results, each.reason, why_unresolved(each), _place(each.site)))),
         )
         for each in found.alternatives
     ]  # fmt: skip
@@ -172,6 +174,8 @@ def _synchronisations(found: Explanation) -> Iterator[Part]:
     ]
     if rows:
         columns: _Row = ("Call", "Count", f"Blocked, {MICRO}", "Line", "Source")
+        if not found.replay.ok:
+            rows = [(row[0], row[1], "", *row[3:]) for row in rows]
         columns, rows = _without_empty(columns, rows)
         yield Table("Calls that wait for the device, by line", columns, rows, numeric=(1, 2))
 
@@ -185,7 +189,9 @@ def _operations(found: Explanation) -> Iterator[Part]:
         )
         for row in found.operations
     ]  # fmt: skip
-    if rows:
+    if rows and not found.replay.ok:
+        yield Text([UNRANKED])
+    elif rows:
         columns: _Row = ("Operation", "Count", f"Host, {MICRO}", "Share", f"Device, {MICRO}", "Line", "Source")
         columns, rows = _without_empty(columns, rows)
         yield Table("Operations by host time", columns, rows, numeric=(1, 2, 3), sortable=True)
@@ -196,7 +202,7 @@ def _gaps(found: Explanation) -> Iterator[Part]:
         (f"{micro_of(gap.ns)} {MICRO}", plain(gap.before, 80), plain(gap.host, 80), _place(gap.site))
         for gap in found.gaps
     ]
-    if rows:
+    if rows and found.replay.ok:
         yield Table(
             "The longest times in which the device has no work", ("Gap", "Before", "The host did", "Line"), rows
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from overhead.explain.record import KIND_LABELS, Alternative, CallSite, Explanation
+from overhead.explain.verdict import UNRANKED, resolved_times, sentences, time_text, why_unresolved
 from overhead.reading.format import (
     MICRO,
     factor,
@@ -14,7 +15,6 @@ from overhead.reading.format import (
     has_value,
     micro_of,
     micro_or_why,
-    micro_spread,
     percent,
     valued,
 )
@@ -29,10 +29,13 @@ def show_explanation(found: Explanation, console: Console | None = None) -> None
     console = console or terminal()
     on = found.program.device or found.machine.cpu
     say(console, f"{found.program.function} in {found.program.file}, on {on}", "bold")
-    for number, sentence in enumerate(found.verdict.sentences):
+    for number, sentence in enumerate(sentences(found)):
         say(console, sentence, "bold" if number == 0 else "")
     _times(found, console)
-    _operations(found, console)
+    if found.replay.ok:
+        _operations(found, console)
+    elif found.operations:
+        say(console, UNRANKED, "dim")
     _synchronisations(found, console)
     _alternatives(found.alternatives, console)
     for sentence in found.not_seen:
@@ -41,13 +44,15 @@ def show_explanation(found: Explanation, console: Console | None = None) -> None
 
 def _times(found: Explanation, console: Console) -> None:
     step, counts = found.step, found.per_step
-    times = {
-        "a step with its work done": step.wall,
-        "until the step returns": step.issue,
-        "the device works": step.busy,
-        "replayed from the profile": found.replay.replayed,
-    }
-    rows = [[name, micro_or_why(figure), _reason(figure)] for name, figure in times.items()]
+    rows = [
+        [name, text(figure), "" if has_value(figure) and resolved_times(figure) else figure.reason]
+        for name, figure, text in (
+            ("a step with its work done", step.wall, time_text),
+            ("until the step returns", step.issue, time_text),
+            ("the device works", step.busy, micro_or_why),
+            ("replayed from the profile", found.replay.replayed, micro_or_why),
+        )
+    ]
     if found.replay.ratio is not None:
         rows[-1][2] = f"{factor(found.replay.ratio)} the {micro_of(valued(found.replay.measured) or 0)} {MICRO} " + (
             "measured beside the profile" if found.replay.ok else "measured beside the profile: not understood"
@@ -68,10 +73,6 @@ def _count(figure: Figure) -> str:
 
 def _one(name: str) -> str:
     return name.replace("copies", "copy").replace("launches", "launch").removesuffix("s")
-
-
-def _reason(figure: Figure) -> str:
-    return "" if has_value(figure) else figure.reason
 
 
 def _where(site: CallSite) -> str:
@@ -103,7 +104,8 @@ def _synchronisations(found: Explanation, console: Console) -> None:
     ]
     columns = [Column("synchronisation"), Column("line"), Column("calls", number=True),
                Column(f"waits, {MICRO}", number=True)]  # fmt: skip
-    print_table(console, "", columns, rows)
+    shown = len(columns) - (not found.replay.ok)
+    print_table(console, "", columns[:shown], [row[:shown] for row in rows])
     _more(console, len(found.synchronisations), "synchronisations")
 
 
@@ -128,7 +130,7 @@ def _ranked(found: Sequence[Alternative]) -> list[Alternative]:
 
 
 def _step(one: Alternative) -> str:
-    return micro_spread(one.step) if has_value(one.step) else ""
+    return time_text(one.step) if has_value(one.step) else ""
 
 
 def _gain(one: Alternative) -> str:
@@ -143,5 +145,5 @@ def _repaid(one: Alternative) -> str:
 
 def _remark(one: Alternative) -> str:
     words = {"ok": "", "refused": "not possible: ", "differs": "other results: ", "failed": "failed: "}[one.status]
-    text = words + (one.results or one.reason)
+    text = words + "; ".join(filter(None, (one.results or one.reason, why_unresolved(one))))
     return f"{text} ({one.site.line})" if one.site.line else text

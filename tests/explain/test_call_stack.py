@@ -49,6 +49,17 @@ def test_the_workers_read_the_spec_of_their_parent() -> None:
         read_spec()
 
 
+def test_an_error_at_a_later_call_names_the_line_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "data_loop.py").write_text("data = iter(range(9))\n\ndef step():\n    return next(data)\n")
+    spec = CallSpec(calls=["step()"], setup="from data_loop import step", path=[str(tmp_path)], found=[HERE])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        chain = CallChain(spec, 0)
+        chain.issue(9)
+        with pytest.raises(StatementError, match=r"^data_loop\.py:4, in step: StopIteration$"):
+            chain.issue(1)
+
+
 def test_there_is_one_target_with_a_case_for_each_statement() -> None:
     with handed_over(CallSpec(calls=["a", "b"], found=[HERE, BY_TEXT])):
         probe = registry()["call"]

@@ -28,6 +28,7 @@ from overhead.explain.record import (
 )
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
+from overhead.explain.verdict import check_replay, judge_processor, judge_times
 from overhead.report.explained import explained_page
 from overhead.results import Figure
 from overhead.terminal.explained_step import show_explanation
@@ -94,6 +95,25 @@ def test_any_function_on_the_processor_is_host_work() -> None:
     found = explanation(SOURCE, profile, timing_of(1_000_000, 1_000_000, on="CPU"))
     assert found.verdict.kind == "host"
     assert found.step.busy.reason == "no device takes part"
+
+
+@pytest.mark.parametrize(("replayed", "kind"), [(4e6, "unclear"), (1e7, "host")])
+def test_a_step_on_the_processor_has_no_time_that_is_not_resolved(replayed: float, kind: str) -> None:
+    wall = Figure(name="wall", value=2.304e6, low=-1e7, high=7e7, status="noisy", reason="half-width 1736 %")
+    found = judge_processor(wall, check_replay(replayed, Figure(name="measured", value=1e7)), [])
+    assert found.kind == kind
+    assert "2,3" not in " ".join(found.sentences)
+    assert ("0.40×" in found.sentences[0]) == (kind == "unclear"), "that the replay failed comes first"
+
+
+@pytest.mark.parametrize(("wall", "issue"), [(2.0, 0.1), (0.1, 2.0)], ids=["the step", "until it returns"])
+def test_two_times_of_which_one_is_not_resolved_give_no_verdict(wall: float, issue: float) -> None:
+    def time(half: float) -> Figure:
+        return Figure(name="", value=1e6, low=1e6 * (1 - half), high=1e6 * (1 + half))
+
+    found = judge_times(time(wall), time(issue), synchronous=False, on_device=True)
+    assert found.kind == "unclear"
+    assert "not resolved" in found.sentences[0]
 
 
 def figures(value: Any) -> list[Figure]:

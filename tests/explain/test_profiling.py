@@ -57,6 +57,17 @@ def sleeps():
 
 def plain():
     return sum(range(2000))
+
+def fifth(made=[]):
+    made.append(1)
+    if len(made) > 4:
+        raise RuntimeError("the fifth")
+
+def sleeping_device():
+    def step():
+        for _ in range(50):
+            torch.cuda._sleep(10_000)
+    return step
 """
 
 
@@ -99,6 +110,10 @@ def test_a_training_step_on_the_processor(program: str) -> None:
             "once",
             "the step cannot be repeated: the first one works, then train.py:22, in once: RuntimeError: only once",
         ),
+        (
+            "fifth",
+            "the step cannot be repeated: the first 4 calls work, then train.py:38, in fifth: RuntimeError: the fifth",
+        ),
         ("exits", "loading the program: the process ended with exit code 3"),
         ("sleeps", "loading the program: no answer for 10 s"),
     ],
@@ -108,6 +123,17 @@ def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, fu
         profile(program, function, silence_s=10.0)
     assert str(caught.value).startswith(line)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch", "cuda")
+def test_kernels_without_a_tensor_are_device_work(program: str) -> None:
+    if not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("torch reaches no CUDA device")
+    found = profile(program, "sleeping_device")
+    assert (found.library, bool(found.device), found.reason) == ("torch", True, "")
+    assert found.trace is not None
+    assert step_counts(found.trace).launches.value == 50
 
 
 def test_a_step_without_a_library_is_tried_and_not_profiled(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from overhead.errors import UsageError
 from overhead.explain.waits import NOTHING, find_waits, in_turn, wait_named
+from tests.fakes import cuda_driver
 
 
 class Tensor:
@@ -93,6 +94,28 @@ def test_started_cuda_is_waited_for_whatever_the_names_hold(monkeypatch: pytest.
     assert [wait.name for wait in find_waits({}, [])] == ["torch"]
 
 
+@pytest.mark.needs("cxx")
+def test_a_cuda_device_that_no_value_shows_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.probes._support.cuda import api
+
+    cuda_driver.install(monkeypatch)
+    driver = api.driver()
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    assert find_waits({}, []) == [NOTHING], "the process has not started the device"
+    driver.made("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of torch.cuda._sleep or of an extension does
+    try:
+        (wait,) = find_waits({}, [])
+        assert (wait.name, wait.api, wait.adapter) == ("torch", "CUDA", "NVIDIA H200")
+        for torch in (fake_torch(there=False), None):
+            monkeypatch.setitem(sys.modules, "torch", torch)
+            (wait,) = find_waits({}, [])
+            assert (wait.name, wait.api, wait.adapter) == ("cuda", "CUDA", "Fake GPU")
+        wait.make({}, [])()
+        driver.call("cuDevicePrimaryCtxRelease_v2", 0)  # what the wait holds
+    finally:
+        driver.call("cuDevicePrimaryCtxRelease_v2", 0)
+
+
 def test_one_wait_for_the_whole_cuda_device_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy: Any = ModuleType("cupy")
     device = SimpleNamespace(id=0, synchronize=lambda: None)
@@ -119,7 +142,7 @@ def test_a_wait_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "torch", fake_torch(there=False))
     with pytest.raises(UsageError, match=r"^--wait torch: torch 2.13.0 reaches no cuda device$"):
         wait_named("torch", {}, [])
-    with pytest.raises(UsageError, match=r"^unknown wait 'cuppy', did you mean 'cupy'\? known: cupy, dawn, jax, "):
+    with pytest.raises(UsageError, match=r"^unknown wait 'cuppy', did you mean 'cupy'\? known: cuda, cupy, dawn, "):
         wait_named("cuppy", {}, [])
 
 

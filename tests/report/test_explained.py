@@ -1,12 +1,18 @@
 """The page of one explained step."""
 
+import io
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 
-from overhead.explain.record import Explanation, missing
+from overhead.explain.record import Explanation, StepTiming, missing, read_explanation
+from overhead.explain.verdict import resolved_times, sentences, time_text
 from overhead.report.explained import explained_in_notebook, explained_page
+from overhead.results import Figure
+from overhead.terminal.explained_step import show_explanation
 from tests.fakes.explained import HOSTILE, explanation
 
 
@@ -41,3 +47,73 @@ def test_a_notebook_gets_the_page_in_a_frame(found: Explanation) -> None:
 def test_a_step_without_device_has_no_device_bar(found: Explanation) -> None:
     step = msgspec.structs.replace(found.step, busy=missing("busy", "no device"))
     assert "Device busy" not in explained_page(msgspec.structs.replace(found, step=step, gaps=[]))
+
+
+WIDE = Figure(name="wall", value=2e7, low=7e6, high=3.5e7, status="noisy", reason="half-width 70%")
+TWO = Figure(name="wall", value=1.5e5, low=1.4e5, high=1.2e7, status="bimodal", reason="two", modes=[1.5e5, 1.2e7])
+BARE = missing("busy", "no device")
+REPORTS = Path(__file__).parents[2] / "reports" / "explain"
+
+
+def shown(found: Explanation) -> tuple[str, str]:
+    """What the terminal and the page show."""
+    console = Console(width=200, record=True, file=io.StringIO())
+    show_explanation(found, console)
+    return console.export_text(), explained_page(found)
+
+
+def timed(found: Explanation, wall: Figure, **more: object) -> Explanation:
+    """The explanation with this time of a step, and no other time of it."""
+    step = StepTiming(wall=wall, issue=missing("issue", "none"), fixed=missing("fixed", "none"), busy=BARE)
+    return msgspec.structs.replace(found, step=step, **more)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_resolved"), [(7e6, 3.5e7, False), (1.5e7, 2.5e7, True), (-1e6, 4e7, False), (1e7, 2e7, False)]
+)
+def test_a_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
+    found: Explanation, low: float, high: float, is_resolved: bool
+) -> None:
+    wall = msgspec.structs.replace(WIDE, low=low, high=high)
+    assert bool(resolved_times(wall)) == is_resolved
+    verdict = found.verdict.sentences
+    said = sentences(timed(found, wall))
+    assert said[-len(verdict) :] == verdict
+    assert (said[0] == verdict[0]) == is_resolved, "what is not resolved is said first"
+    again = msgspec.structs.replace(found.verdict, sentences=said)
+    assert sentences(timed(found, wall, verdict=again)) == said
+
+
+def test_an_alternative_whose_time_is_not_resolved_is_not_ok_and_has_the_reason(found: Explanation) -> None:
+    graph = msgspec.structs.replace(found.alternatives[0], step=WIDE)
+    for text in shown(timed(found, WIDE, alternatives=[graph])):
+        assert "20,000" not in text
+        assert "half-width 70%" in text
+    page = explained_page(timed(found, WIDE, alternatives=[graph]))
+    assert "<rect" not in page, "no axis without a mark"
+    assert not re.search(r">\s*ok\s*<", page)
+
+
+def test_a_bimodal_time_is_two_times(found: Explanation) -> None:
+    assert time_text(TWO) == "150 or 12,000"
+    for text in shown(timed(found, TWO)):
+        assert "150 or 12,000" in text
+    assert sentences(timed(found, TWO)) == found.verdict.sentences
+
+
+def test_a_profile_that_failed_its_check_ranks_nothing(found: Explanation) -> None:
+    replay = msgspec.structs.replace(found.replay, ratio=0.4, ok=False, reason="0.4")
+    for text, failed in zip(shown(found), shown(msgspec.structs.replace(found, replay=replay)), strict=True):
+        assert "aten::mm" in text
+        assert "aten::mm" not in failed
+        assert "aten::item" in failed, "the line of a synchronisation is no ranking"
+
+
+@pytest.mark.parametrize("name", ["lstm", "mlp_training", "qwen2_decode", "resnet18_training", "unet_denoising"])
+def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
+    found = read_explanation(REPORTS / f"{name}.json")
+    text, page = shown(found)
+    unresolved = name in ("mlp_training", "qwen2_decode")
+    assert (sentences(found)[0] != found.verdict.sentences[0]) == unresolved
+    assert "22,000" not in text + page, "the middle of an interval from 5,900 to 38,500"
+    assert found.verdict.sentences[0][:40] in page

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
+from overhead.explain.waits import has_cuda_context
+
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
 
@@ -39,4 +41,4 @@ def without_cuda() -> str:
         return NO_TORCH
     if not torch.cuda.is_available():
         return "no CUDA device"
-    return "" if torch.cuda.is_initialized() else "the step does not use PyTorch on CUDA"
+    return "" if torch.cuda.is_initialized() or has_cuda_context() else "the step does not use PyTorch on CUDA"

@@ -18,7 +18,8 @@ _ROW_PX = 28
 _VALUES_PX = 76
 """Width of the values at the right end of rows of dots."""
 _NOTES_PX = 90
-"""Width of the notes behind the bars."""
+"""Least width of the notes behind the bars."""
+_LETTER_PX = 7.0
 _AXIS_PX = 52
 """Height of an axis with its unit."""
 _NARROW_LETTERS = 15
@@ -119,12 +120,15 @@ def _log_scale(panel: TemplatePanel, frame: _Frame) -> _Scale:
 
 
 def _linear_scale(panel: TemplatePanel, frame: _Frame) -> _Scale:
-    longest = max((sum(p[1] for p in r.pieces) for r in panel.rows if isinstance(r, BarRow)), default=0.0) or 1.0
+    drawn = [row for row in panel.rows if isinstance(row, BarRow) and row.pieces]
+    longest = max((sum(p[1] for p in row.pieces) for row in drawn), default=0.0) or 1.0
+    notes = max([_NOTES_PX, *(_LETTER_PX * len(row.note) for row in drawn)])
+    most = 6 if notes == _NOTES_PX else 4
     step = 10 ** math.floor(math.log10(longest))
-    step = next(s for s in (step / 5, step / 2, step, step * 2) if longest / s <= 6)
+    step = next(s for s in (step / 5, step / 2, step, step * 2, step * 5) if longest / s <= most)
 
     def x(value: float) -> float:
-        return round(frame.labels + (frame.width - frame.labels - _NOTES_PX) * value / longest, 1)
+        return round(frame.labels + (frame.width - frame.labels - notes) * value / longest, 1)
 
     return x, [(step * i, f"{step * i:,.10g}") for i in range(int(longest / step) + 1)]
 

@@ -114,8 +114,10 @@ result cuDeviceGet(int *d, int ordinal) { *d = ordinal; return ordinal ? INVALID
 result cuDeviceGetName(char *name, int size, int d) { snprintf(name, (size_t)size, "Fake GPU"); return OK; }
 result cuDeviceGetUuid_v2(unsigned char *u, int d) { for (int i = 0; i < 16; ++i) u[i] = (unsigned char)i; return OK; }
 result cuDeviceGetAttribute(int *v, int which, int d) { *v = which == 75 ? 9 : 0; return OK; }
-result cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)0x10; return OK; }
-result cuDevicePrimaryCtxRelease_v2(int d) { return OK; }
+static int retained;
+result cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)0x10; ++retained; return OK; }
+result cuDevicePrimaryCtxRelease_v2(int d) { --retained; return OK; }
+result cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 0; *active = retained > 0; return OK; }
 result cuCtxSetCurrent(void *c) { return OK; }
 result cuCtxSynchronize(void) { drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
 

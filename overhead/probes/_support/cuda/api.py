@@ -32,6 +32,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuDeviceGetAttribute": (_OUT, c_int, c_int),
     "cuDevicePrimaryCtxRetain": (_OUT, c_int),
     "cuDevicePrimaryCtxRelease_v2": (c_int,),
+    "cuDevicePrimaryCtxGetState": (c_int, _OUT, _OUT),
     "cuCtxSetCurrent": (c_void_p,),
     "cuCtxSynchronize": (),
     "cuModuleLoadData": (_OUT, c_char_p),

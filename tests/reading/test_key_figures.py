@@ -10,7 +10,7 @@ from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.results import Comparison, Fingerprint, MissingStack
-from tests.fakes.report import crowded, figure, fingerprint, record, share
+from tests.fakes.report import H200, crowded, figure, fingerprint, record, share
 
 
 def by_label(run: Fingerprint) -> dict[str, KeyFigure]:
@@ -39,8 +39,8 @@ def test_the_reason_comes_from_the_run() -> None:
 
 def test_a_slope_has_a_next_run_range_and_a_fixed_cost_has_none() -> None:
     base = record(each=20_000, fixed=60_000)
-    found = by_label(fingerprint(base))
-    assert found["One dispatch, wgpu-native, from Python"].next_run == next_run_text(base) != ""
+    found = by_label(fingerprint(base, machine=H200))
+    assert found["One dispatch, wgpu-native, from Python"].next_run == next_run_text(base, H200) != ""
     assert found["One wait, Dawn, from Python"].next_run == ""
 
 

@@ -251,7 +251,7 @@ _LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (
     ("One dispatch, wgpu-native, from Python", _base("wgpu-native", "binding")),
     ("One dispatch, Chromium, from JavaScript", _base("chromium", "browser")),
     ("One submit, raw Vulkan, from compiled code", _submit),
-    ("One wait, Dawn, from Python", _base("dawn", "binding", "fixed")),
+    ("One dispatch and its wait, Dawn, from Python", _base("dawn", "binding", "naive")),
     ("Python's share of the host's time, Dawn", _python_share),
     ("One node of a CUDA graph, CUDA driver", _node),
     ("One fused step, CUDA driver, from Python", _fused("cuda-driver", "binding")),

@@ -44,7 +44,8 @@ FigureKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """One run: its file's name, kind of machine, board, and ln(figure) with its class for every ``ok`` figure on hardware."""
+    """One run: its file's name, kind of machine, board, and ln(figure) with its class for every ``ok`` figure of
+    hardware."""
 
     name: str
     kind: str

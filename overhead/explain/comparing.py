@@ -104,7 +104,7 @@ def _differences(base: Explanation, new: Explanation) -> list[str]:
 
 
 def _time(name: str, kind: FigureClass, base: Figure, new: Figure, machine: Machine | None) -> ExplainedPair:
-    """``machine``: of both; None for two. Two runs on one machine differ by the spread between runs, which is wider than the interval of either."""
+    """Two runs on one machine differ by the spread between runs, which is wider than the interval of either."""
     ratio = _ratio(base, new)
     if ratio is None:
         return _unknown(name, base, new, base.reason or new.reason or "no value")

@@ -73,7 +73,7 @@ def publication(claim: Claim, source: Source) -> str:
 
 
 def other_hardware(claim: Claim, verdict: ClaimVerdict, found: Sequence[ClaimValue]) -> str:
-    """``measured on a GPU, published: Apple M4, on the CPU``; '' where both sides are of one kind or nothing decides."""
+    """``measured on a GPU, published: Apple M4, on the CPU``; '' if both are of one kind or nothing is decided."""
     kinds = {_PROCESSORS[one.on] for one in found}
     if verdict == "inconclusive" or kinds <= {_PROCESSORS["cpu" if "CPU" in claim.hardware else "gpu"]}:
         return ""

@@ -33,10 +33,9 @@ def explain(
         said = [_implied(claim, test)]
     elif not found:
         return f"Not measured in these files. To measure it: {making(test, claim.flawed)}."
-    elif test.kind == "fails":
-        said = [f"{_capital(test.quantity)}: {_values(test, [one for one, _ in found])}."]
     else:
-        said = [_sized(claim, test, found), *_with_flaw(claim, flawed), *_attributed(claim, shares)]
+        said = [f"{_capital(test.quantity)}: {_values(test, [one for one, _ in found])}."]
+        said += [*_with_flaw(claim, flawed), *_attributed(claim, shares)]
     if other := other_hardware(claim, verdict, [one for one, _ in found]):
         said.append(f"{_capital(other)}.")
     if claim.cross:
@@ -78,11 +77,6 @@ def other_hardware(claim: Claim, verdict: ClaimVerdict, found: Sequence[ClaimVal
     if verdict == "inconclusive" or kinds <= {_PROCESSORS["cpu" if "CPU" in claim.hardware else "gpu"]}:
         return ""
     return f"measured on {listed(sorted(kinds))}, published: {claim.hardware}"
-
-
-def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, ClaimVerdict]]) -> str:
-    values = _values(test, [one for one, _ in found])
-    return f"{_capital(test.quantity)}: {values}. Published: {exact(claim)} ({claim.hardware})."
 
 
 def by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:

@@ -44,7 +44,8 @@ FigureKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """One run: its file's name, GPU, board, and ln(figure) with its class for every ``ok`` figure on hardware."""
+    """One run: its file's name, kind of machine, board, and ln(figure) with its class for every ``ok`` figure of
+    hardware."""
 
     name: str
     kind: str
@@ -56,8 +57,8 @@ def observed(path: Path) -> ObservedRun | None:
     """The run in a file; None where it names no GPU or no board, or has no such figure."""
     fingerprint = load(path)
     boards = sorted({r.device for r in fingerprint.records if not r.software and len(r.device) == BOARD})
-    gpus = [gpu.name for gpu in fingerprint.machine.gpus if not gpu.software]
-    if not boards or not gpus:
+    kind = next_run.kind_of(fingerprint.machine)
+    if not boards or not kind:
         return None
     logs = {
         (_key(record), name): (math.log(value), figure_class)
@@ -68,7 +69,7 @@ def observed(path: Path) -> ObservedRun | None:
         and (value := figure.value) and value > 0
         and (figure_class := next_run.class_of(record, name))
     }  # fmt: skip
-    return ObservedRun(path.name, gpus[0], boards[0], logs) if logs else None
+    return ObservedRun(path.name, kind, boards[0], logs) if logs else None
 
 
 def _key(record: Record) -> str:

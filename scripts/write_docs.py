@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -25,9 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
 from overhead.claims import judge  # noqa: E402
-from overhead.claims.measured import ClaimValue  # noqa: E402
-from overhead.claims.registry import ClaimTest  # noqa: E402
-from overhead.claims.sentences import quantity  # noqa: E402
+from overhead.claims.sentences import by_machine, exact  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -187,27 +185,20 @@ _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhe
 def verdicts() -> str:
     """The verdicts on some published claims, from the committed fingerprints."""
     judged = {one.claim.id: one for one in judge([_DATA])}
-    head = ["published", "measured like for like", "measured with the published method", "number", "attribution"]
+    head = ["claim", "published", "measured here", "measured here with the published method", "number", "attribution"]
     rows = []
     for one in (judged[name] for name in _SHOWN_CLAIMS):
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
         rows.append([
             one.claim.said,
-            _on_one_machine(test, [value for value, _ in one.measured]),
-            _on_one_machine(flawed, one.flawed) if flawed else "",
-            one.verdict,
+            f"{exact(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
+            by_machine(test, [value for value, _ in one.measured]),
+            by_machine(flawed, one.flawed) if flawed else "",
+            one.told,
             f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
         ])  # fmt: skip
     return _table(head, rows)
-
-
-def _on_one_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The values of the first machine, each with its interval; '' without one."""
-    values = [one for one in found if one.value is not None]
-    own = [one for one in values if one.machine == values[0].machine]
-    said = [quantity(one.value or 0.0, test.unit, one.low, one.high) for one in own]
-    return f"{listed(said)} ({own[0].machine})" if own else ""
 
 
 _PAIR = Path("docs/examples/compare")

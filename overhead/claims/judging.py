@@ -14,7 +14,7 @@ from overhead.claims.measured import ClaimValue, measure
 from overhead.claims.registry import Claim, Source, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, attributed, implied, of_one, overall
 from overhead.claims.select import making
-from overhead.claims.sentences import explain
+from overhead.claims.sentences import explain, other_hardware
 from overhead.loading.folders import collect, report_skipped
 from overhead.reading.format import count
 from overhead.reading.joined_runs import MeasuredCases, measured_cases, run_to_show
@@ -43,6 +43,14 @@ class Judged:
     shares: tuple[ClaimValue, ...] = ()
     attribution: AttributionVerdict = ""
     making: str = ""
+
+    @property
+    def told(self) -> str:
+        """The verdict in words, with what it rests on where that is not a measurement on the same kind of hardware."""
+        if self.claim.test is not None and self.claim.test.kind == "implied":
+            return f"{self.verdict} by its own published figures"
+        other = other_hardware(self.claim, self.verdict, [one for one, _ in self.measured])
+        return self.verdict + (f"; {other}" if other else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The same data as dicts and lists that ``json`` can write."""
@@ -173,8 +181,11 @@ def _finite(value: Any) -> Any:
 
 def summary(found: Sequence[Judged]) -> str:
     """A sentence that counts the claims by verdict."""
-    counts = Counter(one.verdict for one in found)
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    alone = [one for one in found if one.claim.test is not None and one.claim.test.kind == "implied"]
+    counts = Counter(one.verdict for one in found if one not in alone)
+    told = Counter(one.told for one in alone)
+    said = ", ".join([*(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]),
+                      *(f"{times} {words}" for words, times in told.items())])  # fmt: skip
     wrong = sum(one.attribution == "wrong" for one in found)
     blamed = f" {count(wrong, 'number')} attributed to the wrong part." if wrong else ""
     return f"{len(found)} published claims: {said}.{blamed}"

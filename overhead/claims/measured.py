@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
+from overhead.devices import Processor, processor
 from overhead.reading.decoding import DecodeArm, DispatchSlope, decoded, slope_over_dispatches
 from overhead.reading.format import plain, spread, valued
 from overhead.reading.intervals import Span, ratio, span
@@ -23,6 +24,7 @@ class ClaimValue:
     ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
     ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None.
     ``note``: what belongs to the value, such as the intercept of a slope. ``run``: the profile and the time of the run.
+    ``on``: what did the work.
     """
 
     machine: str
@@ -37,6 +39,7 @@ class ClaimValue:
     reason: str = ""
     run: str = ""
     note: str = ""
+    on: Processor = "gpu"
 
 
 class _Missing(Exception):
@@ -57,6 +60,7 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             against=against.key if against else "",
             software=any(record.software for record in records),
             status=of.status,
+            on=processor(of),
             run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:

@@ -88,6 +88,7 @@ class Attribution(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 
 class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One published claim. ``value``: the published figure, or its range; ``formula`` computes it from ``parts``.
+    ``hardware``: what it was measured on; holds the word CPU where a CPU did the work instead of a GPU.
 
     ``attribution``: what the number is said to be the cost of, judged apart from the number.
     ``flaw``: what is wrong with the published method. ``flawed``: a test that repeats this flaw. ``cross``: the

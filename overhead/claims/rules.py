@@ -30,7 +30,9 @@ TOLERANCE = (
     f"partial if it points the same way by at least {100 * (_SAME_DIRECTION - 1):.0f} %; a claim of no difference is "
     f"reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %, and so is a count, which is partial within "
     f"{_REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
-    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside."
+    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside. Alike is the quantity, measured "
+    "without the known mistake of the published method. The hardware, the driver and the versions are not alike: those "
+    "of the source stand beside the claim, the machine beside each value."
 )
 """The rules in words, the same for all claims."""
 

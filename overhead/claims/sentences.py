@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from overhead.claims.measured import ClaimValue
-from overhead.claims.registry import Claim, ClaimTest, Unit
+from overhead.claims.registry import Claim, ClaimTest, Source, Unit, cited
 from overhead.claims.rules import ClaimVerdict, implied, published
 from overhead.claims.select import making
+from overhead.devices import Processor
 from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
 
-_MOST_TARGETS = 3
-"""The most targets that a sentence names; it counts the others."""
+_MOST_MACHINES = 8
+"""The most machines that a sentence names; it counts the others."""
+_PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
 _UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second", "dispatches": "dispatches"}
 
 
@@ -30,10 +33,11 @@ def explain(
         said = [_implied(claim, test)]
     elif not found:
         return f"Not measured in these files. To measure it: {making(test, claim.flawed)}."
-    elif test.kind == "fails":
-        said = [_fails(test, [one for one, _ in found])]
     else:
-        said = [_sized(claim, test, found), *_with_flaw(claim, flawed), *_attributed(claim, shares)]
+        said = [f"{_capital(test.quantity)}: {_values(test, [one for one, _ in found])}."]
+        said += [*_with_flaw(claim, flawed), *_attributed(claim, shares)]
+    if other := other_hardware(claim, verdict, [one for one, _ in found]):
+        said.append(f"{_capital(other)}.")
     if claim.cross:
         said.append("The published figure compares two machines; here both sides ran on one machine.")
     if verdict == "inconclusive" and any(one.software for one, _ in found) and test.software != "counts":
@@ -61,11 +65,30 @@ def exact(claim: Claim) -> str:
     return " to ".join(texts) + mark
 
 
-def _sized(claim: Claim, test: ClaimTest, found: Sequence[tuple[ClaimValue, ClaimVerdict]]) -> str:
-    parts = [_one(test, one) for one, _ in found[:_MOST_TARGETS]]
-    if len(found) > _MOST_TARGETS:
-        parts.append(f"and {count(len(found) - _MOST_TARGETS, 'more target')}")
-    return f"{_capital(test.quantity)}: {'; '.join(parts)}. Published: {exact(claim)} ({claim.hardware})."
+def publication(claim: Claim, source: Source) -> str:
+    """The published figure, the hardware it was measured on, and where it was published."""
+    figure = "" if claim.test is not None and claim.test.kind == "fails" else f"{exact(claim)}, "
+    return f"{figure}{claim.hardware}: {cited(source)}"
+
+
+def other_hardware(claim: Claim, verdict: ClaimVerdict, found: Sequence[ClaimValue]) -> str:
+    """``measured on a GPU, published: Apple M4, on the CPU``; '' if both are of one kind or nothing is decided."""
+    kinds = {_PROCESSORS[one.on] for one in found}
+    if verdict == "inconclusive" or kinds <= {_PROCESSORS["cpu" if "CPU" in claim.hardware else "gpu"]}:
+        return ""
+    return f"measured on {listed(sorted(kinds))}, published: {claim.hardware}"
+
+
+def by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The values of each machine with their intervals and stacks; '' without a value."""
+    groups: dict[str, list[str]] = {}
+    for one in found:
+        if one.value is not None:
+            stacks = re.sub(r" \([^()]*\)", "", _case(one))
+            groups.setdefault(one.machine, []).append(
+                f"{stacks} {quantity(one.value, test.unit, one.low, one.high)}"
+            )
+    return "; ".join(f"{machine}: {', '.join(values)}" for machine, values in groups.items())
 
 
 def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
@@ -81,39 +104,45 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
+def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The values, or the reasons, of each machine and run: ``NVIDIA H200, quick run of 2026-11-21T18:59: ...``."""
+    groups: dict[str, list[str]] = {}
+    for one in found:
+        where = f"{one.machine}, {one.run}" if one.run else one.machine
+        groups.setdefault(where, []).append(_one(test, one))
+    said = [f"{where}: {listed(values)}" for where, values in list(groups.items())[:_MOST_MACHINES]]
+    if len(groups) > _MOST_MACHINES:
+        said.append(f"and {count(len(groups) - _MOST_MACHINES, 'more machine')}")
+    return "; ".join(said)
+
+
 def _one(test: ClaimTest, one: ClaimValue) -> str:
+    if test.kind == "fails":
+        return f"{_case(one)}: {one.reason or one.status}"
     if one.value is None:
-        return f"no value for {one.label} ({one.reason})"
+        return f"no value for {_case(one)} ({one.reason})"
     note = f" ({one.note})" if one.note else ""
-    return f"{quantity(one.value, test.unit, one.low, one.high)}{note} for {place(one)}"
+    return f"{quantity(one.value, test.unit, one.low, one.high)}{note} for {_case(one)}"
 
 
-def place(one: ClaimValue) -> str:
-    """The label, followed by the machine unless the label already names it, and the run."""
-    where = one.label if f" on {one.machine} " in one.label else f"{one.label} on {one.machine}"
-    return f"{where}, {one.run}" if one.run else where
+def _case(one: ClaimValue) -> str:
+    """The target and the case without the machine, which stands before them."""
+    return one.label.replace(f" on {one.machine} ", " ")
 
 
 def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
-    test = claim.flawed
     values = [one for one in flawed if one.value is not None]
-    if test is None or not values:
+    if claim.flawed is None or not values:
         return []
-    parts = listed([_one(test, one) for one in values[:_MOST_TARGETS]])
-    return [f"With the published mistake put back ({test.quantity}): {parts}."]
+    return [f"With the published mistake put back ({claim.flawed.quantity}): {_values(claim.flawed, values)}."]
 
 
 def _attributed(claim: Claim, shares: Sequence[ClaimValue]) -> list[str]:
     values = [one for one in shares if one.value is not None]
     if claim.attribution is None or not values:
         return []
-    parts = listed([_one(claim.attribution.test, one) for one in values[:_MOST_TARGETS]])
-    return [f"Attributed to {claim.attribution.said}. Measured, {claim.attribution.test.quantity}: {parts}."]
-
-
-def _fails(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    parts = [f"{place(one)}: {one.reason or one.status}" for one in found[:_MOST_TARGETS]]
-    return f"{_capital(test.quantity)}: {'; '.join(parts)}."
+    test = claim.attribution.test
+    return [f"Attributed to {claim.attribution.said}. Measured, {test.quantity}: {_values(test, values)}."]
 
 
 def _implied(claim: Claim, test: ClaimTest) -> str:

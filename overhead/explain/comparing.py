@@ -12,8 +12,8 @@ from overhead import results
 from overhead.bounded_files import read_start
 from overhead.errors import BadFile
 from overhead.explain.record import Explanation, is_explanation, read_explanation
-from overhead.reading.next_run import FigureClass, committed_table, half_width
-from overhead.results import Figure
+from overhead.reading.next_run import FigureClass, half_width, spread_of
+from overhead.results import Figure, Machine
 
 _HEAD_BYTES = 4096
 _TIMES: dict[str, FigureClass] = {"wall": "host", "issue": "host", "busy": "device"}
@@ -74,9 +74,9 @@ def compare_explanations(base: Path, new: Path) -> ExplainedPairs:
 
 def compared(base: Explanation, new: Explanation, names: tuple[str, str] = ("base", "new")) -> ExplainedPairs:
     """Compare two explanations. ``names``: how they are called."""
-    machines = base.machine.id != new.machine.id
+    machine = base.machine if base.machine.id == new.machine.id else None
     pairs = [
-        _time(name, kind, getattr(base.step, name), getattr(new.step, name), machines) for name, kind in _TIMES.items()
+        _time(name, kind, getattr(base.step, name), getattr(new.step, name), machine) for name, kind in _TIMES.items()
     ]
     pairs += [_count(name, getattr(base.per_step, name), getattr(new.per_step, name)) for name in _COUNTS]
     return ExplainedPairs(
@@ -103,16 +103,15 @@ def _differences(base: Explanation, new: Explanation) -> list[str]:
     return found
 
 
-def _time(name: str, kind: FigureClass, base: Figure, new: Figure, machines: bool) -> ExplainedPair:
+def _time(name: str, kind: FigureClass, base: Figure, new: Figure, machine: Machine | None) -> ExplainedPair:
     """Two runs on one machine differ by the spread between runs, which is wider than the interval of either."""
     ratio = _ratio(base, new)
-    spread = committed_table().classes.get(kind)
     if ratio is None:
         return _unknown(name, base, new, base.reason or new.reason or "no value")
-    if machines:
+    if machine is None:
         return _unknown(name, base, new, "two machines", ratio)
-    if spread is None:
-        return _unknown(name, base, new, "the spread between runs is not known", ratio)
+    if (spread := spread_of(kind, machine)) is None:
+        return _unknown(name, base, new, "the spread between runs of this kind of machine is not known", ratio)
     if base.status != "ok" or new.status != "ok":
         return _unknown(name, base, new, base.reason or new.reason, ratio)
     changed = abs(math.log(ratio)) > half_width(spread)

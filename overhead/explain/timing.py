@@ -204,13 +204,13 @@ def _timing(spec: CallSpec, labels: Sequence[str], fingerprint: results.Fingerpr
         setup=spec.setup,
         machine=fingerprint.machine,
         versions=machine.versions(sorted(packages)),
-        calls=[_call(call, spec.found[n], records[n]) for n, call in enumerate(labels)],
+        calls=[_call(call, spec.found[n], records[n], fingerprint.machine) for n, call in enumerate(labels)],
         ratios=[_ratio(one, fingerprint.records) for one in fingerprint.comparisons if one.name == "call-ratio"],
         notes=list(fingerprint.flags),
     )
 
 
-def _call(call: str, found: FoundCall, record: Record) -> CallTiming:
+def _call(call: str, found: FoundCall, record: Record, computer: Machine) -> CallTiming:
     return CallTiming(
         call=call,
         status=record.status,
@@ -221,7 +221,7 @@ def _call(call: str, found: FoundCall, record: Record) -> CallTiming:
         flags=record.flags,
         prints=found.prints,
         figures=record.figures,
-        next_run=list(again) if (again := next_run(record)) else None,
+        next_run=list(again) if (again := next_run(record, computer)) else None,
     )
 
 

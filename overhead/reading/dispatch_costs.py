@@ -12,7 +12,6 @@ from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import between, bounds, cost_text, in_micro, number, plain, two_speeds, valued
 from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import why
-from overhead.reading.next_run import next_run_text
 from overhead.reading.view import TargetView, View
 from overhead.results import Caller, Record, Scalar
 
@@ -22,7 +21,7 @@ KIND_TITLES: dict[Kind, str] = {
     "batched": "batched: a graph's node, or one of many in a pass",
 }  # fmt: skip
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
-_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
+KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
 _ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
@@ -60,17 +59,14 @@ _ENTRIES = (
 class DispatchRow:
     """One way to call a stack. ``marks``: the resolved costs in microseconds, by kind.
 
-    ``met``: the lowest and the highest cost in fresh processes, microseconds. ``notes``: what is not resolved, and what
-    differs in unit or operation, in words. ``records``: the record behind each mark. ``next_run``: the range of the
-    first mark in another run, in microseconds without unit.
+    ``records``: the case of each kind. ``remarks``: by kind, what is not resolved, and what differs in operation.
     """
 
     label: str
     stack: str
     marks: Mapping[Kind, float]
-    met: tuple[float, float] | None
-    notes: tuple[str, ...]
     records: Mapping[Kind, Record]
+    remarks: Mapping[Kind, str]
 
     @property
     def first(self) -> Kind:
@@ -83,9 +79,16 @@ class DispatchRow:
         return f"the {self.label}" if self.stack == "cuda-driver" else self.label.removeprefix("WebGPU, ")
 
     @property
-    def next_run(self) -> str:
-        found = self.records.get(self.first)
-        return next_run_text(found) if found is not None else ""
+    def notes(self) -> tuple[str, ...]:
+        """The remarks, each with its kind, and the unit where it is an unusual one."""
+        unit = next(iter(self.records.values())).unit
+        other = [] if unit in ("dispatch", "launch") else [f"per {plain(unit, 20)} (one call)"]
+        return (*(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items()), *other)
+
+    @property
+    def met(self) -> tuple[float, float] | None:
+        """The met range of the row's first caller."""
+        return met_range(next(iter(self.records.values())))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,18 +165,13 @@ def _row(view: View, target: TargetView, entry: Entry) -> DispatchRow | None:
         return None
     if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
         found["batched"] = batched
-    marks, notes = {}, []
-    for kind, record in found.items():
-        problem = _unresolved(record)
-        if problem:
-            notes.append(f"{_WORDS[kind]}: {problem}")
-        else:
-            marks[kind] = (record.value("complete") or 0.0) / 1e3
-    notes += _differences(target, found)
+    remarks = {kind: problem for kind, record in found.items() if (problem := _unresolved(record))}
+    marks = {kind: (r.value("complete") or 0.0) / 1e3 for kind, r in found.items() if kind not in remarks}
+    if operand := _other_operand(target, found.get("compiled")):
+        remarks["compiled"] = "; ".join(filter(None, [remarks.get("compiled"), operand]))
     if "batched" not in found and target.stack in _ONE_PASS_STACKS:
-        notes.append("batched: not measured in this run")
-    first = next(iter(found.values()))
-    return DispatchRow(_label(target, entry), target.stack, marks, _met(first), tuple(notes), found)
+        remarks["batched"] = "not measured in this run"
+    return DispatchRow(_label(target, entry), target.stack, marks, found, remarks)
 
 
 def _case(target: TargetView, entry: Entry, caller: Caller) -> Record | None:
@@ -220,21 +218,19 @@ def _unresolved(record: Record) -> str:
     return (figure.status if figure.status != "ok" else "not above zero") + interval
 
 
-def _differences(target: TargetView, found: Mapping[Kind, Record]) -> Iterator[str]:
-    """What a reader must know to compare the marks: another unit, another operand."""
+def _other_operand(target: TargetView, compiled: Record | None) -> str:
+    """The operand of compiled code where it is not the base case's, with the cost from Python; else ''."""
     base = target.base
-    if base.unit not in ("dispatch", "launch"):
-        yield f"per {plain(base.unit, 20)} (one call)"
-    compiled = found.get("compiled")
-    if compiled is not None and compiled.params.get("operand") != base.params.get("operand"):
-        python = next((r for r in target.records if r.params == compiled.params and r.caller == "binding"
-                       and r.pattern == base.pattern and r.workload == "step"), None)  # fmt: skip
-        also = f", {number(*in_micro(f))} from Python" if python is not None and (
-            f := python.figure("complete")) is not None and valued(f) is not None else ""  # fmt: skip
-        yield f"from compiled code: x.add_(y){also}"
+    if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
+        return ""
+    python = next((r for r in target.records if r.params == compiled.params and r.caller == "binding"
+                   and r.pattern == base.pattern and r.workload == "step"), None)  # fmt: skip
+    also = f", {number(*in_micro(f))} from Python" if python is not None and (
+        f := python.figure("complete")) is not None and valued(f) is not None else ""  # fmt: skip
+    return f"x.add_(y){also}"
 
 
-def _met(record: Record) -> tuple[float, float] | None:
+def met_range(record: Record) -> tuple[float, float] | None:
     """Lowest and highest cost that fresh processes met, in microseconds; None where it was not measured."""
     figure = record.figure("met")
     value = valued(figure)

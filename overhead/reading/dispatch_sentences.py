@@ -7,7 +7,7 @@ import math
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest
 from overhead.reading.format import MICRO, cost_text, factor, listed, number, percent, two_speeds
 from overhead.reading.key_figures import overstatement
-from overhead.reading.next_run import committed_table, half_width
+from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
 from overhead.results import Record
 
 _WEBGPU = ("dawn", "wgpu-native")
@@ -24,7 +24,8 @@ def _cheapest(costs: DispatchCosts) -> str:
     if row is None:
         return ""
     unit = "dispatch" if costs.hardware else "unit of work"
-    again = f" (expect {row.next_run} in another run)" if row.next_run else ""
+    found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
+    again = f" (expect {found} in another run)" if found else ""
     return f"Called from Python, the cheapest {unit} here goes through {row.name}: {_of(row, 'python')} {MICRO}{again}."
 
 
@@ -76,14 +77,14 @@ def _of(row: DispatchRow, kind: str) -> str:
 
 def trust_sentence(costs: DispatchCosts) -> str:
     """How far another run, and a program that is not pinned, may lie from these figures; '' without a GPU."""
-    spread = committed_table().classes.get("host")
-    if not costs.hardware or spread is None:
+    if not costs.hardware:
         return ""
-    within = percent(math.exp(half_width(spread)) - 1)
+    machine = costs.view.fingerprint.machine
+    spread = spread_of("host", machine)
     bands = [row for row in costs.rows if row.met is not None]
     unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
-    return (
-        "How far to trust these figures: on the same GPU and processor model, 9 of 10 runs should put a CPU-bound "
-        f"figure within {within} of the one shown. On other hardware, measure again. A program that is not pinned to a "
-        f"quiet processor often pays more{unpinned}."
-    )
+    again = next_run_sentence(machine) if spread is None else (
+        "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
+        f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
+    )  # fmt: skip
+    return f"{again} A program that is not pinned to a quiet processor often pays more{unpinned}."

@@ -83,7 +83,7 @@ def _base(stack: str, caller: Caller, figure: str = "complete") -> Callable[[Vie
         if target is None:
             return _absent(view, label, stack)
         record = _by_caller(target, caller)
-        return _not_by(label, target, caller) if record is None else _time(label, target, record, figure)
+        return _not_by(label, target, caller) if record is None else _time(view, label, target, record, figure)
 
     return make
 
@@ -97,7 +97,7 @@ def _fused(stack: str, caller: Caller) -> Callable[[View, str], KeyFigure]:
         if not found:
             run = _to_measure(stack, "fused")
             return _missing(label, f"not measured {CALLER_WORDS[caller]} as one kernel; {run}", target)
-        return _time(label, target, min(found, key=lambda r: bool(target.varied(r))), "complete")
+        return _time(view, label, target, min(found, key=lambda r: bool(target.varied(r))), "complete")
 
     return make
 
@@ -144,7 +144,7 @@ def _node(view: View, label: str) -> KeyFigure:
              and r.params.get("maker", "driver") == "driver"]  # fmt: skip
     if not found:
         return _missing(label, f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
-    made = _time(label, target, found[0], "complete")
+    made = _time(view, label, target, found[0], "complete")
     figure = found[0].figure("complete")
     if figure is None or made.value is None:
         return made
@@ -204,11 +204,12 @@ def ratio_of(shot: Figure | None, slope: Figure | None) -> tuple[float, float | 
     return None if found is None else found.two_sided.over(1)
 
 
-def _time(label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
+def _time(view: View, label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
     figure = record.figure(name)
     if figure is None:
         return _missing(label, why(record, name), target, record)
-    return dataclasses.replace(_of_figure(label, target, record, figure), next_run=next_run_text(record, name))
+    again = next_run_text(record, view.fingerprint.machine, name)
+    return dataclasses.replace(_of_figure(label, target, record, figure), next_run=again)
 
 
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:
@@ -250,7 +251,7 @@ _LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (
     ("One dispatch, wgpu-native, from Python", _base("wgpu-native", "binding")),
     ("One dispatch, Chromium, from JavaScript", _base("chromium", "browser")),
     ("One submit, raw Vulkan, from compiled code", _submit),
-    ("One wait, Dawn, from Python", _base("dawn", "binding", "fixed")),
+    ("One dispatch and its wait, Dawn, from Python", _base("dawn", "binding", "naive")),
     ("Python's share of the host's time, Dawn", _python_share),
     ("One node of a CUDA graph, CUDA driver", _node),
     ("One fused step, CUDA driver, from Python", _fused("cuda-driver", "binding")),

@@ -16,8 +16,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from overhead.reading.format import number
-from overhead.results import Record
+from overhead.reading.format import listed, number
+from overhead.results import Machine, Record
 
 FigureClass = Literal["host", "submission", "device"]
 """``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
@@ -62,7 +62,9 @@ class Coverage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The committed table. ``by_kind``: the share inside, by class and kind of machine.
+    """The committed table. ``by_kind``: the share inside, by class and kind of machine (``kind_of``), with a comma.
+
+    Only these pairs have a range.
 
     ``boards``: independent boards in all. ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of
     the figures lie inside. ``worst_pair``: the lowest share inside of any pair.
@@ -94,6 +96,31 @@ def class_of(record: Record, figure: str = "complete") -> FigureClass | None:
     return "device" if record.bound in ("device", "balanced") else "host"
 
 
+def kind_of(machine: Machine) -> str:
+    """The kind of a machine: the names of its GPUs and its processor; '' without a GPU."""
+    gpus = dict.fromkeys(gpu.name for gpu in machine.gpus if not gpu.software)
+    return f"{', '.join(gpus)} with {machine.cpu}" if gpus else ""
+
+
+def spread_of(figure_class: FigureClass | None, machine: Machine) -> ClassSpread | None:
+    """The spread of the class; None unless the table was made from machines of this kind."""
+    table = committed_table()
+    known = figure_class is not None and f"{figure_class}, {kind_of(machine)}" in table.by_kind
+    return table.classes[figure_class] if known and figure_class is not None else None
+
+
+def no_next_run(machine: Machine) -> str:
+    """Why a machine of this kind has no range; '' if the table knows the kind."""
+    kinds = list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().by_kind))
+    known = kind_of(machine) in kinds
+    return "" if known else f"No range for the next run: the spread between runs is known only for {listed(kinds)}."
+
+
+def next_run_sentence(machine: Machine) -> str:
+    """What a next-run range says, or why this machine has none."""
+    return no_next_run(machine) or NEXT_RUN_SENTENCE
+
+
 def half_width(spread: ClassSpread, runs: int = 1) -> float:
     """The half-width of ln(next figure) around the mean of ``runs`` runs on different boards, by Student's t."""
     from scipy.special import stdtrit
@@ -101,25 +128,25 @@ def half_width(spread: ClassSpread, runs: int = 1) -> float:
     return float(stdtrit(spread.degrees, (1 + NEXT_RUN_SHARE) / 2)) * spread.s * math.sqrt(1 + 1 / runs)
 
 
-def next_run(record: Record, figure: str = "complete") -> tuple[float, float] | None:
+def next_run(record: Record, machine: Machine, figure: str = "complete") -> tuple[float, float] | None:
     """The low and high end of the range, in the figure's unit.
 
-    None unless the figure is ``ok``, above zero, not of a software adapter and of a class in the table: coverage was
-    measured for such figures alone.
+    None unless the figure is ``ok``, above zero, not of a software adapter and of a class and a kind of machine in the
+    table: coverage was measured for such figures alone.
     """
     found, figure_class = record.figure(figure), class_of(record, figure)
     if found is None or found.status != "ok" or record.software or not found.value or found.value < 0:
         return None
-    spread = committed_table().classes.get(figure_class) if figure_class else None
+    spread = spread_of(figure_class, machine)
     if spread is None:
         return None
     factor = math.exp(half_width(spread))
     return found.value / factor, found.value * factor
 
 
-def next_run_text(record: Record, figure: str = "complete") -> str:
+def next_run_text(record: Record, machine: Machine, figure: str = "complete") -> str:
     """The range in microseconds without unit, ``22 to 30``; empty where there is none."""
-    return range_text(next_run(record, figure))
+    return range_text(next_run(record, machine, figure))
 
 
 def range_text(found: Sequence[float] | None) -> str:

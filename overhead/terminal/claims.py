@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.claims.judging import Judged, ordered, summary
-from overhead.claims.registry import cited
 from overhead.claims.rules import TOLERANCE
-from overhead.claims.sentences import exact, measured_range
+from overhead.claims.sentences import exact, measured_range, publication
 from overhead.reading.markdown import table
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def show(found: Sequence[Judged], console: Console | None = None, verbose: bool 
             console.print()
             console.print(Text.assemble((one.verdict, _COLOUR.get(one.verdict, "")), " ", (one.claim.said, "bold")),
                           soft_wrap=not console.is_terminal)  # fmt: skip
-            for line in (f"{one.claim.id}; {cited(one.source)}", one.sentence, _flaw(one)):
+            for line in (f"{one.claim.id}; {publication(one.claim, one.source)}", one.sentence, _flaw(one)):
                 if line:
                     say(console, f"  {line}")
         return
@@ -56,6 +55,9 @@ def show(found: Sequence[Judged], console: Console | None = None, verbose: bool 
         verdict, *others = _row(one)
         rows.append([Text(verdict, _COLOUR.get(verdict, "")), *others])
     print_table(console, "", columns, rows, one_line=True)
+    for one in ordered(found):
+        if one.told != one.verdict:
+            say(console, f"{one.claim.id}: {one.told}.")
     say(
         console,
         "Attribution: whether the number is the cost of what the source says. Reasons: overhead claims --verbose",
@@ -69,7 +71,8 @@ def _flaw(one: Judged) -> str:
 def markdown(found: Sequence[Judged]) -> str:
     """The verdicts as GitHub-flavoured Markdown."""
     rows = [
-        (f"{one.claim.id}: {one.claim.said}", cited(one.source), one.verdict, one.sentence) for one in ordered(found)
+        (f"{one.claim.id}: {one.claim.said}", publication(one.claim, one.source), one.told, one.sentence)
+        for one in ordered(found)
     ]
     heading = [summary(found), "", TOLERANCE, ""]
-    return "\n".join([*heading, *table(("claim", "published by", "verdict", "why"), rows)]) + "\n"
+    return "\n".join([*heading, *table(("claim", "published", "verdict", "why"), rows)]) + "\n"

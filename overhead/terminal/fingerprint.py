@@ -14,7 +14,7 @@ from overhead.reading.format import MICRO, between, count, factor_spread, has_va
 from overhead.reading.host_shares import HostShares, ladders, share_of_host
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.missing_values import why
-from overhead.reading.next_run import NEXT_RUN_SENTENCE
+from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
     compared_sentence,
     left_out,
@@ -87,21 +87,17 @@ def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
     if all(k.value is None for k in figures):
         return
     of, device = without_device([k.of for k in figures])
-    columns = [
-        Column(""),
-        Column("this run", number=True),
-        Column(f"next run, {MICRO}", number=True, optional=1),
-        Column(""),
-    ]
+    again = any(k.next_run for k in figures)
+    columns = [Column(""), Column("this run", number=True),
+               *([Column(f"next run, {MICRO}", number=True, optional=1)] if again else []), Column("")]  # fmt: skip
     rows: list[list[str | Text]] = []
     for k, target in zip(figures, of, strict=True):
         if k.value is None:
             continue
         note = [part for part in ("" if device else target, k.reason.partition(":")[0]) if part]
-        rows.append([k.label, Text(k.with_interval, "bold"), k.next_run, "; ".join(note)])
+        rows.append([k.label, Text(k.with_interval, "bold"), *([k.next_run] if again else []), "; ".join(note)])
     print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
-    if any(k.next_run for k in figures):
-        say(console, NEXT_RUN_SENTENCE)
+    say(console, next_run_sentence(fingerprint.machine))
     _missing_figures([k for k in figures if k.value is None], console)
 
 

@@ -20,7 +20,7 @@ from overhead.reading.format import (
     spread,
     valued,
 )
-from overhead.reading.next_run import range_text
+from overhead.reading.next_run import no_next_run, range_text
 from overhead.results import Figure
 from overhead.terminal.console import Column, print_table, say, terminal
 
@@ -81,6 +81,8 @@ def sentences(timing: Timing) -> list[str]:
                 f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
                 f"cost (complete){_of([str(n)], timing.calls)}. This assumes that it varies as the suite's cases do."
             )
+    if any(call.status == "ok" for call in timing.calls) and (unknown := no_next_run(timing.machine)):
+        said.append(unknown)
     said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
     waits: dict[str, list[str]] = {}
     for n, call in enumerate(timing.calls, 1):

@@ -9,6 +9,7 @@ import pytest
 
 from overhead.claims import judge_runs
 from overhead.claims.judging import Judged
+from overhead.claims.sentences import publication
 from overhead.lowering.fusions import FUSIONS
 from overhead.results import Record
 from tests.fakes.report import fingerprint, record
@@ -46,8 +47,8 @@ def test_counts_of_dispatches_are_compared_with_the_published_ones() -> None:
     records = [token(10.0, fusions=fusions) for fusions in (0, 3)]
     unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
     assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
-    assert "counted at the API: 881 dispatches for" in unfused.sentence
-    assert "Published: 564 dispatches" in fused.sentence
+    assert "881 dispatches for" in unfused.sentence
+    assert "564 dispatches" in publication(fused.claim, fused.source)
     other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
     assert judged("decode-876-dispatches", other).verdict == "partial"
 

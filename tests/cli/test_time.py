@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from overhead.cli import main
 from overhead.explain import timing
 from overhead.explain.timing import Timing
+from overhead.terminal.timing import sentences
 from tests.fakes.timings import two_calls
 
 
@@ -49,3 +51,11 @@ def test_the_completion_knows_the_waits(shell: str, capsys: pytest.CaptureFixtur
     pytest.importorskip("shtab")
     assert main(["completion", shell]) == 0
     assert "xpu" in capsys.readouterr().out, "a wait that is no stack"
+
+
+def test_a_kind_of_machine_without_a_range_is_told_why() -> None:
+    known = two_calls()
+    calls = [msgspec.structs.replace(call, next_run=None) for call in known.calls]
+    unknown = msgspec.structs.replace(known, calls=calls, machine=msgspec.structs.replace(known.machine, gpus=[]))
+    assert "No range for the next run" in " ".join(sentences(unknown))
+    assert "No range for the next run" not in " ".join(sentences(known))

@@ -11,6 +11,7 @@ from overhead.explain.comparing import are_explanations, compare_explanations, c
 from overhead.explain.record import Explanation, save_explanation
 from overhead.results import Figure
 from tests.fakes.explained import explanation
+from tests.fakes.report import H200
 
 
 def changed(found: Explanation, wall_ns: float, launches: float = 1228) -> Explanation:
@@ -24,21 +25,31 @@ def changed(found: Explanation, wall_ns: float, launches: float = 1228) -> Expla
     )
 
 
+def on_a_known_machine() -> Explanation:
+    return msgspec.structs.replace(explanation(), machine=H200)
+
+
 def pair(found: Any, name: str) -> Any:
     return next(one for one in found.pairs if one.name == name)
 
 
 def test_a_time_beyond_the_spread_between_runs_has_changed() -> None:
-    found = compared(explanation(), changed(explanation(), 9e6, 614))
+    found = compared(on_a_known_machine(), changed(on_a_known_machine(), 9e6, 614))
     assert (pair(found, "wall").verdict, pair(found, "launches").verdict) == ("changed", "changed")
     assert pair(found, "wall").ratio == pytest.approx(9 / 18.7)
     assert pair(found, "issue").verdict == "same"
 
 
 def test_a_time_within_the_spread_between_runs_has_not() -> None:
-    found = compared(explanation(), changed(explanation(), 19.5e6))
+    found = compared(on_a_known_machine(), changed(on_a_known_machine(), 19.5e6))
     assert pair(found, "wall").verdict == "same"
     assert "another run may differ by" in pair(found, "wall").reason
+
+
+def test_a_kind_of_machine_without_a_known_spread_gives_no_verdict_on_times() -> None:
+    found = compared(explanation(), changed(explanation(), 9e6, 614))
+    assert (pair(found, "wall").verdict, pair(found, "launches").verdict) == ("unknown", "changed")
+    assert "kind of machine" in pair(found, "wall").reason
 
 
 def test_two_machines_give_ratios_without_a_verdict() -> None:

@@ -28,6 +28,12 @@ ADAPTER = "Fake Adapter (one, 256 bits)"
 STAGES = ("create_encoder", "begin_pass", "set_pipeline", "set_bind_group", "dispatch", "end", "finish", "submit")
 
 
+H200 = Machine(
+    id="0123456789ab", cpu="Intel(R) Xeon(R) Processor", cores=16, memory_gib=128, gpus=[Gpu(name="NVIDIA H200")]
+)
+"""A machine of a kind that the committed table of next-run ranges knows."""
+
+
 def figure(name: str, value: float | None, status: Status = "ok", width: float = 0.02, reason: str = "") -> Figure:
     """A figure with an interval of ``width`` (relative) on both sides."""
     low, high = (None, None) if value is None else sorted((value * (1 - width), value * (1 + width)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from overhead.explain.timing import CallRatio, CallTiming, Timing
-from overhead.results import Figure, Machine
+from overhead.results import Figure
+from tests.fakes.report import H200
 
 
 def figure(name: str, value: float, low: float, high: float, unit: str = "ns") -> Figure:
@@ -44,7 +45,7 @@ def two_calls() -> Timing:
     return Timing(
         created="2026-11-23T12:00:00Z",
         setup="import torch; x = torch.zeros(256, device='cuda')",
-        machine=Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128),
+        machine=H200,
         versions={"python": "CPython 3.12.1", "torch": "2.13.0"},
         calls=[
             call("x.add_(1)", first, next_run=[5_700.0, 8_100.0]),

@@ -11,7 +11,7 @@ from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
 from overhead.reading.joined_runs import joined_run, measured_cases, run_by_place, run_to_show
 from overhead.reading.view import View
 from overhead.results import Figure, Record
-from tests.fakes.report import figure, fingerprint, record
+from tests.fakes.report import H200, figure, fingerprint, record
 
 GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
 VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
@@ -69,6 +69,15 @@ def test_the_met_range_is_there_where_the_run_measured_it() -> None:
     assert row(found, "CUDA driver").met is None
     assert "the bands show how much" in trust_sentence(found)
     assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
+
+
+def test_only_a_kind_of_machine_in_the_table_is_told_how_far_the_next_run_may_lie() -> None:
+    known, unknown = costs(*gpu_run(), machine=H200), costs(*gpu_run())
+    assert "9 of 10 runs" in trust_sentence(known)
+    assert "9 of 10 runs" not in trust_sentence(unknown)
+    assert "No range for the next run" in trust_sentence(unknown)
+    assert "in another run" in " ".join(lead_sentences(known))
+    assert "in another run" not in " ".join(lead_sentences(unknown))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +140,7 @@ def test_figures_of_a_joined_run_are_left_out_and_named() -> None:
 
 
 def test_the_sentences_answer_in_figures() -> None:
-    said = " ".join(lead_sentences(costs(*gpu_run())))
+    said = " ".join(lead_sentences(costs(*gpu_run(), machine=H200)))
     assert "the cheapest dispatch here goes through the CUDA driver: 4.00 µs (expect 3.4 to 4.7 in another run)" in said
     assert "WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
     assert "In one pass, a dispatch through Dawn costs 3.00 µs instead of 25.0." in said

@@ -9,8 +9,10 @@ from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import opening
 from overhead.reading.view import View
+from overhead.report.core.parts import Cell, Table
+from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack
-from tests.fakes.report import crowded, figure, fingerprint, record, share
+from tests.fakes.report import H200, crowded, figure, fingerprint, record, share
 
 
 def by_label(run: Fingerprint) -> dict[str, KeyFigure]:
@@ -37,11 +39,11 @@ def test_the_reason_comes_from_the_run() -> None:
     assert broken["One dispatch, Dawn, from Python"].of == "dawn on Fake Adapter"
 
 
-def test_a_slope_has_a_next_run_range_and_a_fixed_cost_has_none() -> None:
+def test_a_time_has_a_next_run_range_and_a_ratio_has_none() -> None:
     base = record(each=20_000, fixed=60_000)
-    found = by_label(fingerprint(base))
-    assert found["One dispatch, wgpu-native, from Python"].next_run == next_run_text(base) != ""
-    assert found["One wait, Dawn, from Python"].next_run == ""
+    found = by_label(fingerprint(base, record("dawn"), machine=H200))
+    assert found["One dispatch, wgpu-native, from Python"].next_run == next_run_text(base, H200) != ""
+    assert found["A single timed dispatch overstates, Dawn, from Python"].next_run == ""
 
 
 def test_values_come_from_the_record() -> None:
@@ -53,9 +55,17 @@ def test_values_come_from_the_record() -> None:
     assert dispatch.with_interval == "20.0 µs (19.6 to 20.4)"
 
 
-def test_the_wait_and_the_overstatement_are_those_of_dawn_from_python() -> None:
+def test_the_wait_is_that_of_the_table_of_waits() -> None:
+    view = View(fingerprint(record("dawn", each=20_000, fixed=60_000), record(each=5_000)))
+    table = next(part for part in waiting(view) if isinstance(part, Table))
+    dawn = next(row for row in table.rows if isinstance(row[0], Cell) and row[0].stack == "dawn")
+    figure = by_label(view.fingerprint)["One dispatch and its wait, Dawn, from Python"]
+    assert figure.value == 80_000
+    assert figure.with_interval.replace(" µs", "") in dawn
+
+
+def test_the_overstatement_is_that_of_dawn_from_python() -> None:
     found = by_label(fingerprint(record("dawn", each=20_000, fixed=60_000), record(each=5_000)))
-    assert found["One wait, Dawn, from Python"].text == "60 µs"
     naive = found["A single timed dispatch overstates, Dawn, from Python"]
     assert naive.value == pytest.approx(4.0)
     assert naive.text == "4.00×"

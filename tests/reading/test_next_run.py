@@ -10,9 +10,9 @@ import pytest
 
 from overhead.reading import next_run
 from overhead.reading.next_run import ClassSpread
-from overhead.results import Record
+from overhead.results import Gpu, Record
 from scripts import next_run as making
-from tests.fakes.report import record
+from tests.fakes.report import H200, record
 
 ONE = ClassSpread(s=0.05, degrees=4, boards=6, kinds=2, figures=10)
 
@@ -42,7 +42,7 @@ def test_the_class_of_a_figure(fields: dict[str, str], name: str, expected: str 
 
 
 def test_the_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
-    found = next_run.next_run(record(each=5_000.0))
+    found = next_run.next_run(record(each=5_000.0), H200)
     assert found is not None
     low, high = found
     assert low < 5_000.0 < high
@@ -55,13 +55,36 @@ def test_the_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
     ids=["no value", "noisy", "software adapter", "negative"],
 )
 def test_only_ok_figures_above_zero_on_hardware_have_a_range(without: Record) -> None:
-    assert next_run.next_run(without) is None
-    assert next_run.next_run_text(without) == ""
+    assert next_run.next_run(without, H200) is None
+    assert next_run.next_run_text(without, H200) == ""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gpus"),
+    [
+        ("AMD EPYC", []),
+        ("Intel(R) Xeon(R) Processor", []),
+        ("AMD EPYC", [Gpu(name="NVIDIA H200")]),
+        ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA GeForce RTX 4090")]),
+        ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA H200", software=True)]),
+        ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA H200"), Gpu(name="NVIDIA H100 80GB HBM3")]),
+    ],
+)
+def test_a_kind_of_machine_that_the_table_does_not_know_has_a_reason_and_no_range(cpu: str, gpus: list[Gpu]) -> None:
+    machine = msgspec.structs.replace(H200, cpu=cpu, gpus=gpus)
+    assert next_run.next_run(record(each=5_000.0), machine) is None
+    assert not next_run.spread_of("host", machine)
+    assert next_run.kind_of(H200) in next_run.next_run_sentence(machine) != next_run.NEXT_RUN_SENTENCE
+    assert next_run.next_run_sentence(H200) == next_run.NEXT_RUN_SENTENCE
+
+
+def test_several_gpus_of_one_name_are_the_kind_of_one() -> None:
+    assert next_run.kind_of(msgspec.structs.replace(H200, gpus=H200.gpus * 8)) == next_run.kind_of(H200)
 
 
 def test_the_text_gives_both_ends_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_run, "half_width", lambda spread: math.log(1.2))
-    assert next_run.next_run_text(record(each=24_000.0)) == "20 to 29"
+    assert next_run.next_run_text(record(each=24_000.0), H200) == "20 to 29"
 
 
 def test_the_committed_table_covers_enough_and_is_not_too_wide() -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.glossary import GLOSSARY
+from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
-from tests.fakes.report import figure, fingerprint, record, share
+from tests.fakes.report import H200, figure, fingerprint, record, share
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page
 
@@ -33,6 +34,40 @@ def test_the_sections_are_in_the_readers_order(front: Page) -> None:
     wanted = ["headline", "to-do", "time-shares", "waiting", "stacks", "this-machine", "glossary"]
     assert [name for name in front.ids if name in wanted] == wanted
     assert "<h1>GPU dispatch overhead on Fake GPU</h1>" in front.text
+
+
+def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
+    """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
+    from overhead.report.core.parts import Cell, Table
+    from overhead.report.sections.stacks import stacks
+
+    python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
+    compiled = record("dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN)
+    view = View(fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=H200))
+    table = next(part for part in stacks(view) if isinstance(part, Table))
+    texts = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows]
+    first, second, _ = (dict(zip(table.columns, row, strict=True)) for row in texts)
+    assert (first["called"], first["next run, µs"], first["met, µs"], first["bound"]) == (
+        "from Python", "", "25 to 35", "host")  # fmt: skip
+    assert second["next run, µs"] == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), H200) != ""
+    assert (second["met, µs"], second["bound"]) == ("12.1 to 13.6", "balanced")
+
+
+def test_the_sentence_on_what_the_device_limits_says_what_the_records_say() -> None:
+    from overhead.report.sections.time_shares import device_limits
+
+    made = {
+        "vulkan": record("vulkan", each=11_430.0, caller="native", **VULKAN),
+        "dawn": record("dawn", each=11_730.0, caller="native", **VULKAN),
+        "wgpu-native": record("wgpu-native", each=15_400.0, caller="native", **VULKAN),
+    }
+    bounds = {"vulkan": "device", "dawn": "balanced", "wgpu-native": "host"}
+    device, balanced = device_limits(View(fingerprint(
+        *(msgspec.structs.replace(one, bound=bounds[stack]) for stack, one in made.items()))))  # fmt: skip
+    assert "raw Vulkan 11.4" in device
+    assert "Dawn" not in device
+    assert "Dawn 11.7" in balanced
+    assert "wgpu-native" not in device + balanced
 
 
 def test_the_script_is_small_and_the_policy_allows_it_alone(front: Page) -> None:

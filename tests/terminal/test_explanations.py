@@ -3,11 +3,13 @@
 import json
 import pathlib
 
+import msgspec
 import pytest
 
 from overhead.cli import main
 from overhead.explain.record import save_explanation
 from tests.fakes.explained import explanation
+from tests.fakes.report import H200
 
 
 @pytest.fixture
@@ -15,7 +17,7 @@ def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("COLUMNS", "200")
     paths = [tmp_path / "base.json", tmp_path / "new.json"]
     for path in paths:
-        save_explanation(path, explanation())
+        save_explanation(path, msgspec.structs.replace(explanation(), machine=H200))
     return [str(path) for path in paths]
 
 

@@ -8,7 +8,7 @@ from overhead.claims import published_points, sources
 from overhead.claims.judging import Judged, ordered, summary
 from overhead.claims.registry import cited
 from overhead.claims.rules import TOLERANCE
-from overhead.claims.sentences import exact
+from overhead.claims.sentences import publication
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Part, Table, Text
@@ -21,10 +21,10 @@ def claims(machines: Machines) -> Iterator[Part]:
         summary(found),
         TOLERANCE,
     ])  # fmt: skip
-    columns = ["claim", "published", "verdict", "why", "source"]
+    columns = ["claim", "published", "verdict", "why"]
     for title, open_ones in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
         rows: list[list[str | Cell]] = [
-            [one.claim.said, exact(one.claim), _verdicts(one), one.sentence, cited(one.source)]
+            [one.claim.said, publication(one.claim, one.source), _verdicts(one), one.sentence]
             for one in found
             if (one.verdict != "not testable here") is open_ones
         ]
@@ -35,7 +35,7 @@ def claims(machines: Machines) -> Iterator[Part]:
 def _verdicts(one: Judged) -> str:
     """The verdict on the number, on the number by the published method, and on its attribution."""
     published = f"; {one.as_published} with the published method" if one.as_published else ""
-    return one.verdict + published + (f"; attribution {one.attribution}" if one.attribution else "")
+    return one.told + published + (f"; attribution {one.attribution}" if one.attribution else "")
 
 
 @register_across("points", "Published points", 80, page="claims")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "|"}
 _SIZES: dict[Kind, float] = {"python": 9, "browser": 9, "compiled": 7.5, "batched": 15}
-_MET_TITLE = "met: range over fresh processes, not pinned to a processor"
+_MET_TITLE = "met: range over fresh processes, not pinned; the caller's colour"
 _CLOSE_TICKS = 1e3
 """Up to this ratio of the ends, the axis has ticks at 2 and 5 too. On a longer one their labels would overlap."""
 _MET_ALPHA = 0.25
@@ -106,7 +106,7 @@ def _handles(kinds: Sequence[Kind], *, met: bool) -> list[Any]:
         for kind in kinds
     ]  # fmt: skip
     if met:
-        made.append(Patch(facecolor=CALL_COLOURS["python"], alpha=_MET_ALPHA, label=_MET_TITLE))
+        made.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label=_MET_TITLE))
     return made
 
 
@@ -141,7 +141,8 @@ def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str], size
     else:
         ax.text(-0.02, y, row.label, transform=where, fontsize=size.font, color=INK, ha="right", va="center")
     if row.met is not None:
-        ax.fill_betweenx([y - 0.09, y + 0.09], *row.met, color=CALL_COLOURS["python"], alpha=_MET_ALPHA, linewidth=0)
+        ax.fill_betweenx([y - 0.09, y + 0.09], *row.met, color=CALL_COLOURS[next(iter(row.records))], alpha=_MET_ALPHA,
+                         linewidth=0)  # fmt: skip
     if len(row.marks) > 1:
         ax.plot([min(row.marks.values()), max(row.marks.values())], [y, y], color=GRID_COLOUR, linewidth=3, zorder=1)
     for kind, value in row.marks.items():

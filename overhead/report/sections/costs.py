@@ -12,7 +12,7 @@ from overhead.reading.synchronising import adds_only_an_act, representative_act,
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, words
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
-from overhead.results import Record, Scalar
+from overhead.results import Machine, Record, Scalar
 
 _Row = tuple[str, str, str]
 """Target with the parameters that its pattern does not need, caller in words, and unit."""
@@ -35,7 +35,7 @@ def costs(view: View) -> Iterator[Part]:
         return
     yield Text([_READ_AS])
     yield _shaded(ordered)
-    yield _table(ordered)
+    yield _table(ordered, view.fingerprint.machine)
 
 
 def in_pattern_table(target: TargetView, record: Record) -> bool:
@@ -111,9 +111,9 @@ def _cost(record: Record) -> float | None:
     return valued(figure) if resolved(figure) else None
 
 
-def _table(found: Sequence[tuple[TargetView, Record]]) -> Table:
+def _table(found: Sequence[tuple[TargetView, Record]], machine: Machine) -> Table:
     rows = [
-        [Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], r.unit, *_numbers(r)]
+        [Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], r.unit, *_numbers(r, machine)]
         for t, r in sorted(found, key=lambda one: (one[0].software, CALLERS.index(one[1].caller)))
     ]
     columns = ["target", "pattern", "called", "per", f"complete, {MICRO}", f"next run, {MICRO}", f"host, {MICRO}",
@@ -127,9 +127,9 @@ def _table(found: Sequence[tuple[TargetView, Record]]) -> Table:
     )
 
 
-def _numbers(record: Record) -> list[str]:
+def _numbers(record: Record, machine: Machine) -> list[str]:
     figures = [record.figure(name) for name in ("complete", "host", "issue", "fixed")]
     complete, *others = [micro_spread(f) if f is not None and valued(f) is not None else "" for f in figures]
     unclear = [f"{f.name} {f.status}" for f in figures if f is not None and f.status != "ok"]
     remark = why(record, "complete") if record.value("complete") is None else ", ".join(unclear)
-    return [complete, next_run_text(record), *others, record.bound, remark]
+    return [complete, next_run_text(record, machine), *others, record.bound, remark]

@@ -1,20 +1,16 @@
-"""The table of stacks: the figures of the headline with their intervals, to sort and to filter."""
+"""The table of stacks: the cases of the headline with their intervals, one caller a row, to sort and to filter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.dispatch_costs import DispatchRow, Kind, dispatch_costs
+from overhead.reading.dispatch_costs import KIND_WORDS, DispatchRow, Kind, dispatch_costs, met_range
 from overhead.reading.format import MICRO, between, micro_spread
-from overhead.reading.next_run import NEXT_RUN_SENTENCE
-from overhead.reading.view import View
+from overhead.reading.next_run import next_run_sentence, next_run_text
+from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
-
-_COLUMNS: tuple[tuple[Kind, str], ...] = (
-    ("python", "from Python"), ("compiled", "from compiled code"), ("browser", "from JavaScript"),
-    ("batched", "batched"),
-)  # fmt: skip
+from overhead.results import Machine
 
 
 @register("stacks", "The stacks", 25)
@@ -22,24 +18,29 @@ def stacks(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None:
         return
-    shown = [(kind, title) for kind, title in _COLUMNS if any(kind in row.records for row in costs.rows)]
-    met = any(row.met for row in costs.rows)
-    columns = ["stack", "API", "unit", *(f"{title}, {MICRO}" for _, title in shown), f"next run, {MICRO}",
-               *([f"met, {MICRO}"] if met else []), "bound", "remark"]  # fmt: skip
+    machine = costs.view.fingerprint.machine
+    columns = ["stack", "called", "unit", f"one more, {MICRO}", f"CPU time of it, {MICRO}", f"next run, {MICRO}",
+               f"met, {MICRO}", "bound", "remark"]  # fmt: skip
+    rows = [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}]
+    kept = [i for i in range(len(columns)) if i < 3 or any(row[i] for row in rows)]
     yield Table(
-        "One dispatch through each stack, with intervals", columns,
-        [_row(row, [kind for kind, _ in shown], met=met) for row in costs.rows],
-        numeric=range(3, 4 + len(shown) + met), sortable=True,
+        "One dispatch through each stack, with intervals; each row is one caller", [columns[i] for i in kept],
+        [[row[i] for i in kept] for row in rows],
+        numeric=[at for at, i in enumerate(kept) if 3 <= i < 7], sortable=True,
     )  # fmt: skip
-    if any(row.next_run for row in costs.rows):
-        yield Text([NEXT_RUN_SENTENCE], quiet=True)
+    yield Text([next_run_sentence(machine)], quiet=True)
 
 
-def _row(row: DispatchRow, kinds: list[Kind], *, met: bool) -> list[str | Cell]:
-    first = next(iter(row.records.values()))
-    figures = [row.records[kind].figure("complete") if kind in row.marks else None for kind in kinds]
-    band = [between(*row.met) if row.met else ""] if met else []
+def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
+    name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
+    record = row.records.get(kind)
+    if record is None:
+        return [name, KIND_WORDS[kind], *[""] * 6, remark]
+    called = ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
+    cost, host = (record.figure(figure) for figure in ("complete", "host"))
+    met = met_range(record)
     return [
-        Cell(row.label, row.stack), first.api, first.unit, *(micro_spread(f) if f is not None else "" for f in figures),
-        row.next_run, *band, first.bound, "; ".join(row.notes),
+        name, called, record.unit, micro_spread(cost) if cost is not None and kind in row.marks else "",
+        micro_spread(host) if host is not None else "", next_run_text(record, machine), between(*met) if met else "",
+        record.bound, remark,
     ]  # fmt: skip

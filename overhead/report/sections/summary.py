@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.key_figures import key_figures_of
-from overhead.reading.next_run import NEXT_RUN_SENTENCE
+from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import headline, opening
 from overhead.reading.view import View
 from overhead.report.core.parts import Cards, Part, Text
@@ -21,8 +21,8 @@ def summary(view: View) -> Iterator[Part]:
     yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)
     cards = key_figures_of(view)
     yield Cards(cards)
-    if any(card.next_run for card in cards):
-        yield Text([NEXT_RUN_SENTENCE], quiet=True)
+    if any(card.value is not None for card in cards):
+        yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
     others = [sentence for sentence in opening(view) if sentence not in lead]
     if others:
         yield Text(others, folded="Every other stack in a sentence, and what is missing")

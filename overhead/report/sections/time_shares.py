@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading import host_shares
-from overhead.reading.dispatch_costs import targets_shown
+from overhead.reading.dispatch_costs import dispatch_costs, targets_shown
 from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_spread, resolved, valued
 from overhead.reading.host_shares import HostShares
 from overhead.reading.stack_names import stack_name
@@ -21,12 +21,12 @@ from overhead.results import Figure as Number
 
 @register("time-shares", "Who takes the time", 15)
 def time_shares(view: View) -> Iterator[Part]:
-    own = view.runs[0]
-    found = _base_cases(own)
+    found, limits = _base_cases(view.runs[0]), device_limits(view)
     if not found:
-        yield Text(["No CPU time is split here: that needs a resolved time both from Python and from compiled code."])
+        none = "No CPU time is split here: that needs a resolved time both from Python and from compiled code."
+        yield Text([none, *limits])
         return
-    if said := [sentence for sentence in (_sentence(found), _limited_elsewhere(found)) if sentence]:
+    if said := [sentence for sentence in (_sentence(found), *limits) if sentence]:
         yield Text(said)
     rows = [
         template_figures.BarRow(
@@ -61,19 +61,19 @@ def _sentence(found: list[HostShares]) -> str:
     return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
 
 
-def _limited_elsewhere(found: list[HostShares]) -> str:
-    """Why a dispatch from compiled code may take longer than its CPU time."""
-    told, unit = [], ""
-    for each in found:
-        record = each.levels[-1]
+def device_limits(view: View) -> list[str]:
+    """Why a dispatch from compiled code may take longer than its CPU time: a sentence for each bound that holds."""
+    costs = view.once(dispatch_costs)
+    told: dict[str, list[str]] = {"device": [], "balanced": []}
+    for row in costs.rows if costs is not None and costs.hardware else ():
+        record = row.records.get("compiled")
+        if record is None or "compiled" not in row.marks or record.bound not in told:
+            continue
         complete, host = record.figure("complete"), record.figure("host")
-        limited = record.bound in ("device", "balanced") and not record.software
-        if limited and complete is not None and host is not None and resolved(complete):
-            unit = unit or each.top.unit
-            told.append(f"{micro(complete)} {MICRO} through {stack_name(each.target)}, of which CPU time {micro(host)}")
-    if not told:
-        return ""
-    return f"From compiled code the device is the limit: a {unit} takes {listed(told)}."
+        if complete is not None and host is not None:
+            told[record.bound].append(f"{row.name} {micro(complete)} {MICRO}, {micro(host)} of it CPU")
+    words = {"device": "the device is the limit", "balanced": "CPU and device take about as long (balanced)"}
+    return [f"From compiled code {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 
 
 def _base_cases(view: View) -> list[HostShares]:

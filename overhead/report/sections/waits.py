@@ -97,7 +97,7 @@ def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
     rows = sorted(rows, key=lambda one: one[1].value("naive") or math.inf)
     shapes = {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()}
     drawn = [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows]
-    figure, narrow = dot_figures(drawn, f"{MICRO} per wait", shapes)
+    figure, narrow = dot_figures(drawn, MICRO, shapes)
     return Drawing(
         "waits", "One wait, by stack",
         _finding(rows),

@@ -159,7 +159,7 @@ def _crossovers(view: View) -> Iterator[Crossover]:
     groups = view.once(chains.groups)
     for name in dict.fromkeys(g.workload for g in groups):
         group = min((g for g in groups if g.workload == name), key=lambda g: abs(g.elements - 4096))
-        for before, after in chains.COMPARED.values():
+        for before, after in chains.COMPARED:
             rivals = group.rivals(before, after, chains.steps_of(name))
             if rivals is not None:
                 found = chains.crossing(*rivals)

@@ -164,7 +164,7 @@ def _row(view: View, target: TargetView, entry: Entry) -> DispatchRow | None:
         found["batched"] = batched
     marks, notes = {}, []
     for kind, record in found.items():
-        problem = _unresolved(record)
+        problem = why_no_mark(record)
         if problem:
             notes.append(f"{_WORDS[kind]}: {problem}")
         else:
@@ -205,7 +205,7 @@ def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Re
     return next((r for r in own if not target.varied(r)), None)
 
 
-def _unresolved(record: Record) -> str:
+def why_no_mark(record: Record) -> str:
     """Why the cost has no mark, in words with its interval where it has one; '' where it is resolved."""
     figure = record.figure("complete")
     value = valued(figure)

@@ -121,7 +121,7 @@ def _ways(view: View) -> Iterator[Way]:
             continue
         for quantity, record in _quantities(target):
             yield _way(view, quantity, record, {n: f for n in _KEPT_FIGURES if (f := record.figure(n)) is not None})
-        comparison = view.comparison("marginal", target.base.key)
+        comparison = view.own_run(target.base).comparison("marginal", target.base.key)
         each = named(comparison, "per_submit") if comparison else None
         if valued(each) is not None and each is not None:
             yield _way(view, "submit", target.base, {"complete": each})

@@ -363,22 +363,6 @@ def chain_opening(view: View) -> str:
     )
 
 
-def without_figure(view: View, group: Group) -> list[str]:
-    """The stacks that have a figure of the workload elsewhere or failed here, and none in the group's first run.
-
-    ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
-    """
-    have = {(a.record.stack, a.processor) for a in group.by_run()[0].arms}
-    ran = {(a.record.stack, a.processor) for g in view.once(groups) if g.workload == group.workload for a in g.arms}
-    lacking = (ran | {(r.stack, devices.processor(r)) for r in group.failed}) - have
-    no_gpu = not any(kind == "gpu" for _, kind in have) and (
-        any(kind == "gpu" for _, kind in lacking) or any(not gpu.software for gpu in view.fingerprint.machine.gpus)
-    )
-    others = [plain(stack, 40) + ("" if kind == "gpu" else f" ({'CPU' if kind == 'cpu' else kind})")
-              for stack, kind in sorted(lacking) if not (no_gpu and kind == "gpu")]  # fmt: skip
-    return ["any GPU stack", *others] if no_gpu else others
-
-
 def passings(found: Sequence[Group]) -> list[str]:
     """A sentence for each group: which way is cheaper than which, and from how many steps on."""
     said = []

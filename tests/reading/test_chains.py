@@ -17,7 +17,7 @@ from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
 from overhead.report.core.parts import Cell, Drawing, Table
-from overhead.report.sections.chains import chains_section, workload_page
+from overhead.report.sections.chains import chains_section, without_figure, workload_page
 from overhead.results import Api, Fingerprint, Gpu, Record
 from tests.fakes.report import fingerprint, record
 
@@ -181,7 +181,7 @@ def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
         arm("numpy", "per-submit", 9_000.0, 1.0, elements=256), api="CPU", adapter="CPU", device="cpu"
     )
     view = View(fingerprint(*gpu().records, numpy))
-    assert {g.elements: chains.without_figure(view, g) for g in groups(view)} == {
+    assert {g.elements: without_figure(view, g) for g in groups(view)} == {
         256: ["any GPU stack"], 4096: ["jax", "numpy (CPU)"],
         1_000_000: ["cuda-driver", "cuda-graph", "numpy (CPU)"],
     }  # fmt: skip
@@ -193,7 +193,7 @@ def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
     own = fingerprint(numpy)
     for gpus, missing in (([Gpu(name="Fake GPU")], ["any GPU stack"]), ([], [])):
         alone = View(msgspec.structs.replace(own, machine=msgspec.structs.replace(own.machine, gpus=gpus)))
-        assert chains.without_figure(alone, groups(alone)[0]) == missing
+        assert without_figure(alone, groups(alone)[0]) == missing
 
 
 def test_a_fit_that_starts_below_zero_is_no_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from overhead import devices
 from overhead.reading import chains
 from overhead.reading.chains import (
     COMPARED_LENGTHS,
@@ -15,7 +16,6 @@ from overhead.reading.chains import (
     not_a_speed,
     passings,
     steps_of,
-    without_figure,
 )
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
 from overhead.reading.intervals import Span, ratio
@@ -97,6 +97,23 @@ def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
 def _other_run(view: View, group: Group) -> str:
     """The run whose ways are compared; '' where it is the one that the page shows."""
     return other_run(group.by_run()[0].arms[0].record, view.fingerprint)
+
+
+def without_figure(view: View, group: Group) -> list[str]:
+    """The stacks that have a figure of the workload elsewhere or failed here, and none in the group's first run.
+
+    ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
+    """
+    have = {(a.record.stack, a.processor) for a in group.by_run()[0].arms}
+    same = [g for g in view.once(chains.groups) if g.workload == group.workload]
+    ran = {(a.record.stack, a.processor) for g in same for a in g.arms}
+    lacking = (ran | {(r.stack, devices.processor(r)) for r in group.failed}) - have
+    no_gpu = not any(kind == "gpu" for _, kind in have) and (
+        any(kind == "gpu" for _, kind in lacking) or any(not gpu.software for gpu in view.fingerprint.machine.gpus)
+    )
+    others = [plain(stack, 40) + ("" if kind == "gpu" else f" ({'CPU' if kind == 'cpu' else kind})")
+              for stack, kind in sorted(lacking) if not (no_gpu and kind == "gpu")]  # fmt: skip
+    return ["any GPU stack", *others] if no_gpu else others
 
 
 def _overview(view: View, found: Sequence[Group]) -> Table:

@@ -94,7 +94,7 @@ def _marked(figure: KeyFigure) -> str:
     """The figure with its interval, and its status or condition where it has one."""
     state = figure.reason.partition(":")[0]
     next_run = f"next run {figure.next_run}" if figure.next_run else ""
-    return ", ".join(part for part in (figure.with_interval, state, next_run) if part)
+    return ", ".join(part for part in (figure.with_interval, figure.bound, state, next_run) if part)
 
 
 def references() -> str:
@@ -168,8 +168,8 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 
 def findings() -> str:
-    """The first findings of the reference machine that the README shows, one a line."""
-    found = findings_of(View(_machine_of_the_readme()))[:3]
+    """The first findings of the run of the README's machine, one a line."""
+    found = findings_of(View(_machine_of_the_readme()).runs[0])[:3]
     return "\n".join(f"- {one.title}" for one in found)
 
 

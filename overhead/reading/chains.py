@@ -11,31 +11,44 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from overhead import devices
-from overhead.reading.format import MICRO, factor_spread, listed, micro_of, number, plain, resolved, spread, unresolved
+from overhead.reading.format import (
+    MICRO,
+    factor_spread,
+    listed,
+    micro_of,
+    number,
+    plain,
+    positive_spread,
+    resolved,
+    spread,
+    unresolved,
+)
 from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
-from overhead.reading.sources import Provenance, source_of, why_apart
+from overhead.reading.sources import Provenance, other_run, source_of, why_apart
+from overhead.reading.stack_names import GRAPH_MAKERS, graph_maker
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
 from overhead.workloads import UNROLLED, workloads
 
-COMPARED = {
-    "graph-vs-eager": ("eager", "graph"),
-    "graph-vs-fused-wgsl": ("graph", "fused-wgsl"),
-    "fused-vs-graph": ("graph", "fused-cuda"),
-    "hybrid-vs-eager": ("hybrid", "eager"),
-    "scan-vs-jit": ("jit", "scan"),
-    "wgsl-fusion": ("wgsl", "fused-wgsl"),
-    "wgsl-operations": ("wgsl-separate", "wgsl"),
-    "cuda-operations": ("launches-separate", "launches"),
-    "library-vs-eager": ("eager", "library"),
-}
-"""Pairs of kinds by name: first the one that is cheaper to start, then the one that is cheaper per step."""
+COMPARED = (
+    ("eager", "graph-torch"),
+    ("graph-driver", "fused-wgsl"),
+    ("graph-driver", "fused-cuda"),
+    ("hybrid", "eager"),
+    ("jit", "scan"),
+    ("wgsl", "fused-wgsl"),
+    ("wgsl-separate", "wgsl"),
+    ("launches-separate", "launches"),
+    ("eager", "library"),
+)
+"""Pairs of kinds: first the one that is cheaper to start, then the one that is cheaper per step."""
 COMPARED_LENGTHS = (1, 10, 100, 10_000)
 """Numbers of steps at which arms are compared, besides the workload's own."""
 PROCESSOR_KINDS = ("gpu", "software", "cpu")
-_FUSIONS = (("wgsl", "fused-wgsl", "WGSL"), ("graph", "fused-cuda", "CUDA, against a graph"))
-"""The kind with a dispatch per step, the fused kind, and their language in words."""
+_GRAPHS = tuple(f"graph-{maker}" for maker in GRAPH_MAKERS)
+_FUSIONS = (("wgsl", "fused-wgsl"), *((graph, "fused-cuda") for graph in _GRAPHS))
+"""The kind with a dispatch or node per step, and the fused kind."""
 _LANGUAGES = {"fused-cuda": "CUDA", "fused-wgsl": "WGSL"}
 _LONG_CHAIN_STEPS = 1e6
 """A chain of so many steps costs its slope alone: the fixed cost is negligible."""
@@ -58,6 +71,15 @@ class ArmKind:
     is_one: Callable[[Record], bool]
 
 
+def _graph(maker: str) -> ArmKind:
+    """The CUDA graphs of one maker."""
+
+    def is_one(record: Record) -> bool:
+        return (record.stack, record.pattern, record.params.get("maker", "driver")) == ("cuda-graph", "replay", maker)
+
+    return ArmKind(f"graph-{maker}", f"a CUDA graph made by {GRAPH_MAKERS[maker]}", is_one)
+
+
 def _split(record: Record, pattern: str, body: str = "separate") -> bool:
     """Whether the record has this pattern and this body: ``separate`` operations, or the ``library``'s own call."""
     return record.pattern == pattern and record.params.get("body") == body
@@ -67,7 +89,7 @@ WGSL = frozenset({"wgpu-native", "dawn", "chromium", "firefox", "safari"})
 LAUNCHERS = frozenset({"cuda-driver", "triton"})
 ARM_KINDS: tuple[ArmKind, ...] = (
     ArmKind("library", "the library's own call", lambda r: _split(r, "per-submit", "library")),
-    ArmKind("graph", "a CUDA graph of all steps", lambda r: r.stack == "cuda-graph" and r.pattern == "replay"),
+    *map(_graph, GRAPH_MAKERS),
     ArmKind("fused-wgsl", "fused WGSL", lambda r: r.stack in WGSL and r.pattern == "fused"),
     ArmKind("wgsl-separate", "WGSL, a dispatch an operation", lambda r: r.stack in WGSL and _split(r, "one-pass")),
     ArmKind("wgsl", "WGSL, a dispatch a step", lambda r: r.stack in WGSL and r.pattern == "one-pass"),
@@ -238,6 +260,8 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     longest = max((p.n for p in record.curve), default=0)
     shared = {"elements", *dict(variant_of(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
+    if "maker" in own:
+        own["maker"] = f"made by {graph_maker(record)}"
     what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
     return ArmFit(record, kind, f"{view.target(record).short}, {what}", slope, fixed, longest)
 
@@ -303,7 +327,7 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
     for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
         steps = steps_of(group.workload)
         for own in group.on("gpu").by_run():
-            graph = own.best(steps, {"graph"})
+            graph = own.best(steps, _GRAPHS)
             wgsl = own.checked().best(steps, {"fused-wgsl"}) or own.best(steps, {"fused-wgsl"})
             if graph is not None and wgsl is not None:
                 return group, graph, wgsl
@@ -311,8 +335,11 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
 
 
 def chain_opening(view: View) -> str:
-    """The sentence on one kernel for all steps against a CUDA graph of them; '' where one of them was not measured."""
-    found = graph_against_wgsl(view.once(groups))
+    """The sentence on one kernel for all steps against a CUDA graph of them; '' where no run measured both.
+
+    All its figures are of one run, the one shown if it has them. Another run is named, and its figures have intervals.
+    """
+    found = next((one for run in view.runs if (one := graph_against_wgsl(run.once(groups))) is not None), None)
     if found is None:
         return ""
     group, graph, wgsl = found
@@ -320,26 +347,27 @@ def chain_opening(view: View) -> str:
     own = next(one for one in group.by_run() if any(arm is graph for arm in one.arms)).on("gpu")
     fused = [arm for arm in (own.best(steps, {"fused-cuda"}), wgsl) if arm is not None]
     faster = own.best(steps, {"fused-wgsl"})
-    said = [f"{_chain_time(arm, steps)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
-    if faster is not None and faster is not wgsl:
-        said[-1] += f" ({_chain_time(faster, steps)} through {faster.way})"
+    other = other_run(graph.record, view.fingerprint)
+
+    def took(arm: ArmFit) -> str:
+        beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
+        return f"{(positive_spread if other else number)(*arm.cost(steps).over(1e3))} {MICRO}{beyond}"
+
+    said = [f"{took(arm)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
+    if faster is not None and faster.cost(steps).ceiling < wgsl.cost(steps).floor:
+        said[-1] += f" ({took(faster)} through {faster.way})"
     return (
         f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}) in one kernel take "
-        f"{listed(said)}. As a CUDA graph with nodes for every step they take {_chain_time(graph, steps)}."
+        f"{listed(said)}. As {graph.kind.title}, with nodes for every step, they take {took(graph)}."
+        + (f" Measured in {other}." if other else "")
     )
-
-
-def _chain_time(arm: ArmFit, steps: int) -> str:
-    """The time of a chain, and the longest chain measured where that is shorter."""
-    beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
-    return f"{number(*arm.cost(steps).over(1e3))} {MICRO}{beyond}"
 
 
 def passings(found: Sequence[Group]) -> list[str]:
     """A sentence for each group: which way is cheaper than which, and from how many steps on."""
     said = []
     for group in found:
-        lines = [line for pair in COMPARED.values() if (line := _passing(group, *pair))]
+        lines = [line for pair in COMPARED if (line := _passing(group, *pair))]
         if lines:
             said.append(f"{group.title}: {'; '.join(lines)}.")
     return said
@@ -379,11 +407,13 @@ def fusions(found: Sequence[Group]) -> list[str]:
     said = []
     for name in dict.fromkeys(g.name for g in found):
         own = [g for g in found if g.name == name]
-        for unfused, fused, language in _FUSIONS:
+        for unfused, fused in _FUSIONS:
             pairs = [(g, pair) for g in own if (pair := g.rivals(unfused, fused, _LONG_CHAIN_STEPS)) is not None]
             gains = [f"{_gain(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
             if gains:
-                said.append(f"{name}: fusing all steps in {language} makes a step {listed(gains)} elements.")
+                before, after = (arm.kind.title for arm in pairs[0][1])
+                said.append(f"{name}, {after} against {before}: a step is {listed(gains)} element"
+                            f"{'' if pairs[-1][0].elements == 1 else 's'}.")  # fmt: skip
     return said
 
 

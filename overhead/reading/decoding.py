@@ -11,6 +11,7 @@ from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
 from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.sources import apart
+from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.results import Record
 from overhead.workloads._decode import DECODERS
@@ -40,13 +41,14 @@ class DecodeArm:
             kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
             launched = "a submission a dispatch" if record.stack in WGSL else "a launch a dispatch"
             passes = {"per-submit": launched, "per-pass": "one pass a token"}
-            way = passes.get(record.pattern, "a graph a token" if record.stack == "cuda-graph" else "one pass a token")
+            graph = f"a graph a token by {graph_maker(record)}"
+            way = passes.get(record.pattern, graph if record.stack == "cuda-graph" else "one pass a token")
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""
             return f"{kind}, {way}, {CALLER_WORDS[record.caller]}{padding}"
         if "mode" in params:
             return f"torch.compile, {params['mode']}"
         if "maker" in params:
-            return "CUDA graph of the eager step"
+            return "PyTorch's CUDA graph of the eager step"
         return "one call a token" if record.stack == "onnxruntime" else "eager"
 
     @property

@@ -165,7 +165,7 @@ def _row(view: View, target: TargetView, entry: Entry) -> DispatchRow | None:
         return None
     if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
         found["batched"] = batched
-    remarks = {kind: problem for kind, record in found.items() if (problem := _unresolved(record))}
+    remarks = {kind: problem for kind, record in found.items() if (problem := why_no_mark(record))}
     marks = {kind: (r.value("complete") or 0.0) / 1e3 for kind, r in found.items() if kind not in remarks}
     if operand := _other_operand(target, found.get("compiled")):
         remarks["compiled"] = "; ".join(filter(None, [remarks.get("compiled"), operand]))
@@ -203,7 +203,7 @@ def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Re
     return next((r for r in own if not target.varied(r)), None)
 
 
-def _unresolved(record: Record) -> str:
+def why_no_mark(record: Record) -> str:
     """Why the cost has no mark, in words with its interval where it has one; '' where it is resolved."""
     figure = record.figure("complete")
     value = valued(figure)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest
-from overhead.reading.format import MICRO, cost_text, factor, listed, number, percent, two_speeds
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, why_no_mark
+from overhead.reading.format import MICRO, cost_text, factor, listed, number, percent, resolved, two_speeds
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
+from overhead.reading.stack_names import graph_maker
+from overhead.reading.view import CALLER_WORDS
 from overhead.results import Record
 
 _WEBGPU = ("dawn", "wgpu-native")
@@ -37,17 +39,29 @@ def _webgpu(costs: DispatchCosts) -> str:
     python = listed([f"{_of(row, 'python')} {MICRO} through {row.name}" for row in rows])
     compiled = [f"{_of(row, 'compiled')}" for row in rows if "compiled" in row.marks]
     rest = f"; from compiled code {listed(compiled)} {MICRO}" if len(compiled) == len(rows) else ""
-    return f"WebGPU costs {python}{rest}."
+    return f"From Python, WebGPU costs {python}{rest}."
 
 
 def _batched(costs: DispatchCosts) -> str:
     """What a dispatch of a batch costs, for the WebGPU stack or else the first row that has one."""
-    rows = [row for row in costs.rows if row.first in row.marks and row.first != "batched" and _batch(row)]
-    row = min(rows, key=lambda row: row.stack not in _WEBGPU, default=None)
-    if row is None:
+    found = [(row, alone) for row in costs.rows if _batch(row) and (alone := _alone(row)) is not None]
+    if not found:
         return ""
-    how = "In one pass" if row.stack in _WEBGPU else "Batched"
-    return f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO} instead of {_of(row, row.first)}."
+    row, alone = min(found, key=lambda one: one[0].stack not in _WEBGPU)
+    batch = row.records["batched"]
+    how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
+    doubt = f" ({why_no_mark(alone)})" if alone.status == "noisy" else ""
+    return (
+        f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO} instead of {cost_text(alone)}{doubt}, "
+        f"both {CALLER_WORDS[alone.caller]}."
+    )
+
+
+def _alone(row: DispatchRow) -> Record | None:
+    """The case without a batch by the caller of the batch; None where it has no cost above zero."""
+    caller = row.records["batched"].caller
+    return next((r for kind, r in row.records.items()
+                 if kind != "batched" and r.caller == caller and resolved(r.figure("complete"))), None)  # fmt: skip
 
 
 def _batch(row: DispatchRow) -> str:
@@ -67,7 +81,9 @@ def _overstated(costs: DispatchCosts) -> str:
     if not told:
         return ""
     times, row = max(told, key=lambda one: one[0][0])
-    return f"Timing one dispatch plus its wait would report up to {factor(*times)} the real cost ({row.name})."
+    caller = CALLER_WORDS[row.records[row.first].caller]
+    through = f"{row.name}, {caller}"
+    return f"Timing one dispatch plus its wait would report up to {factor(*times)} the real cost ({through})."
 
 
 def _of(row: DispatchRow, kind: str) -> str:

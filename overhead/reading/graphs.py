@@ -7,9 +7,9 @@ import functools
 import operator
 
 from overhead.devices import same_device
-from overhead.reading.format import plain
 from overhead.reading.intervals import Span, measured
 from overhead.reading.sources import at_device, source_of
+from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import TargetView, View
 from overhead.results import Record
 
@@ -28,7 +28,7 @@ class Graph:
 
     @property
     def maker(self) -> str:
-        return plain(str(self.record.params.get("maker", "")), 20)
+        return graph_maker(self.record)
 
     @property
     def parts(self) -> list[str]:

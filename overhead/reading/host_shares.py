@@ -305,7 +305,8 @@ def ladder_sentence(found: HostShares) -> str:
         name = _name(found, found.shares[0])
         verb = "take" if name.endswith("s") else "takes"
         said = f"{start}{name} {verb} {listed([parts[0].removeprefix(name).lstrip(), *parts[1:]])}."
-    minimal = f"A minimal Vulkan program takes {time(found.minimal)} for the same work." if found.minimal else ""
+    program = "From compiled code, a minimal Vulkan program takes"
+    minimal = f"{program} {time(found.minimal)} for the same work." if found.minimal else ""
     return " ".join(part for part in (said, *(_unclear(found, s) for s in found.shares if s.doubt), minimal) if part)
 
 

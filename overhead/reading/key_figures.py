@@ -37,7 +37,8 @@ class KeyFigure:
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
     key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
-    ``next_run``: where another run would put it, in microseconds without unit.
+    ``next_run``: where another run would put it, in microseconds without unit. ``bound``: that the device limits it,
+    and the CPU time of it; '' where the host alone does.
     """
 
     label: str
@@ -50,6 +51,7 @@ class KeyFigure:
     record: str = ""
     of: str = ""
     next_run: str = ""
+    bound: str = ""
 
     @property
     def with_interval(self) -> str:
@@ -71,8 +73,9 @@ def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
 
 
 def key_figures_of(view: View) -> list[KeyFigure]:
-    """The same, from a view."""
-    return [make(view, label) for label, make in _LIST]
+    """The same, from a view; of joined runs from the one that is shown."""
+    own = view.runs[0]
+    return [make(own, label) for label, make in _LIST]
 
 
 def _base(stack: str, caller: Caller, figure: str = "complete") -> Callable[[View, str], KeyFigure]:
@@ -208,8 +211,17 @@ def _time(view: View, label: str, target: TargetView, record: Record, name: str)
     figure = record.figure(name)
     if figure is None:
         return _missing(label, why(record, name), target, record)
-    again = next_run_text(record, view.fingerprint.machine, name)
-    return dataclasses.replace(_of_figure(label, target, record, figure), next_run=again)
+    made, bound = _of_figure(label, target, record, figure), _bound(record) if name == "complete" else ""
+    return dataclasses.replace(made, next_run=next_run_text(record, view.fingerprint.machine, name), bound=bound)
+
+
+def _bound(record: Record) -> str:
+    """``bound by the device, CPU time 5.10 µs``; '' where the host alone is the limit or no GPU does the work."""
+    limit = {"device": "bound by the device", "balanced": "bound by the device and the CPU"}.get(record.bound, "")
+    host = record.figure("host")
+    if not limit or record.software or record.api == "CPU" or host is None or valued(host) is None:
+        return ""
+    return f"{limit}, CPU time {micro(host)} {MICRO}"
 
 
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:

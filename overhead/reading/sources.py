@@ -11,6 +11,7 @@ import dataclasses
 import msgspec
 
 from overhead.devices import is_board_id
+from overhead.reading.format import run_time
 from overhead.results import Fingerprint, Record
 
 
@@ -59,6 +60,12 @@ def own_run(record: Record, shown: Fingerprint) -> Fingerprint:
     """The run that measured the record; ``shown`` where the record comes from a single file."""
     found = record.__dict__.get(_ATTRIBUTE)
     return found.run if isinstance(found, _Origin) else shown
+
+
+def other_run(record: Record, shown: Fingerprint) -> str:
+    """``the run of 2026-11-24 02:06 UTC, profile quick``; '' where the run ``shown`` measured the record."""
+    run = own_run(record, shown)
+    return "" if run.created == shown.created else f"the run of {run_time(run.created)}, profile {run.profile}"
 
 
 def boards_of(run: Fingerprint) -> list[str]:

@@ -94,7 +94,7 @@ def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
     for k, target in zip(figures, of, strict=True):
         if k.value is None:
             continue
-        note = [part for part in ("" if device else target, k.reason.partition(":")[0]) if part]
+        note = [part for part in ("" if device else target, k.bound, k.reason.partition(":")[0]) if part]
         rows.append([k.label, Text(k.with_interval, "bold"), *([k.next_run] if again else []), "; ".join(note)])
     print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
     say(console, next_run_sentence(fingerprint.machine))

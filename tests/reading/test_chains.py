@@ -15,9 +15,10 @@ from overhead.reading.intervals import Span
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core import draw
+from overhead.report.core.machines import from_fingerprints
 from overhead.report.core.parts import Cell, Drawing, Table
-from overhead.report.sections.chains import chains_section, workload_page
-from overhead.results import Api, Fingerprint, Record
+from overhead.report.sections.chains import chains_section, without_figure, workload_page
+from overhead.results import Api, Fingerprint, Gpu, Record
 from tests.fakes.report import fingerprint, record
 
 GOLDEN = Path(__file__).parents[1] / "data" / "chain_sentences.txt"
@@ -50,17 +51,17 @@ def gpu() -> Fingerprint:
 
 def by_name(found: Fingerprint) -> dict[str, chains.ArmFit]:
     group = next(g for g in groups(View(found)) if g.elements == 4096)
-    return {f"{a.kind.name} {a.record.params.get('maker', '')}".strip(): a for a in group.arms}
+    return {a.kind.name: a for a in group.arms}
 
 
 def test_every_arm_has_its_kind_and_its_cost() -> None:
     arms = by_name(gpu())
-    assert set(arms) == {"eager", "graph driver", "graph torch", "fused-wgsl", "wgsl", "fused-cuda"}
-    cost = arms["graph driver"].cost(1500)
+    assert set(arms) == {"eager", "graph-driver", "graph-torch", "fused-wgsl", "wgsl", "fused-cuda"}
+    cost = arms["graph-driver"].cost(1500)
     assert cost.value == pytest.approx(20_000 + 1500 * 2_000)
     assert cost.floor < cost.value < cost.ceiling
-    assert not arms["graph driver"].extrapolated(4096)
-    assert arms["graph driver"].extrapolated(4097)
+    assert not arms["graph-driver"].extrapolated(4096)
+    assert arms["graph-driver"].extrapolated(4097)
 
 
 def test_an_unverified_arm_has_no_cost() -> None:
@@ -71,7 +72,7 @@ def test_an_unverified_arm_has_no_cost() -> None:
 
 def test_the_crossing_follows_from_both_fits() -> None:
     arms = by_name(gpu())
-    found = crossing(arms["graph driver"], arms["fused-wgsl"])
+    found = crossing(arms["graph-driver"], arms["fused-wgsl"])
     assert found.steps is not None
     assert found.steps.value == pytest.approx(40_000 / 1_950)
     assert found.steps.floor < found.steps.value < found.steps.ceiling
@@ -106,7 +107,7 @@ def test_the_section_tells_the_cheapest_way_and_lists_failures() -> None:
     cheapest = next(p for p in parts if isinstance(p, Table) and "by elements and dependent steps" in p.caption)
     cells = [[c.text if isinstance(c, Cell) else c for c in row] for row in cheapest.rows]
     assert cells[0][1] == "a fused CUDA kernel, 15.0 µs"
-    assert cells[0][-1] == "a fused CUDA kernel, 415 µs*"
+    assert cells[0][-2:] == ["a fused CUDA kernel, 415 µs*", "jax"]
     assert any("unverified: off by 0.3" in str(part) for part in parts)
 
 
@@ -134,9 +135,65 @@ def test_device_times_of_all_fused_arms_are_compared_with_cuda() -> None:
 
 def test_a_fused_step_can_be_slower() -> None:
     run = fingerprint(arm("dawn", "fused", 280.0, 1.0), arm("dawn", "one-pass", 100.0, 1.0))
-    assert fusions(groups(View(run))) == [
-        "recurrence: fusing all steps in WGSL makes a step 2.80× (2.69 to 2.91) slower at 4,096 elements."
-    ]
+    (said,) = fusions(groups(View(run)))
+    assert "a step is 2.80× (2.69 to 2.91) slower at 4,096 elements" in said
+
+
+def test_each_maker_of_a_graph_is_compared_under_its_own_name() -> None:
+    """The graph of torch.compile is the fastest, the driver's as fast as the fused kernel."""
+    makers = {"driver": 51_300.0, "torch": 186_000.0, "torch-compiled": 18_400.0}
+    graphs = [arm("cuda-graph", "replay", each, 8_000.0, params={"maker": maker}) for maker, each in makers.items()]
+    found = groups(View(fingerprint(*graphs, arm("cuda-driver", "fused", 51_200.0, 9_000.0))))
+    said = fusions(found)
+    told = {name: next(s for s in said if f"made by {name}:" in s)
+            for name in ("the CUDA driver", "PyTorch (torch.cuda.CUDAGraph)", "torch.compile")}  # fmt: skip
+    assert "neither measurably faster nor slower" in told["the CUDA driver"]
+    assert "faster" in told["PyTorch (torch.cuda.CUDAGraph)"]
+    assert "2.78× (2.67 to 2.90) slower" in told["torch.compile"]
+    (group,) = found
+    assert len({a.kind.title for a in group.arms}) == len({a.label for a in group.arms}) == 4
+    assert "made by torch.compile" in chain_opening(View(fingerprint(*graphs, arm("dawn", "fused", 50.0, 60_000.0))))
+
+
+def test_the_opening_takes_all_its_figures_from_one_run_and_names_another() -> None:
+    """A quick run has more ways, one of them faster without checks than in the run that is shown."""
+    graph = arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"})
+    checked, off = arm("dawn", "fused", 50.0, 60_000.0), {"checks": "off"}
+    more = [arm("jax", "per-submit", 70_000.0, 1.0), arm("torch", "per-submit", 40_000.0, 10_000.0)]
+    older = fingerprint(
+        record("dawn"), graph, checked, arm("dawn", "fused", 10.0, 60_000.0, params=off), *more,
+        created="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    newer = fingerprint(
+        record("dawn"), graph, checked, arm("dawn", "fused", 60.0, 60_000.0, params=off), created="2026-01-03T00:00:00Z"
+    )
+    said = chain_opening(View(from_fingerprints([newer, older]).full))
+    assert "135 µs as WGSL through dawn." in said
+    assert "2026" not in said
+    bare = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
+    told = chain_opening(View(from_fingerprints([bare, older]).full))
+    assert "the run of 2026-01-01 00:00 UTC" in told
+    assert "(75 (69 to 81) µs through dawn without bounds checks)" in told
+
+
+def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
+    numpy = msgspec.structs.replace(
+        arm("numpy", "per-submit", 9_000.0, 1.0, elements=256), api="CPU", adapter="CPU", device="cpu"
+    )
+    view = View(fingerprint(*gpu().records, numpy))
+    assert {g.elements: without_figure(view, g) for g in groups(view)} == {
+        256: ["any GPU stack"], 4096: ["jax", "numpy (CPU)"],
+        1_000_000: ["cuda-driver", "cuda-graph", "numpy (CPU)"],
+    }  # fmt: skip
+    with draw.style():
+        tables = [p for p in (*chains_section(view), *workload_page(view, "recurrence")) if isinstance(p, Table)]
+    named = [row for table in tables for row in table.rows if "256" in row]
+    assert len(named) == 2
+    assert all("any GPU stack" in row for row in named)
+    own = fingerprint(numpy)
+    for gpus, missing in (([Gpu(name="Fake GPU")], ["any GPU stack"]), ([], [])):
+        alone = View(msgspec.structs.replace(own, machine=msgspec.structs.replace(own.machine, gpus=gpus)))
+        assert without_figure(alone, groups(alone)[0]) == missing
 
 
 def test_a_fit_that_starts_below_zero_is_no_line() -> None:
@@ -151,7 +208,7 @@ def test_a_fit_that_starts_below_zero_is_no_line() -> None:
 
 
 def test_without_an_interval_there_is_no_crossing() -> None:
-    one, other = by_name(gpu())["graph driver"], by_name(gpu())["fused-wgsl"]
+    one, other = by_name(gpu())["graph-driver"], by_name(gpu())["fused-wgsl"]
     bare = dataclasses.replace(other, slope=Span(50.0), fixed=Span(60_000.0))
     found = crossing(one, bare)
     assert (found.steps, found.always, found.never) == (None, False, False)

@@ -142,8 +142,8 @@ def test_figures_of_a_joined_run_are_left_out_and_named() -> None:
 def test_the_sentences_answer_in_figures() -> None:
     said = " ".join(lead_sentences(costs(*gpu_run(), machine=H200)))
     assert "the cheapest dispatch here goes through the CUDA driver: 4.00 µs (expect 3.4 to 4.7 in another run)" in said
-    assert "WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
-    assert "In one pass, a dispatch through Dawn costs 3.00 µs instead of 25.0." in said
+    assert "From Python, WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
+    assert "In one pass, a dispatch through Dawn costs 3.00 µs instead of 25.0, both from Python." in said
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
 
@@ -154,10 +154,21 @@ def test_a_batch_with_two_speeds_is_told_with_both_before_a_graph_of_cuda() -> N
     found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
     assert row(found, "WebGPU, Dawn").notes == ("batched: two speeds, 3.7 or 4.5",)
     said = " ".join(lead_sentences(found))
-    assert "In one pass, a dispatch through Dawn costs 3.7 or 4.5 µs instead of 20.0." in said
-    assert "Batched, a dispatch through the CUDA driver costs 0.900 µs instead of 4.00." in " ".join(
+    assert "In one pass, a dispatch through Dawn costs 3.7 or 4.5 µs instead of 20.0, both from Python." in said
+    assert "made by the CUDA driver, a dispatch through the CUDA driver costs 0.900 µs instead of 4.00" in " ".join(
         lead_sentences(costs(*graphed))
     )
+
+
+def test_a_batch_is_compared_with_single_dispatches_of_its_own_caller() -> None:
+    """From Python the cost is noisy, so that the row begins with the cost from compiled code."""
+    native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
+    found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
+    assert row(found, "WebGPU, Dawn").first == "compiled"
+    (said,) = (s for s in lead_sentences(found) if "In one pass" in s)
+    assert "3.20 µs instead of 26.6 (noisy, 26.1 to 27.1), both from Python" in said
+    failed = record("dawn", each=None, status="failed", **VULKAN)
+    assert not any("In one pass" in s for s in lead_sentences(costs(failed, native, batch)))
 
 
 def test_there_are_no_rows_without_a_stack_that_ran_the_step() -> None:

@@ -9,6 +9,7 @@ from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import opening
 from overhead.reading.view import View
+from overhead.report.core.machines import from_fingerprints
 from overhead.report.core.parts import Cell, Table
 from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack
@@ -62,6 +63,23 @@ def test_the_wait_is_that_of_the_table_of_waits() -> None:
     figure = by_label(view.fingerprint)["One dispatch and its wait, Dawn, from Python"]
     assert figure.value == 80_000
     assert figure.with_interval.replace(" µs", "") in dawn
+
+
+def test_a_figure_that_the_device_limits_says_so_with_its_cpu_time() -> None:
+    label = "One dispatch, raw Vulkan, from compiled code"
+    raw = msgspec.structs.replace(record("vulkan", caller="native", each=14_000), bound="device")
+    assert by_label(fingerprint(raw))[label].bound == "bound by the device, CPU time 11.2 µs"
+    assert by_label(fingerprint(msgspec.structs.replace(raw, bound="host")))[label].bound == ""
+    assert by_label(fingerprint(msgspec.structs.replace(raw, software=True)))[label].bound == ""
+
+
+def test_of_joined_runs_the_one_that_is_shown_has_the_key_figures() -> None:
+    shown = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
+    more = record("chromium", caller="browser"), record("dawn", each=9_000)
+    other = fingerprint(*more, created="2026-01-02T00:00:00Z")
+    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).full)}
+    assert found["One dispatch, Dawn, from Python"].value == 20_000
+    assert found["One dispatch, Chromium, from JavaScript"].value is None
 
 
 def test_the_overstatement_is_that_of_dawn_from_python() -> None:

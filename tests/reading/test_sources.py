@@ -126,5 +126,5 @@ def test_ways_to_run_a_chain_are_compared_inside_one_run() -> None:
     (joined,) = groups(View(_joined(newer, _run(1, graph))))
     assert len(joined.arms) == 3
     assert [len(own.arms) for own in joined.by_run()] == [2, 1]
-    assert together.rivals("eager", "graph", 100) is not None
-    assert joined.rivals("eager", "graph", 100) is None
+    assert together.rivals("eager", "graph-driver", 100) is not None
+    assert joined.rivals("eager", "graph-driver", 100) is None

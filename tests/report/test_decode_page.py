@@ -221,7 +221,7 @@ def test_batches_say_where_the_device_bounds_each_arm() -> None:
     assert isinstance(drawing, Drawing)
     assert isinstance(table, Table)
     _, _, said, other = text.paragraphs
-    assert "(CUDA graph of the eager step) at every batch measured; for " in said
+    assert "(PyTorch's CUDA graph of the eager step) at every batch measured; for " in said
     assert said.endswith("(fused, one pass a token, from Python) from batch 16 on.")
     assert other.startswith("It does not hold for torch")
     assert other.endswith("(eager) at batch 1, 4, 16 and 64.")
@@ -246,11 +246,11 @@ def test_without_intervals_it_is_not_resolved_what_bounds_a_step() -> None:
     assert isinstance(table, Table)
     told, other, open_ = text.paragraphs[2:]
     assert "eager" not in told.replace("eager step", "")
-    assert told.endswith("(CUDA graph of the eager step) at batch 1 and 16.")
+    assert told.endswith("(PyTorch's CUDA graph of the eager step) at batch 1 and 16.")
     assert other.endswith("(fused, one pass a token, from Python) at batch 1.")
     assert "too few processes" in open_
     assert "(eager) at batch 1 and 4; for " in open_
-    assert "(CUDA graph of the eager step) at batch 4; for " in open_
+    assert "(PyTorch's CUDA graph of the eager step) at batch 4; for " in open_
     assert "numpy" not in told + open_
     assert [text_of(row)[7] for row in table.rows] == [
         "not resolved", "not resolved", "device", "not resolved", "device", "host or both", "not resolved", "", "",
@@ -280,7 +280,7 @@ def test_a_host_below_the_resolution_takes_less_than_the_device() -> None:
     assert isinstance(text, Text)
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
-    assert text.paragraphs[-1].endswith("(CUDA graph of the eager step) at every batch measured.")
+    assert text.paragraphs[-1].endswith("(PyTorch's CUDA graph of the eager step) at every batch measured.")
 
 
 def test_one_batch_alone_has_no_section() -> None:

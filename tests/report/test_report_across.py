@@ -50,7 +50,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     others = [run(i, each=10_000.0 + 1_000 * i, day=i + 1) for i in range(10)]
     amd = run(20, "AMD Radeon RX 7900 XTX", each=15_000.0, day=20)
     software = msgspec.structs.replace(crowded(), created="2026-01-25T00:00:00Z")
-    render([run(30, each=30_000.0, day=28), *others, amd, software], folder)
+    dawn = record("dawn", adapter="NVIDIA H200")
+    added = fingerprint(dawn, machine=machine(30), created="2026-01-02T00:00:00Z")
+    render([run(30, each=30_000.0, day=28), *others, amd, software, added], folder)
     return folder
 
 
@@ -69,6 +71,12 @@ def test_every_machine_has_a_row_and_a_page(side: Page, out: Path) -> None:
     assert all((out / "pages" / link).is_file() for link in links)
     assert "NVIDIA H200 (this)" in side.text
     assert "13 machines" in side.text
+
+
+def test_a_page_with_figures_of_several_runs_says_so(out: Path) -> None:
+    front, cases = (Page((out / name).read_text(encoding="utf-8")).text for name in ("index.html", "pages/cases.html"))
+    assert "and 1 other run of this machine" in cases
+    assert "and 1 other run" not in front
 
 
 def test_costs_are_grouped_by_vendor_api_and_implementation(out: Path) -> None:

@@ -10,7 +10,7 @@ from overhead.reading.findings import Finding
 from overhead.reading.format import MICRO, cost_text, factor_spread, micro_spread
 from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.stack_names import stack_name
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.results import Caller, Pattern, Record, Scalar
 
 
@@ -28,21 +28,31 @@ class Change:
         return stack_name(self.target)
 
     @property
+    def called(self) -> str:
+        """The caller of both cases, or that of each."""
+        return " and ".join(dict.fromkeys(CALLER_WORDS[r.caller] for r in (self.before, self.after)))
+
+    @property
     def from_to(self) -> str:
-        """``41.9 to 3.74 µs``."""
-        return f"{cost_text(self.before)} to {cost_text(self.after)} {MICRO}"
+        """``41.9 to 3.74 µs a dispatch from Python``."""
+        return f"{cost_text(self.before)} to {cost_text(self.after)} {MICRO} a {self.before.unit} {self.called}"
 
     @property
     def instead(self) -> str:
-        """``11.7 instead of 25.6 µs``."""
-        return f"{cost_text(self.after)} instead of {cost_text(self.before)} {MICRO}"
+        """``11.7 instead of 25.6 µs a dispatch from Python``."""
+        return f"{cost_text(self.after)} instead of {cost_text(self.before)} {MICRO} a {self.before.unit} {self.called}"
+
+    @property
+    def against(self) -> str:
+        """``211 µs against 22.8 a dispatch from Python``."""
+        return f"{cost_text(self.before)} {MICRO} against {cost_text(self.after)} a {self.before.unit} {self.called}"
 
     @property
     def intervals(self) -> str:
-        """``Dawn: 25.6 (25.0 to 26.3) to 3.21 µs (3.12 to 3.30), 8.0× (7.6 to 8.4)``."""
+        """``Dawn from Python: 25.6 (25.0 to 26.3) to 3.21 µs (3.12 to 3.30), 8.0× (7.6 to 8.4)``."""
         before, after = (r.figure("complete") for r in (self.before, self.after))
         both = f"{micro_spread(before)} to {micro_spread(after)} {MICRO}" if before and after else ""
-        return f"{self.name}: {both}, {factor_spread(*self.times.over(1))}"
+        return f"{self.name} {self.called}: {both}, {factor_spread(*self.times.over(1))}"
 
 
 def change(target: TargetView, before: Record | None, after: Record | None, threshold: float) -> Change | None:

@@ -9,6 +9,7 @@ from overhead.reading.findings._changes import Change, case, change, changes, fi
 from overhead.reading.format import between, count
 from overhead.reading.graphs import graphs
 from overhead.reading.intervals import Span
+from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import TargetView, View
 
 _LEAST_TIMES = 1.5
@@ -29,9 +30,7 @@ def one_pass(view: View) -> Finding | None:
     found = changes(view, of)
     if not found:
         return None
-    title = (
-        f"Batch: one pass instead of a submit per dispatch takes {found[0].name} from {found[0].from_to} a dispatch."
-    )
+    title = f"Batch: one pass instead of a submit per dispatch takes {found[0].name} from {found[0].from_to}."
     return finding(title, found, "It applies where the CPU needs nothing back between the dispatches.")
 
 
@@ -54,6 +53,7 @@ def replay(view: View) -> Finding | None:
         after = count(max(1, math.ceil(replays.value)), "replay")
         repaid = f"; a graph of {_NODES} nodes pays for itself after {after}"
         interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
-    title = f"Replay a CUDA graph: {first.name} goes from {first.from_to} a launch{repaid}."
+    maker = graph_maker(first.after)
+    title = f"Replay a CUDA graph made by {maker}: {first.from_to}{repaid}."
     condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
     return finding(title, [one for one, _ in found], condition)

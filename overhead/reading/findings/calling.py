@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.format import MICRO, cost_text
 from overhead.reading.view import TargetView, View
 from overhead.results import Scalar
 
@@ -29,7 +30,11 @@ def from_compiled_code(view: View) -> Finding | None:
     found = changes(view, of)
     if not found:
         return None
-    title = f"Call {found[0].name} from compiled code: {found[0].instead} a {found[0].before.unit}."
+    first = found[0]
+    title = (
+        f"Call {first.name} from compiled code: {cost_text(first.after)} {MICRO} a {first.before.unit} instead of "
+        f"{cost_text(first.before)} from Python."
+    )
     return finding(title, found, "The calls are the same; the loop around them is not Python.")
 
 
@@ -45,5 +50,5 @@ def short_way(view: View) -> Finding | None:
     found = changes(view, of)
     if not found:
         return None
-    title = f"{_SHORT_WAYS[found[0].target.stack][1]}: {found[0].instead} a launch."
+    title = f"{_SHORT_WAYS[found[0].target.stack][1]}: {found[0].instead}."
     return finding(title, found, "It applies where the launch itself, and not the kernel, limits the speed.")

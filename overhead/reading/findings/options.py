@@ -20,7 +20,7 @@ def dispatch_indirect(view: View) -> Finding | None:
     if not found:
         return None
     first = found[0]
-    title = f"Avoid dispatchIndirect in {first.name}: {_against(first)} a dispatch."
+    title = f"Avoid dispatchIndirect in {first.name}: {first.against}."
     return finding(title, found, "It applies where the CPU knows the number of workgroups.")
 
 
@@ -31,7 +31,7 @@ def fresh_bind_group(view: View) -> Finding | None:
     if not found:
         return None
     first = found[0]
-    title = f"Keep bind groups: a new one for each dispatch in {first.name} costs {_against(first)} a dispatch."
+    title = f"Keep bind groups: a new one for each dispatch in {first.name} costs {first.against}."
     return finding(title, found, "It applies where the same buffers are bound again.")
 
 
@@ -46,7 +46,10 @@ def compile_tiny(view: View) -> Finding | None:
     slower = change(target, compiled, eager, _LEAST_TIMES_COMPILED)
     if slower is None or target.base.params.get("ops") != 1:
         return None
-    title = f"Do not use torch.compile for one tiny operation: {_against(slower)} for the same step in eager mode."
+    title = (
+        f"Do not use torch.compile for one tiny operation: a step takes {cost_text(slower.before)} {MICRO}, "
+        f"in eager mode {cost_text(slower.after)}, both {slower.called}."
+    )
     others = [said for ops in sorted(_numbers_of_operations(target) - {1}) if (said := _of_step(target, ops))]
     condition = "It applies to steps of tiny operations; larger steps can gain from fused kernels."
     return finding(title, [slower], " ".join([*others, condition]))
@@ -54,11 +57,6 @@ def compile_tiny(view: View) -> Finding | None:
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
     return changes(view, lambda target: change(target, case(target, params), target.base, least))
-
-
-def _against(one: Change) -> str:
-    """``211 µs against 22.8``."""
-    return f"{cost_text(one.before)} {MICRO} against {cost_text(one.after)}"
 
 
 def _numbers_of_operations(target: TargetView) -> set[int]:

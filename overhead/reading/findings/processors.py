@@ -6,7 +6,7 @@ from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.findings import Finding, rule
 from overhead.reading.format import MICRO, between, bounds, number, valued
 from overhead.reading.stack_names import stack_name
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 
 _LEAST_TIMES = 1.5
 """The slowest process must take this many times as long as the fastest."""
@@ -25,7 +25,8 @@ def processors_differ(view: View) -> Finding | None:
     processes = figure.processes if figure is not None else 0
     title = (
         f"Expect more than one speed: {processes} fresh processes met "
-        f"{between(low / 1e3, high / 1e3)} {MICRO} a {target.base.unit} through {stack_name(target)}."
+        f"{between(low / 1e3, high / 1e3)} {MICRO} a {target.base.unit} through {stack_name(target)} "
+        f"{CALLER_WORDS[target.base.caller]}."
     )
     detail = " ".join(part for part in (_by_processor(target), _ADVICE) if part)
     return Finding(title, detail, 1.0, (target.base.key,))

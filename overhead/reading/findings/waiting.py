@@ -6,7 +6,7 @@ from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, case, change, changes, finding
 from overhead.reading.format import MICRO, factor_spread, micro, number, spread
 from overhead.reading.synchronising import Synchronised, synchronised
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 
 _LEAST_TIMES = 1.5
 """A step with its wait must surely take this many times as long as the step alone."""
@@ -27,8 +27,7 @@ def wait_for_each(view: View) -> Finding | None:
     found = changes(view, of)
     if not found:
         return None
-    unit = found[0].before.unit
-    title = f"Wait once, not after each {unit}: in {found[0].name} {found[0].instead} a {unit}."
+    title = f"Wait once, not after each {found[0].before.unit}: in {found[0].name} {found[0].instead}."
     return finding(title, found, "It applies where the CPU does not need each result before it goes on.")
 
 
@@ -47,7 +46,7 @@ def synchronise_each_step(view: View) -> Finding | None:
         return None
     title = (
         f"Take {_ACTS[first.act]} out of the loop: each one adds {number(*cost.over(1e3))} {MICRO} to a step of "
-        f"{micro(plain)} {MICRO}."
+        f"{micro(plain)} {MICRO} {CALLER_WORDS[first.record.caller]}."
     )
     detail = (
         f"PyTorch: {spread(*cost.over(1e3))} {MICRO} each; a step with it takes {factor_spread(*slower.over(1))} the "

@@ -82,10 +82,13 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
         found = _blocks(site, machines)
     pages = [page for page in found if found[page]]
     about = _about(machines.own)
+    others_joined = len(View(machines.full).runs) - 1
+    more = f", and {count(others_joined, 'other run')} of this machine" if others_joined else ""
     for page in pages:
         heading = _front_heading(machines.own) if page is FRONT else page.title
         listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
-        site.page(page.path, heading, _many(machines) if page.name == "machines" else about, found[page],
+        of_runs = about if page is FRONT else about + more
+        site.page(page.path, heading, _many(machines) if page.name == "machines" else of_runs, found[page],
                   site.navigation(pages, page), listed, GlossaryLinks(page.path), page.answers)  # fmt: skip
     for _ in others:
         pass

@@ -121,7 +121,7 @@ def _ways(view: View) -> Iterator[Way]:
             continue
         for quantity, record in _quantities(target):
             yield _way(view, quantity, record, {n: f for n in _KEPT_FIGURES if (f := record.figure(n)) is not None})
-        comparison = view.comparison("marginal", target.base.key)
+        comparison = view.own_run(target.base).comparison("marginal", target.base.key)
         each = named(comparison, "per_submit") if comparison else None
         if valued(each) is not None and each is not None:
             yield _way(view, "submit", target.base, {"complete": each})
@@ -159,7 +159,7 @@ def _crossovers(view: View) -> Iterator[Crossover]:
     groups = view.once(chains.groups)
     for name in dict.fromkeys(g.workload for g in groups):
         group = min((g for g in groups if g.workload == name), key=lambda g: abs(g.elements - 4096))
-        for before, after in chains.COMPARED.values():
+        for before, after in chains.COMPARED:
             rivals = group.rivals(before, after, chains.steps_of(name))
             if rivals is not None:
                 found = chains.crossing(*rivals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from overhead import devices
 from overhead.reading import chains
 from overhead.reading.chains import (
     COMPARED_LENGTHS,
@@ -16,10 +17,10 @@ from overhead.reading.chains import (
     passings,
     steps_of,
 )
-from overhead.reading.format import MICRO, factor, number, plain, spread
+from overhead.reading.format import MICRO, factor, listed, number, plain, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart
+from overhead.reading.sources import apart, other_run
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figures
 from overhead.report.core.page_list import slug
@@ -33,6 +34,7 @@ _METHOD_NOTE = (
     "its steps; a way with other values has no speed. A cost is fixed + slope × steps of the way's own fit: one chain "
     "and one wait, without recording and compiling. An asterisk marks a chain longer than any that was measured."
 )
+_WITHOUT_FIGURE = "no figure at this size"
 _FIRST_WORKLOAD = "recurrence"
 """The workload that comes first."""
 _MOST_OPEN_SENTENCES = 7
@@ -52,7 +54,7 @@ def chains_section(view: View) -> Iterator[Part]:
         return
     if said := chain_opening(view):
         yield Text([said])
-    yield _overview(found)
+    yield _overview(view, found)
     yield Text([*_about(found), _METHOD_NOTE], quiet=True)
 
 
@@ -69,25 +71,52 @@ def workload_page(view: View, workload: str) -> Iterator[Part]:
     own = [g for g in view.once(chains.groups) if g.workload == workload]
     yield Text(_about(own))
     for name in dict.fromkeys(g.name for g in own):
-        yield from _variant([g for g in own if g.name == name])
+        yield from _variant(view, [g for g in own if g.name == name])
     yield Text([_METHOD_NOTE], quiet=True)
 
 
-def _variant(own: Sequence[Group]) -> Iterator[Part]:
+def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
     """One workload in one variant: sentences, the cheapest way by size and length, every way at one size, tables."""
+    sizes: dict[str, list[str]] = {}
+    for group in (g for g in own if g.arms):
+        sizes.setdefault(_other_run(view, group), []).append(f"{group.elements:,}")
+    if others := [f"{own[0].name}, sizes {listed(n)}: {run}." for run, n in sizes.items() if run]:
+        yield Text([f"Measured in another run than the one above. {' '.join(others)}"])
     said = [*fusions(own), *device_times(own), *passings(own)]
     if said:
         yield Text(said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: one way against another")
     drawn = [g for g in own if g.arms]
     if drawn:
-        yield _cheapest(drawn)
+        yield _cheapest(view, drawn)
         shown = max((g.by_run()[0] for g in drawn), key=lambda g: len(g.arms))
         if len(shown.arms) >= _LEAST_DRAWN:
             yield _costs(shown)
     yield from map(_table, own)
 
 
-def _overview(found: Sequence[Group]) -> Table:
+def _other_run(view: View, group: Group) -> str:
+    """The run whose ways are compared; '' where it is the one that the page shows."""
+    return other_run(group.by_run()[0].arms[0].record, view.fingerprint)
+
+
+def without_figure(view: View, group: Group) -> list[str]:
+    """The stacks that have a figure of the workload elsewhere or failed here, and none in the group's first run.
+
+    ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
+    """
+    have = {(a.record.stack, a.processor) for a in group.by_run()[0].arms}
+    same = [g for g in view.once(chains.groups) if g.workload == group.workload]
+    ran = {(a.record.stack, a.processor) for g in same for a in g.arms}
+    lacking = (ran | {(r.stack, devices.processor(r)) for r in group.failed}) - have
+    no_gpu = not any(kind == "gpu" for _, kind in have) and (
+        any(kind == "gpu" for _, kind in lacking) or any(not gpu.software for gpu in view.fingerprint.machine.gpus)
+    )
+    others = [plain(stack, 40) + ("" if kind == "gpu" else f" ({'CPU' if kind == 'cpu' else kind})")
+              for stack, kind in sorted(lacking) if not (no_gpu and kind == "gpu")]  # fmt: skip
+    return ["any GPU stack", *others] if no_gpu else others
+
+
+def _overview(view: View, found: Sequence[Group]) -> Table:
     """A row for each workload and size: the cheapest way at the workload's own length, and the next."""
     rows: list[list[str | Cell]] = []
     for group in (g for g in found if g.arms):
@@ -97,23 +126,25 @@ def _overview(found: Sequence[Group]) -> Table:
         rows.append([
             group.name, f"{group.elements:,}", f"{steps:,}", Cell(_way(best), best.record.stack), _time(best, steps),
             Cell(_way(nearest), nearest.record.stack) if nearest else "", _to(nearest, best, steps) if nearest else "",
+            listed(without_figure(view, group)), _other_run(view, group),
         ])  # fmt: skip
     return Table(
-        "The cheapest way by workload and size, at the workload's own number of steps",
-        ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes"],
+        "The cheapest of the ways that were measured, by workload and size, at the workload's own number of steps",
+        ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE,
+         "from another run"],
         rows, numeric=(1, 2, 4, 6),
     )  # fmt: skip
 
 
-def _cheapest(found: Sequence[Group]) -> Part:
-    """The cheapest way by elements and steps; a sentence where it is one way everywhere."""
+def _cheapest(view: View, found: Sequence[Group]) -> Part:
+    """The cheapest way by elements and steps; a sentence where it is one way everywhere and no stack is missing."""
     lengths = sorted({*COMPARED_LENGTHS, steps_of(found[0].workload)})
     orders = {(g.elements, n): g.by_kind(n) for g in found for n in lengths}
     name = found[0].name
-    winners = {order[0].kind.name for order in orders.values()}
-    if len(winners) == 1 and all(_clear(order, n) for (_, n), order in orders.items()):
-        title = next(iter(orders.values()))[0].kind.title
-        return Text([f"{name}: at every size and length the cheapest way is {title}."])
+    winners = {_way(order[0]) for order in orders.values()}
+    missing = {g.elements: listed(without_figure(view, g)) for g in found}
+    if len(winners) == 1 and not any(missing.values()) and all(_clear(o, n) for (_, n), o in orders.items()):
+        return Text([f"{name}: at every size and length the cheapest way is {winners.pop()}."])
 
     def cell(elements: int, n: int) -> Cell:
         order = orders[elements, n]
@@ -123,9 +154,9 @@ def _cheapest(found: Sequence[Group]) -> Part:
         return Cell(f"{_way(order[0])}, {took}{tie}", order[0].record.stack)
 
     return Table(
-        f"{name}: the cheapest way by elements and dependent steps",
-        ["elements", *(f"{n:,} step{'s' if n > 1 else ''}" for n in lengths)],
-        [[f"{g.elements:,}", *(cell(g.elements, n) for n in lengths)] for g in found],
+        f"{name}: the cheapest of the ways that were measured, by elements and dependent steps",
+        ["elements", *(f"{n:,} step{'s' if n > 1 else ''}" for n in lengths), _WITHOUT_FIGURE],
+        [[f"{g.elements:,}", *(cell(g.elements, n) for n in lengths), missing[g.elements]] for g in found],
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from overhead.lowering.fusions import FUSIONS
 from overhead.reading.decoding import DecodeArm, decoded, fastest_arm
 from overhead.reading.format import percent_spread, positive_spread
+from overhead.reading.sources import other_run
 from overhead.reading.view import View
 from overhead.report.core.page_list import page_named
 from overhead.report.core.parts import Cell, Part, Table
@@ -25,7 +26,9 @@ def decode_summary(view: View) -> Iterator[Part]:
     for arm in arms:
         cells += _cells(arm)
     columns = ["model", *(text for kind in ("unfused", "fused") for text in (f"{kind}, ms", "by", "host's share"))]
-    yield Table("One token at batch 1, by the fastest arm", columns, [cells], numeric=[1, 3, 4, 6])
+    runs = dict.fromkeys(other_run(arm.record, view.fingerprint) for arm in arms if arm is not None)
+    of = "".join(f", {run}" for run in runs if run)
+    yield Table(f"One token at batch 1, by the fastest arm{of}", columns, [cells], numeric=[1, 3, 4, 6])
 
 
 def _cells(arm: DecodeArm | None) -> list[str | Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
+from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, dispatch_costs
 from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
 from overhead.reading.format import MICRO, listed, number, plain
 from overhead.reading.summary import missing_stacks, software_sentence
@@ -50,7 +50,7 @@ def _nothing(view: View, costs: DispatchCosts | None) -> str:
 
 def _alternative(costs: DispatchCosts) -> str:
     """The finding of the figure, for screen readers: each row with its first cost."""
-    rows = [f"{row.label} {number(row.marks[row.first])}" for row in costs.rows if row.marks]
+    rows = [f"{row.label} {number(row.marks[row.first])} {KIND_TITLES[row.first]}" for row in costs.rows if row.marks]
     return f"{costs.title}, {MICRO} per dispatch, from the cheapest to the dearest: {listed(rows)}."
 
 

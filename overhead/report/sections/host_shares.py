@@ -109,7 +109,8 @@ def _finding(ordered: list[HostShares]) -> str:
     for each in ordered:
         share = each.python
         python = f", {percent(*share.over(1))} of it Python" if share is not None else ""
-        said.append(f"{each.target.short} {micro(each.host) if each.host else 'unknown'}{python}")
+        called = CALLER_WORDS[each.top.caller]
+        said.append(f"{each.target.short} {micro(each.host) if each.host else 'unknown'} {called}{python}")
     return f"Host time in microseconds per dispatch or launch: {'; '.join(said)}."
 
 

@@ -9,6 +9,7 @@ from overhead.reading.format import MICRO, count, listed, micro, micro_spread, n
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
+from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figures, dot_rows, mark, shared_axis
 from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes, canvas, small_titles
@@ -78,7 +79,8 @@ def _launch_drawing(rows: _Rows) -> Drawing:
     shapes = caller_shapes({r.caller for records in rows.values() for _, r in records})
     figure, narrow = dot_figures([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
     ends = [next(iter(rows.values()))[0], list(rows.values())[-1][0]]
-    said = [f"{t.short} {micro(f)}" for t, r in ends if (f := r.figure("complete")) is not None]
+    said = [f"{t.short} {micro(f)} {CALLER_WORDS[r.caller]}" for t, r in ends
+            if (f := r.figure("complete")) is not None]  # fmt: skip
     return Drawing(
         "launches", "One more launch, by stack and caller",
         f"Microseconds per launch for {count(len(rows), 'way')} to launch: from {' to '.join(said)}.",
@@ -109,11 +111,11 @@ def _launch_table(rows: _Rows) -> Table:
 
 def sentence(graph: Graph) -> str:
     """What a node saves over a launch, and after how many replays the making has paid for itself."""
-    maker = "torch's capture" if graph.maker == "torch" else "the driver's capture"
     node, eager = graph.record.figure("complete"), graph.eager.figure("complete") if graph.eager else None
     if node is None or span(node) is None:
-        return f"A node of a graph made by {maker} has no figure: {why(graph.record, 'complete')}."
-    start = f"A node of a graph made by {maker} costs {micro_spread(node)} {MICRO}"
+        return f"A node of a CUDA graph made by {graph.maker} has no figure: {why(graph.record, 'complete')}."
+    called = CALLER_WORDS[graph.record.caller]
+    start = f"A node of a CUDA graph made by {graph.maker} costs {micro_spread(node)} {MICRO} {called}"
     if eager is None or span(eager) is None or graph.eager_target is None:
         return f"{start}; no eager launch of the same kernel was measured here to compare it with."
     against = f"{start}, a launch through {graph.eager_target.stack} {micro_spread(eager)} {MICRO}"
@@ -141,7 +143,7 @@ def _graph_drawing(found: list[Graph], measured: int) -> Drawing:
     figure, grid = canvas([ONE_LINE_INCHES * len(r) for r in rows], around=0.75)
     for (ax,), graph, own in zip(grid, found, rows, strict=True):
         dot_rows(ax, own)
-        small_titles(ax, f"{graph.target.short}, maker={graph.maker}", f"{MICRO} per node")
+        small_titles(ax, f"{graph.target.short}, made by {graph.maker}", f"{MICRO} per node")
     shared_axis([ax for (ax,) in grid], rows)
     return Drawing(
         "graphs", "A graph's node against a launch, and what making it costs",
@@ -171,7 +173,7 @@ def _graph_rows(graph: Graph) -> list[DotRow]:
 def _making_table(found: list[Graph]) -> Table:
     rows: list[list[str | Cell]] = []
     for g in found:
-        name = Cell(f"{g.target.short}, maker={g.maker}", g.target.stack)
+        name = Cell(f"{g.target.short}, made by {g.maker}", g.target.stack)
         for part, title in _MAKING_PARTS.items():
             if g.record.figure(f"making:{part}") is not None:
                 figures = [micro_cell(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
@@ -210,7 +212,7 @@ def two_speeds(found: Sequence[Record]) -> str:
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(f"{t.short}, maker={plain(str(r.params.get('maker', '')), 20)}", t.stack), CALLER_WORDS[r.caller],
+        [Cell(f"{t.short}, made by {graph_maker(r)}", t.stack), CALLER_WORDS[r.caller],
          plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)] for t, r in found
     ]  # fmt: skip
     return Table(

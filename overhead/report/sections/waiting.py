@@ -8,7 +8,7 @@ from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.format import MICRO, between, bounds, micro, micro_spread, valued
 from overhead.reading.stack_names import stack_name
 from overhead.reading.synchronising import wait_of
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
@@ -32,6 +32,7 @@ def waiting(view: View) -> Iterator[Part]:
     yield Text([_sentence(rows)])
     columns = [
         "stack",
+        "called",
         "wait",
         *_FIGURES.values(),
         f"each unit waited for, {MICRO}",
@@ -39,9 +40,10 @@ def waiting(view: View) -> Iterator[Part]:
     ]
     yield Table(
         "One wait, and a wait after each unit", columns,
-        [[Cell(stack_name(t), t.stack), str(wait_of(t.base) or ""), *(_cell(t.base, name) for name in _FIGURES),
-          _cell(_waited(t), "complete"), _cell(t.base, "complete")] for t in rows],
-        numeric=range(2, 7),
+        [[Cell(stack_name(t), t.stack), CALLER_WORDS[t.base.caller], str(wait_of(t.base) or ""),
+          *(_cell(t.base, name) for name in _FIGURES), _cell(_waited(t), "complete"), _cell(t.base, "complete")]
+         for t in rows],
+        numeric=range(3, 8),
     )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def _sentence(rows: list[TargetView]) -> str:
     known = [(t, low, high) for t, low, high in ranges if low is not None and high is not None and low > 0]
     if not known:
         return "This run does not resolve the time of a single unit and its wait."
-    said = [f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)}{_of_it(t)}"
+    said = [f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)} {CALLER_WORDS[t.base.caller]}{_of_it(t)}"
             for t, low, high in (known[0], known[-1])]  # fmt: skip
     if len(known) == 1:
         return f"One {known[0][0].base.unit} and its wait takes {said[0]}."

@@ -148,7 +148,7 @@ def test_browser_workloads_belong_to_the_chain_groups() -> None:
         arm("firefox", "per-submit", 30_000.0, 60_000.0, caller="browser"),
     )
     found_groups = groups(View(found))
-    assert {a.kind.name for g in found_groups for a in g.arms} == {"graph", "fused-wgsl", "wgsl", "wgsl-submits"}
+    assert {a.kind.name for g in found_groups for a in g.arms} == {"graph-driver", "fused-wgsl", "wgsl", "wgsl-submits"}
     pair = graph_against_wgsl(found_groups)
     assert pair is not None
     assert [one.record.stack for one in pair[1:]] == ["cuda-graph", "chromium"]

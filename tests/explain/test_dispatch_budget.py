@@ -124,6 +124,7 @@ def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
     assert names(found.launches)[:2] == ["aten::mul", "aten::sum"]
     assert "aten::add_" in names(found.launches), "the step of the optimiser"
     assert len(found.launches) >= 4, "and the backward pass"
+    assert not [name for name in names(found.launches) if "record_function" in name], "a mark for a profiler"
 
 
 @needs_torch

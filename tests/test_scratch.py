@@ -100,3 +100,10 @@ def test_threads_that_ask_at_the_same_time_get_one_folder(folder: Path, monkeypa
         assert first.result() == second.result()
     scratch.remove()
     assert not list(folder.iterdir())
+
+
+@pytest.mark.needs("cxx")
+def test_what_the_fakes_compile_is_removed_when_the_tests_end() -> None:
+    from tests.fakes.cuda_driver import library
+
+    assert Path(library()._name).is_relative_to(scratch.folder())

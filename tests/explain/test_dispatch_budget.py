@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
 import os
+import pickle
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +22,59 @@ from overhead.explain.dispatch_budget import BlockCounts, add_calls, check_limit
 from overhead.explain.trace import SITE_MARK, read_chrome_trace
 
 needs_torch = pytest.mark.needs("torch")
+needs_cuda = pytest.mark.needs("torch", "cuda")
+
+WAIT = (
+    "x[m]", "x[m, 0]", "x[m] = w[None]", "x[m] = w[0]", "x[v] = 1.0", "x.index_put_((m,), w[0])", "x.masked_select(m)",
+    "x.nonzero()", "torch.argwhere(x)", "torch.where(m)", "x.unique()", "x.unique(dim=0)", "torch.ops.aten._unique(x)",
+    "torch.unique_consecutive(x)", "x.repeat_interleave(v, 0)", "v.bincount()", "x.histc()", "x.to_sparse()",
+    "torch.equal(x, x)", "torch.allclose(x, x)", "1.0 in w", "torch.normal(x, abs(x))",
+    "torch.linalg.inv(x)", "torch.linalg.solve(x, x)", "torch.linalg.cholesky(x)", "torch.linalg.svd(x)",
+    "torch.linalg.eigh(x)", "torch.linalg.eig(x)", "torch.linalg.eigvals(x)", "torch.linalg.lstsq(x, x)",
+    "torch.linalg.pinv(x)", "torch.linalg.matrix_exp(x)", "torch.cholesky_inverse(x)",
+    "torch.segment_reduce(w, 'sum', lengths=v[2:3] * 2)",
+    "w[0].item()", "bool(w[0])", "float(w[0])", "range(v[2])", "w[: v[2]]", "f'{w[0]}'", "str(x)", "x.tolist()",
+    "x.cpu()", "x.cpu().numpy()", "x.numpy(force=True)", "pickle.dumps(x)", "torch.save(x, io.BytesIO())",
+    "torch.tensor([w[0]])", "torch.as_tensor([[w[0]]])", "w.new_tensor((w[0], 1.0))",
+)  # fmt: skip
+"""Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4 ones."""
+WAIT_ON_HOST = (
+    "x.numpy()", "np.asarray(x)", "np.array(x)", "x.tensor_split(v[1:3])", "torch.tensor_split(x, v[1:3])",
+)  # fmt: skip
+"""Read values too, and need a tensor of the host."""
+DO_NOT_WAIT = (
+    "x[v]", "x[:, 1]", "x[m] = 1.0", "x[:, 1] = 1.0", "x.masked_fill(m, 0)", "x.masked_scatter(m[:, None], x)",
+    "torch.where(m, x, 0)", "x.repeat_interleave(2, 0)", "x.repeat_interleave(v, 0, output_size=6)",
+    "x.tensor_split(2)", "torch.linalg.inv_ex(x)", "torch.linalg.qr(x)", "torch.linalg.det(x)", "w.multinomial(2)",
+    "x.histc(4, 0, 1)", "torch.normal(x, 1.0)", "torch.tensor([1.0, 2.0])", "x.to(x.device)", "x.clone()", "x.sort()",
+    "copy.deepcopy(x)", "list(w)", "len(x)", "x.shape", "x.data_ptr()",
+)  # fmt: skip
+
+
+def values(device: str) -> dict[str, Any]:
+    import numpy as np
+    import torch
+
+    w = torch.ones(4, device=device)
+    v = torch.arange(4, device=device)
+    modules = {"torch": torch, "np": np, "copy": copy, "io": io, "pickle": pickle}
+    return {"x": torch.eye(4, device=device) + 0.5, "m": v == 1, "v": v, "w": w, **modules}
+
+
+@pytest.fixture
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count operations, also if another test has started CUDA."""
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """A pool with one thread, which has begun."""
+    with ThreadPoolExecutor(1) as made:
+        made.submit(int).result()
+        yield made
 
 
 def names(found: list[tuple[str, str]]) -> list[str]:
@@ -23,6 +82,7 @@ def names(found: list[tuple[str, str]]) -> list[str]:
 
 
 @needs_torch
+@pytest.mark.usefixtures("on_the_host")
 def test_operations_are_counted_without_views_and_empty_tensors() -> None:
     import torch
 
@@ -38,6 +98,7 @@ def test_operations_are_counted_without_views_and_empty_tensors() -> None:
 
 
 @needs_torch
+@pytest.mark.usefixtures("on_the_host")
 def test_reads_of_values_are_synchronisations() -> None:
     import torch
 
@@ -51,6 +112,7 @@ def test_reads_of_values_are_synchronisations() -> None:
 
 
 @needs_torch
+@pytest.mark.usefixtures("on_the_host")
 def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
     import torch
 
@@ -62,6 +124,100 @@ def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
     assert names(found.launches)[:2] == ["aten::mul", "aten::sum"]
     assert "aten::add_" in names(found.launches), "the step of the optimiser"
     assert len(found.launches) >= 4, "and the backward pass"
+    assert not [name for name in names(found.launches) if "record_function" in name], "a mark for a profiler"
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+@pytest.mark.parametrize("code", WAIT + WAIT_ON_HOST)
+def test_a_call_that_waits_is_one_synchronisation(code: str) -> None:
+    given = values("cpu")
+    with counted(os.path.dirname(__file__)) as found:
+        exec(code, given)
+    assert len(found.synchronisations) == 1
+    assert found.synchronisations[0][1].startswith("test_dispatch_budget.py:")
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+@pytest.mark.parametrize("code", DO_NOT_WAIT)
+def test_a_call_that_does_not_wait_is_none(code: str) -> None:
+    given = values("cpu")
+    with counted() as found:
+        exec(code, given)
+    assert found.synchronisations == []
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+def test_all_operations_whose_result_depends_on_values_are_synchronisations() -> None:
+    import torch
+
+    tags = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd  # such an operation runs as those that it calls
+    packets = (getattr(torch.ops.aten, name) for name in dir(torch.ops.aten))
+    tagged = {
+        f"aten::{each._opname}"
+        for packet in packets if isinstance(packet, torch._ops.OpOverloadPacket)
+        for each in (getattr(packet, overload) for overload in packet.overloads())
+        if tags & set(each.tags) and not each.has_kernel_for_dispatch_key(composite)
+    }  # fmt: skip
+    assert len(tagged) > 5
+    with counted() as found:
+        for code in WAIT:
+            exec(code, values("cpu"))
+    assert tagged <= set(names(found.synchronisations))
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+def test_the_methods_of_a_tensor_are_as_before_after_a_block() -> None:
+    import torch
+
+    owners = (torch, torch.Tensor, threading.Thread)
+    before = [dict(vars(owner)) for owner in owners]
+    with pytest.raises(KeyError), counted():
+        raise KeyError
+    assert [dict(vars(owner)) for owner in owners] == before
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+def test_threads_that_the_block_starts_are_counted() -> None:
+    import torch
+
+    x = torch.ones(4)
+
+    def work() -> None:
+        x.mul_(2)
+        x.sum().item()
+
+    with counted(os.path.dirname(__file__)) as found:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        with ThreadPoolExecutor(1) as inner:
+            inner.submit(work).result()
+    assert names(found.launches) == ["aten::mul_", "aten::sum"] * 2
+    assert names(found.synchronisations) == ["aten::_local_scalar_dense"] * 2
+    assert all(line.startswith("test_dispatch_budget.py:") for _, line in found.launches)
+    assert found.over(launches=4, synchronisations=2) == ""
+
+
+@needs_torch
+@pytest.mark.usefixtures("on_the_host")
+def test_work_in_a_thread_from_before_the_block_breaks_every_budget(pool: ThreadPoolExecutor) -> None:
+    import torch
+
+    x = torch.ones(4)
+    with counted() as outer, counted() as found:
+        pool.submit(x.relu).result()
+    assert found.launches == []
+    assert "aten::relu" in names(outer.uncounted)
+    assert "aten::relu" in outer.over(launches=100)
+    with counted() as found:
+        pool.submit(int).result()
+    assert found.over(launches=0, synchronisations=0) == ""
 
 
 def test_a_budget_that_holds_says_nothing_and_a_broken_one_lists_the_lines() -> None:
@@ -111,13 +267,15 @@ def test_a_profile_of_cuda_gives_launches_and_waits_without_its_own() -> None:
         event("cudaGraphLaunch", 15, 18, "cuda_runtime", 2),
         event(f"{SITE_MARK}step.py:6|", 19, 30, "user_annotation"),
         event("cudaStreamSynchronize", 20, 29, "cuda_runtime", 3),
-        event("cudaDeviceSynchronize", 31, 32, "cuda_runtime", 4),
-        event("cudaDeviceSynchronize", 33, 34, "cuda_runtime", 5),
+        event("cudaDeviceSynchronize", 31, 32, "cuda_runtime", 4) | {"tid": 2},
+        event(f"{SITE_MARK}the end of the block|", 33, 36, "user_annotation"),
+        event("cudaDeviceSynchronize", 34, 35, "cuda_runtime", 5),
+        event("cudaDeviceSynchronize", 37, 38, "cuda_runtime", 6),
     ]
     found = BlockCounts()
     add_calls(found, read_chrome_trace(json.dumps({"traceEvents": events}).encode()))
     assert found.launches == [("aten::add_ (cudaLaunchKernel)", "step.py:4"), ("cudaGraphLaunch", "")]
-    assert found.synchronisations == [("cudaStreamSynchronize", "step.py:6")]
+    assert found.synchronisations == [("cudaStreamSynchronize", "step.py:6"), ("cudaDeviceSynchronize", "")]
 
 
 def test_a_profile_without_calls_of_the_runtime_counts_nothing() -> None:
@@ -126,8 +284,65 @@ def test_a_profile_without_calls_of_the_runtime_counts_nothing() -> None:
         add_calls(BlockCounts(), trace)
 
 
+@needs_cuda
+def test_on_cuda_the_same_calls_wait() -> None:
+    """A difference names the calls to move from one list to the other, with the operations that are counted."""
+    waited = set()
+    for code in (*WAIT, *DO_NOT_WAIT):
+        exec(code, values("cuda"))
+        given = values("cuda")
+        with counted() as found:
+            exec(code, given)
+        if found.synchronisations:
+            waited.add(code)
+    assert waited == set(WAIT)
+
+
+@needs_cuda
+def test_on_cuda_launches_and_waits_in_all_threads_are_counted(pool: ThreadPoolExecutor) -> None:
+    import torch
+
+    x = torch.ones(4, device="cuda")
+
+    def work() -> None:
+        x.mul_(2)
+        x.tolist()
+
+    work()
+    with counted(os.path.dirname(__file__)) as found:
+        work()
+        pool.submit(work).result()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert len(found.launches) == 3
+    assert len(found.synchronisations) >= 3
+    assert found.launches[0][1].startswith("test_dispatch_budget.py:")
+    assert found.synchronisations[0][1].startswith("test_dispatch_budget.py:")
+    with counted() as found:
+        pass
+    assert found.launches == found.synchronisations == []
+
+
+@needs_cuda
+@pytest.mark.usefixtures("on_the_host")
+def test_operations_that_copy_to_the_host_wait() -> None:
+    import torch
+
+    x = torch.ones(4, device="cuda")
+    y = torch.ones(4)
+    with counted() as found:
+        x.to("cpu")
+        y.copy_(x)
+        x.to("cpu", non_blocking=True)
+        x.copy_(x)
+    assert names(found.synchronisations) == ["aten::_to_copy", "aten::copy_"]
+
+
 TESTS = """
+from concurrent.futures import ThreadPoolExecutor
 import torch
+from overhead.errors import Unavailable
 x = torch.zeros(8)
 
 def step():
@@ -149,6 +364,16 @@ def test_keeps_the_error_of_the_block(dispatch_budget):
         step()
         raise KeyError("its own")
 
+def test_keeps_an_error_of_our_own_kind(dispatch_budget):
+    with dispatch_budget(launches=0):
+        raise Unavailable("the reason of the block")
+
+def test_an_old_thread(dispatch_budget):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        with dispatch_budget(launches=9):
+            pool.submit(x.relu).result()
+
 def test_wrong_use(dispatch_budget):
     with dispatch_budget():
         pass
@@ -167,11 +392,13 @@ def run_pytest(folder: Path, text: str) -> str:
 def test_the_fixture_fails_a_test_with_the_list_of_lines(tmp_path: Path) -> None:
     said = run_pytest(tmp_path, TESTS)
     assert "3 launches (operations that start a kernel on a GPU), the budget is 2:" in said
-    assert "      1 x  aten::add_  test_step.py:6" in said
-    assert "1 synchronisation, the budget is 0:\n      1 x  aten::_local_scalar_dense  test_step.py:8" in said
+    assert "      1 x  aten::add_  test_step.py:8" in said
+    assert "1 synchronisation, the budget is 0:\n      1 x  aten::_local_scalar_dense  test_step.py:10" in said
     assert "KeyError: 'its own'" in said
     assert "UsageError: dispatch_budget: give launches=N, synchronisations=N, or both" in said
-    assert "3 failed, 1 passed" in said
+    assert "Unavailable: the reason of the block" in said
+    assert "Not counted: operations in threads that were started before the block." in said
+    assert "5 failed, 1 passed" in said
 
 
 def test_without_torch_the_fixture_skips_with_the_reason(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from overhead import scratch
+
 SOURCE = Path(__file__).parent / "cuda" / "libcuda.c"
 LAUNCH_NS = 1000
 """Device time of a launch on the fake device."""
@@ -22,7 +24,7 @@ LAUNCH_NS = 1000
 def library() -> ctypes.CDLL:
     """The fake driver, compiled once a test process."""
     compiler = next(filter(None, map(shutil.which, ("g++", "clang++"))))
-    built = Path(tempfile.mkdtemp(prefix="overhead-test-")) / "libcuda.so.1"
+    built = Path(tempfile.mkdtemp(dir=scratch.folder())) / "libcuda.so.1"
     subprocess.run([compiler, "-x", "c", "-O1", "-shared", "-fPIC", "-o", built, SOURCE, "-ldl"], check=True)
     return ctypes.CDLL(str(built))
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from overhead import scratch
+
 _BEFORE = """
 #include <math.h>
 #define __cosf cosf
@@ -98,7 +100,7 @@ extern "C" void run_NAME(word s, word c, word f, word n, word groups, word threa
 @functools.cache
 def as_library(text: str) -> Path:
     """The path of a shared library of the kernels. ``run_<name>`` runs one; its threads may synchronise."""
-    folder = Path(tempfile.mkdtemp(prefix="overhead-test-"))
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     number = "number" if "typedef" in text else "float"
     runs = "".join(
         _RUN.replace("NAME", name).replace("NUMBER", number).replace("STEPS", ", n" if "steps" in parameters else "")
@@ -116,7 +118,7 @@ def as_library(text: str) -> Path:
 @functools.cache
 def program_library(text: str) -> Path:
     """The path of a shared library of the kernels of a lowered program, whose parameters are all pointers."""
-    folder = Path(tempfile.mkdtemp(prefix="overhead-test-"))
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     runs = []
     for name, parameters in re.findall(r"__launch_bounds__\(\d+\) (\w+)\(([^)]*)\)", text):
         kinds = [re.sub(r"__restrict__ \w+$", "", one.strip()) for one in parameters.split(",")]

@@ -128,7 +128,7 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
             _name(each), each.status, micro_or_why(each.step) if has_value(each.step) else "", _gain(each),
             f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
             f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
-            {True: "same", False: "differ", None: ""}[each.same_results],
+            each.verdict(),
             "; ".join(filter(None, (each.results, each.reason, _place(each.site)))),
         )
         for each in found.alternatives

@@ -142,6 +142,6 @@ def _repaid(one: Alternative) -> str:
 
 
 def _remark(one: Alternative) -> str:
-    words = {"ok": "", "refused": "not possible: ", "differs": "other results: ", "failed": "failed: "}[one.status]
-    text = words + (one.results or one.reason)
+    words = {"ok": one.verdict(), "refused": "not possible", "differs": one.verdict(), "failed": "failed"}[one.status]
+    text = ("; " if one.same_results else ": ").join(filter(None, (words, one.results or one.reason)))
     return f"{text} ({one.site.line})" if one.site.line else text

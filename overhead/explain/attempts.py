@@ -27,7 +27,7 @@ from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import StepFunction
-from overhead.explain.outcome import MOST_BYTES, LeftOut, StepOutcome, checksums, of_result, of_state
+from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, of_result, of_state
 from overhead.explain.steps import program_line
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
@@ -44,7 +44,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
     """``setup``: Python text after which ``step`` is the step. ``alternative``: its name; empty for the step as it is.
 
     ``against``: Python text after which ``step`` is the user's own alternative. ``path``: entries of ``sys.path`` that
-    the program needs. ``file``: where the answer goes.
+    the program needs. ``file``: where the answer goes. ``torch``: the program imports PyTorch, which is seeded before.
     """
 
     setup: str
@@ -52,6 +52,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
     against: str = ""
     path: list[str] = []
     file: str = ""
+    torch: bool = False
 
 
 class Attempt(Struct, frozen=True):
@@ -154,6 +155,8 @@ def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
     """
+    if job.torch:
+        import torch  # noqa: F401 - each process starts with another seed
     _seed()
     step = _loaded(job.against or job.setup, job.path)
     changing = _warm(step)
@@ -230,7 +233,7 @@ def run_attempt(job: AttemptJob) -> Attempt:
         made, step, making_s = prepared(job)
         before = checksums(step)
         began = time.perf_counter()
-        results, left_out, room = [], LeftOut(), _room(job.file)
+        results, left_out, room = [], NotCompared(), _room(job.file)
         for index in range(_COMPARED_STEPS):
             result = made()
             if index == 0:

@@ -16,7 +16,7 @@ from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import NO_TORCH
 from overhead.explain.attempts import Attempt, AttemptJob, attempted
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.outcome import Comparison, StepOutcome, compared
+from overhead.explain.outcome import OutcomeComparison, StepOutcome, compared
 from overhead.explain.record import CallSite, missing
 from overhead.explain.timing import Timing, plan_of, time_statements
 from overhead.profiles import Plan
@@ -46,7 +46,7 @@ class _Candidate:
     made: Attempt
     same: bool | None
     remark: str = ""
-    compared: Comparison | None = None
+    compared: OutcomeComparison | None = None
 
 
 class Changes:
@@ -66,7 +66,8 @@ class Changes:
         *,
         torch: bool = True,
     ) -> None:
-        self._job, self._found, self._listener, self._torch = job, found, listener, torch
+        self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
+        self._found, self._listener, self._torch = found, listener, torch
         self._attempted, self._timed = attempted, timed
 
     def alone(self) -> Timing:
@@ -199,14 +200,14 @@ def _compiles(name: str) -> bool:
     return name in ALTERNATIVES and ALTERNATIVES[name].compiles
 
 
-def _not_compared(found: Comparison) -> str:
+def _not_compared(found: OutcomeComparison) -> str:
     """The parts of two outcomes that are not compared, in words; empty if there are none."""
     shown = "; ".join(f"{name or 'the step'} ({why})" for name, (_, why) in list(found.left_out.items())[:_SHOWN])
     more = f" and {len(found.left_out) - _SHOWN} more" if len(found.left_out) > _SHOWN else ""
     return f"not compared: {shown}{more}" if shown else ""
 
 
-def _counts(found: Comparison | None) -> dict[str, Any]:
+def _counts(found: OutcomeComparison | None) -> dict[str, Any]:
     """The fields of an alternative that tell how many values were compared."""
     return {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())} if found else {}
 
@@ -216,7 +217,7 @@ def _said(made: Attempt) -> str:
 
 
 def _without(
-    name: str, status: record.AlternativeStatus, reason: str, where: str, *, compared: Comparison | None = None
+    name: str, status: record.AlternativeStatus, reason: str, where: str, *, compared: OutcomeComparison | None = None
 ) -> record.Alternative:
     """An alternative that has no times."""
     return record.Alternative(

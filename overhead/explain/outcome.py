@@ -23,7 +23,7 @@ TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"),
 equal. A Python ``float`` may have been a float32 before it was read."""
 _SMALL_FLOATS = 2e-2
 """The same for types of 16 and 8 bits."""
-LeftOut = dict[str, tuple[int, str]]
+NotCompared = dict[str, tuple[int, str]]
 """Parts that are not compared: how many values, and the reason."""
 
 
@@ -58,7 +58,7 @@ class StepOutcome(Struct, frozen=True):
 
     results: list[StepValue]
     state: list[StepValue]
-    left_out: LeftOut = {}
+    left_out: NotCompared = {}
 
 
 class ValueDifference(Struct, frozen=True):
@@ -74,7 +74,7 @@ class ValueDifference(Struct, frozen=True):
         return f"{self.name}: {self.first} and {self.second}{share}"
 
 
-class Comparison(Struct, frozen=True):
+class OutcomeComparison(Struct, frozen=True):
     """Two outcomes. ``count``: of the values that were compared. ``left_out``: parts that were not compared.
 
     ``unknown``: why values that do not differ do not show that the results are the same.
@@ -82,11 +82,11 @@ class Comparison(Struct, frozen=True):
 
     differences: list[ValueDifference]
     count: int
-    left_out: LeftOut = {}
+    left_out: NotCompared = {}
     unknown: str = ""
 
 
-def of_result(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], LeftOut]:
+def of_result(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], NotCompared]:
     """The values of one step's result, and the parts that are not compared. Names begin with ``name``.
 
     The values are copies, so that a later step may reuse the memory. ``room``: how many bytes they may have.
@@ -103,7 +103,7 @@ def _inside(name: str, part: str) -> str:
 
 def of_state(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
-) -> tuple[list[StepValue], LeftOut]:
+) -> tuple[list[StepValue], NotCompared]:
     """The arrays that a step reaches, and the parts that are not compared.
 
     ``before``: earlier checksums. ``room``: how many bytes the values may have; arrays that have changed come first.
@@ -128,7 +128,7 @@ def checksums(step: Callable[..., Any]) -> dict[str, int]:
     return found
 
 
-def _readable(leaves: Mapping[str, Any], left_out: LeftOut, room: int) -> list[StepValue]:
+def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:
     """The values of these arrays and plain values. Adds those that cannot be read to ``left_out``."""
     values = []
     for name, leaf in leaves.items():
@@ -151,7 +151,8 @@ def _value(name: str, leaf: Any) -> StepValue:
 
     array = None
     if state.is_array(leaf):
-        array, dtype = state.to_numpy(leaf), str(getattr(leaf, "dtype", "")).removeprefix("torch.")
+        array = state.to_numpy(leaf)
+        dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
     elif isinstance(leaf, bool | int | float | complex):
         array, dtype = np.array(leaf), next(kind.__name__ for kind in (int, float, complex) if isinstance(leaf, kind))
     if array is None or (array.dtype.kind == "O" and not array.shape):  # an integer of over 64 bits
@@ -177,7 +178,7 @@ def _text(value: Any) -> str:
     return file_text(text)
 
 
-def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> Comparison:
+def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> OutcomeComparison:
     """What two outcomes share. ``own``: the second is another program, whose state may have other names.
 
     Then the state that one of them changes is compared where both reach it. If nothing else can be compared, and the
@@ -198,7 +199,7 @@ def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> C
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
     found += differences(list(ours.values()), list(theirs.values()))
     count = sum(one.count for one in [*results[0], *ours.values()])
-    return Comparison(found, count, left_out, unknown if count else "there are no values to compare")
+    return OutcomeComparison(found, count, left_out, unknown if count else "there are no values to compare")
 
 
 def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[ValueDifference]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import decimal
 import enum
@@ -200,30 +199,32 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _of_object(value)
 
 
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
 def _has_parts(value: Any) -> bool:
-    """Whether this is an array of any library that is described by its parts."""
-    try:
-        if hasattr(value, "is_nested"):
-            return bool(value.is_nested) or str(value.layout).startswith("torch.sparse")
-        numpy = sys.modules.get("numpy")
-        known = numpy is not None and isinstance(value, numpy.ndarray | numpy.void)
-        return known and (value.dtype.names is not None or value.dtype.kind == "O")
-    except Exception:  # an attribute of the program's class may raise anything
-        return False
+    """Whether this is an array that is described by its parts."""
+    if _is_tensor(value):
+        return bool(value.is_nested) or str(value.layout).startswith("torch.sparse")
+    numpy = sys.modules.get("numpy")
+    known = numpy is not None and isinstance(value, numpy.ndarray | numpy.void)
+    return known and (value.dtype.names is not None or value.dtype.kind == "O")
 
 
 def _of_array(value: Any) -> Iterator[tuple[str, Any]]:
-    if getattr(value, "is_nested", False):
+    if _is_tensor(value) and value.is_nested:
         yield from ((str(index), each) for index, each in enumerate(value.unbind()))
         return
     yield "[shape]", tuple(value.shape)
-    if hasattr(value, "is_nested"):
-        value = value.detach()
-        value = value.coalesce() if str(value.layout) == "torch.sparse_coo" else value
-        kinds = ("indices", "crow_indices", "ccol_indices", "row_indices", "col_indices", "values")
-        for name in kinds:
-            with contextlib.suppress(RuntimeError):  # another layout
-                yield name, getattr(value, name)()
+    if _is_tensor(value):
+        layout, value = str(value.layout), value.detach()
+        if layout.endswith("coo"):
+            value, kinds = value.coalesce(), ["indices"]
+        else:
+            kinds = ["crow_indices", "col_indices"] if layout.endswith("sr") else ["ccol_indices", "row_indices"]
+        yield from ((kind, getattr(value, kind)()) for kind in [*kinds, "values"])
     elif value.dtype.names:
         yield from ((name, value[name]) for name in value.dtype.names)
     else:

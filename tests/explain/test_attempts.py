@@ -111,15 +111,21 @@ def step():
 """
 
 
+@pytest.mark.slow
+@pytest.mark.needs("torch")
+def test_the_first_import_of_pytorch_gives_the_same_random_values_in_each_process() -> None:
+    step = AttemptJob(setup="import torch\nx = torch.rand(3)\ndef step():\n    return x", torch=True)
+    first, second = attempted([step, step], limit_s=120)
+    assert compared(outcome_of(first), outcome_of(second)).differences == []
+
+
 @pytest.mark.needs("torch")
 def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None:
     step = TRAINING.replace("LR", "0.1")
     others = [step, TRAINING.replace("LR", "0.11"), step.replace("steps.add_(1)", "steps.add_(0)"),
               "def step():\n    pass", "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1"]  # fmt: skip
-    ours = outcome_of(run_attempt(AttemptJob(setup=step)))
-    same, *different = [
-        compared(ours, outcome_of(run_attempt(AttemptJob(setup=step, against=other))), own=True) for other in others
-    ]
+    ours, *theirs = [outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]]
+    same, *different = [compared(ours, each, own=True) for each in theirs]
     assert same.differences == []
     assert same.count == 4 * (12 + 3) + 2 + 1  # parameters, gradients and two moments; Adam's counters; steps
     assert all(found.differences for found in different)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import mmap
 import os
+import shutil
 import sys
 import time
 import types
@@ -25,7 +27,7 @@ from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import StepFunction
-from overhead.explain.outcome import StepOutcome, of_result, of_state
+from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, of_result, of_state
 from overhead.explain.steps import program_line, said
 from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
@@ -42,7 +44,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
     """``setup``: Python text after which ``step`` is the step. ``alternative``: its name; empty for the step as it is.
 
     ``against``: Python text after which ``step`` is the user's own alternative. ``path``: entries of ``sys.path`` that
-    the program needs. ``file``: where the answer goes.
+    the program needs. ``file``: where the answer goes. ``torch``: the program imports PyTorch, which is seeded before.
     """
 
     setup: str
@@ -50,6 +52,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
     against: str = ""
     path: list[str] = []
     file: str = ""
+    torch: bool = False
 
 
 class Attempt(Struct, frozen=True):
@@ -112,11 +115,14 @@ class _AttemptProcess:
             return Attempt(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
         if not self._file.is_file():
             return Attempt(reason=f"the process ended with exit code {code}{self._process.last_words()}")
-        return msgspec.msgpack.decode(self._file.read_bytes(), type=Attempt)
+        with self._file.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
 
     def end(self) -> None:
         self._process.end()
-        self._file.unlink(missing_ok=True)
+        with contextlib.suppress(PermissionError):  # Windows removes no file that is in use; scratch does it later
+            self._file.unlink(missing_ok=True)
 
 
 @functools.cache
@@ -149,6 +155,8 @@ def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
 
     Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
     """
+    if job.torch:
+        import torch  # noqa: F401 - each process starts with another seed
     _seed()
     step = _loaded(job.against or job.setup, job.path)
     changing = _warm(step)
@@ -223,22 +231,30 @@ def run_attempt(job: AttemptJob) -> Attempt:
     """The attempt itself, in the child."""
     try:
         made, step, making_s = prepared(job)
+        before = checksums(step)
         began = time.perf_counter()
-        results, left_out = [], dict[str, str]()
+        results, left_out, room = [], NotCompared(), _room(job.file)
         for index in range(_COMPARED_STEPS):
             result = made()
             if index == 0:
                 wait_for_device()
                 making_s += time.perf_counter() - began
-            values, unread = of_result(f"step {index + 1}", result)
+            values, unread = of_result(f"step {index + 1}", result, room)
             results += values
+            room -= sum(value.data.nbytes for value in values)
             left_out |= unread
-        values, unread = of_state(step)
+        values, unread = of_state(step, before, room)
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
         return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
     return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s, graph_breaks=_graph_breaks())
+
+
+def _room(file: str) -> int:
+    """How many bytes of values an attempt may hold twice, beside others, and write to the folder of this file."""
+    memory: int = psutil.virtual_memory().available
+    return min(MOST_BYTES, memory // 16, shutil.disk_usage(Path(file).parent).free // 8)
 
 
 def _without_advice(reason: str) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import NO_TORCH
 from overhead.explain.attempts import Attempt, AttemptJob, attempted
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.outcome import StepOutcome, ValueDifference, differences
+from overhead.explain.outcome import OutcomeComparison, StepOutcome, compared
 from overhead.explain.record import CallSite, missing
 from overhead.explain.timing import Timing, plan_of, time_statements
 from overhead.profiles import Plan
@@ -38,13 +39,14 @@ _SHOWN = 2
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
-    """An alternative to time. ``same``: whether its results are those of the step; None: not compared."""
+    """An alternative to time. ``same``: its results are those of the step; None: not known, and ``remark`` says why."""
 
     name: str
     job: AttemptJob
     made: Attempt
     same: bool | None
     remark: str = ""
+    compared: OutcomeComparison | None = None
 
 
 class Changes:
@@ -64,7 +66,8 @@ class Changes:
         *,
         torch: bool = True,
     ) -> None:
-        self._job, self._found, self._listener, self._torch = job, found, listener, torch
+        self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
+        self._found, self._listener, self._torch = found, listener, torch
         self._attempted, self._timed = attempted, timed
 
     def alone(self) -> Timing:
@@ -125,11 +128,14 @@ class Changes:
             return _without(name, "refused" if made.refused else "failed", made.reason, made.where)
         if _kind(name) != "measured":
             return _Candidate(name, job, made, None)
-        if not (found := _differences(original, made.outcome, own=bool(job.against))):
-            return _Candidate(name, job, made, True, _not_compared(original, made.outcome))
-        if _differences(original, self._again, own=False):
+        found = compared(original, made.outcome, own=bool(job.against))
+        made = msgspec.structs.replace(made, outcome=None)  # lets go of the values
+        if not found.differences:
+            remark = "; ".join(filter(None, [found.unknown, _not_compared(found)]))
+            return _Candidate(name, job, made, None if found.unknown else True, remark, found)
+        if compared(original, self._again).differences:
             return _Candidate(name, job, made, None, "the step itself gives different results in two processes")
-        return _without(name, "differs", found[0].sentence(), "", same_results=False)
+        return _without(name, "differs", found.differences[0].sentence(), "", compared=found)
 
     @functools.cached_property
     def _again(self) -> StepOutcome:
@@ -194,19 +200,16 @@ def _compiles(name: str) -> bool:
     return name in ALTERNATIVES and ALTERNATIVES[name].compiles
 
 
-def _differences(first: StepOutcome, second: StepOutcome, *, own: bool) -> Sequence[ValueDifference]:
-    """What two outcomes do not share. ``own``: the second is another program, whose state may have other names."""
-    if own and first.results:
-        return differences(first.results, second.results)
-    return [*differences(first.results, second.results), *differences(first.state, second.state)]
-
-
-def _not_compared(first: StepOutcome, second: StepOutcome) -> str:
+def _not_compared(found: OutcomeComparison) -> str:
     """The parts of two outcomes that are not compared, in words; empty if there are none."""
-    names = first.left_out | second.left_out
-    shown = "; ".join(f"{name or 'the step'} ({reason})" for name, reason in list(names.items())[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"not compared: {shown}{more}" if names else ""
+    shown = "; ".join(f"{name or 'the step'} ({why})" for name, (_, why) in list(found.left_out.items())[:_SHOWN])
+    more = f" and {len(found.left_out) - _SHOWN} more" if len(found.left_out) > _SHOWN else ""
+    return f"not compared: {shown}{more}" if shown else ""
+
+
+def _counts(found: OutcomeComparison | None) -> dict[str, Any]:
+    """The fields of an alternative that tell how many values were compared."""
+    return {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())} if found else {}
 
 
 def _said(made: Attempt) -> str:
@@ -214,12 +217,13 @@ def _said(made: Attempt) -> str:
 
 
 def _without(
-    name: str, status: record.AlternativeStatus, reason: str, where: str, *, same_results: bool | None = None
+    name: str, status: record.AlternativeStatus, reason: str, where: str, *, compared: OutcomeComparison | None = None
 ) -> record.Alternative:
     """An alternative that has no times."""
     return record.Alternative(
         name=name, kind=_kind(name), status=status, reason="" if status == "differs" else reason,
-        results=reason if status == "differs" else "", same_results=same_results, site=CallSite(line=where),
+        results=reason if status == "differs" else "", same_results=False if status == "differs" else None,
+        site=CallSite(line=where), **_counts(compared),
         step=missing("step", reason), gain=missing("gain", reason, "ratio"), making=missing("making", reason),
         repaid_after=missing("repaid_after", reason, "count"),
     )  # fmt: skip
@@ -235,7 +239,7 @@ def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
     return record.Alternative(
         name=one.name, kind=_kind(one.name), status="ok", step=step, gain=gain, making=making,
         repaid_after=_repaid(making, ratio.difference if ratio is not None else None), same_results=one.same,
-        reason="; ".join(filter(None, [one.remark, gain.reason, breaks])),
+        reason="; ".join(filter(None, [one.remark, gain.reason, breaks])), **_counts(one.compared),
     )  # fmt: skip
 
 

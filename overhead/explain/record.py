@@ -136,7 +136,8 @@ class Alternative(_Part, kw_only=True):
     """Another way to run the step. ``gain``: the step as it is over this step time, unit ``ratio``.
 
     ``making``: its one-off cost. ``repaid_after``: steps until the gain exceeds it, unit ``count``. ``results``: for
-    ``differs`` both values. ``site``: the line that forbids it, for ``refused``.
+    ``differs`` both values. ``compared`` and ``not_compared``: how many values; None in older files. ``site``: the line
+    that forbids it, for ``refused``.
     """
 
     name: Name
@@ -147,9 +148,24 @@ class Alternative(_Part, kw_only=True):
     making: Figure
     repaid_after: Figure
     same_results: bool | None = None
+    compared: Count | None = None
+    not_compared: Count = 0
     results: LongText = ""
     reason: LongText = ""
     site: CallSite = CallSite()
+
+    def verdict(self) -> str:
+        """Whether its results are those of the step, in words; empty for one that has no results to compare."""
+        if self.status == "differs":
+            return "other results"
+        if self.status != "ok" or self.kind != "measured":
+            return ""
+        if not self.same_results:
+            return "results not compared"
+        if self.compared is None:
+            return "same results (count not recorded)"
+        of = f" of {self.compared + self.not_compared:,}" if self.not_compared else ""
+        return f"same results ({self.compared:,}{of} {'value' if self.compared == 1 and not of else 'values'} compared)"
 
 
 class Explanation(_Part, kw_only=True):

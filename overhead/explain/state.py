@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
+import fractions
 import functools
 import itertools
+import pathlib
 import sys
 import sysconfig
 import types
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
@@ -15,18 +21,26 @@ from overhead.errors import one_line
 
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
+_CONTAINERS = (Mapping, Sequence, Set, deque)
 _HIDDEN = ("_parameters", "_buffers", "_modules")
 """Attributes of a PyTorch module that hold what the program reaches without them: ``model.weight``."""
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN = (
+    bool, int, float, complex, str, bytes, bytearray, type(None), range, decimal.Decimal, fractions.Fraction,
+    datetime.timedelta, datetime.date, datetime.time, enum.Enum, pathlib.PurePath, uuid.UUID,
+)  # fmt: skip
+"""Types whose ``repr`` tells the value, and is the same in every process."""
 
 
 def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
-    """The arrays and plain Python values that a step or its result reaches, by name: ``model.weight``, ``self.count``.
+    """What a step or its result reaches, by name: arrays, plain values, and objects in which no parts are found.
+
+    A name is ``model.weight``, ``self.count`` or, for the key of a dictionary that is no text, ``cache.[3]``.
 
     Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
     name, but not those of the standard library and of installed packages. A gradient is a part of its
-    tensor. A random generator is described by its state. ``unread`` gets the objects whose parts raise when they are
-    read, with the reason.
+    tensor. A tensor that is sparse or nested, and an array of objects or of records, is described by its parts.
+    A random generator is described by its state. ``unread`` gets the objects whose parts are not all read, with the
+    reason.
     """
     found: dict[str, Any] = {}
     seen = {id(root)}
@@ -37,19 +51,27 @@ def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
         if isinstance(value, _PLAIN):
             found.setdefault(name, value)
             continue
-        if is_array(value):
-            found.setdefault(name, value)
         children, reason = _known_children(value)
+        if not (children or reason) or (is_array(value) and not _has_parts(value)):
+            found.setdefault(name, value)
         if reason and unread is not None:
             unread[name] = reason
         for part, child in children:
-            if isinstance(child, _PLAIN) or id(child) not in seen:
+            if is_plain(child) or id(child) not in seen:
                 seen.add(id(child))
                 keep.append(child)
                 todo.append((name if part in _HIDDEN else f"{name}.{part}".strip("."), child))
     if todo and unread is not None:
         unread[todo[0][0]] = f"this and later parts are not visited: the step reaches over {_MOST:,} objects"
     return found
+
+
+def is_plain(value: Any) -> bool:
+    """Whether this is a Python value, or an empty container."""
+    try:
+        return isinstance(value, _PLAIN) or (isinstance(value, _CONTAINERS) and not len(value))
+    except Exception:  # the class of the program may raise anything
+        return False
 
 
 def why_unread(error: Exception) -> str:
@@ -75,7 +97,7 @@ def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     return {
         name: _copied(value) if is_array(value) else value
         for name, value in reach(step).items()
-        if not (is_array(value) and on_device(value))
+        if (is_array(value) and not on_device(value)) or is_plain(value)
     }
 
 
@@ -102,11 +124,11 @@ def to_numpy(value: Any) -> Any:
     import numpy as np
 
     if hasattr(value, "detach"):  # PyTorch
-        value = value.detach().cpu()
+        value = value.dequantize() if value.is_quantized else value
         try:
-            return value.numpy()
-        except TypeError:  # bfloat16 and the 8-bit types
-            return value.float().numpy()
+            return value.numpy(force=True)
+        except TypeError:  # 16-bit complex, bfloat16 and the 8-bit types
+            return (value.cfloat() if value.is_complex() else value.float()).numpy(force=True)
     if hasattr(value, "get") and type(value).__module__.startswith("cupy"):
         return value.get()
     array = np.asarray(value)
@@ -134,18 +156,19 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
-    """The parts of a value, at most ``_MOST``, until reading one of them raises; then also the reason."""
+    """The parts of a value, and why they are not all of them: reading one raises, or there are over ``_MOST``."""
     found = []
     try:
-        for part in itertools.islice(_children(value), _MOST):
+        for part in itertools.islice(_children(value), _MOST + 1):
             found.append(part)
     except Exception as error:  # the class of the program may raise anything
         return found, why_unread(error)
-    return found, ""
+    return found[:_MOST], f"has over {_MOST:,} parts" if len(found) > _MOST else ""
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
-    if is_array(value):
+    if is_array(value) or _has_parts(value):
+        yield from _of_array(value) if _has_parts(value) else ()
         gradient = getattr(value, "grad", None) if getattr(value, "is_leaf", False) else None
         if gradient is not None:
             yield "grad", gradient
@@ -163,13 +186,57 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((("line", frame.f_lineno), *frame.f_locals.items()) if frame else ())
     elif isinstance(value, Mapping):
         for index, (key, each) in enumerate(value.items()):
-            yield str(key) if isinstance(key, _PLAIN) else f"{type(key).__name__}{index}", each
-    elif isinstance(value, Sequence | Set | deque) and not isinstance(value, range):
+            yield _named(key, index), each
+    elif isinstance(value, Set):
+        if not _is_key(tuple(value)):
+            raise TypeError("the objects of a set have no order")
+        yield from ((str(index), each) for index, each in enumerate(sorted(value, key=repr)))
+    elif isinstance(value, Sequence | deque):
         yield from ((str(index), each) for index, each in enumerate(value))
     elif isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         return
     else:
         yield from _of_object(value)
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether this is an array that is described by its parts."""
+    if _is_tensor(value):
+        return bool(value.is_nested) or str(value.layout).startswith("torch.sparse")
+    numpy = sys.modules.get("numpy")
+    known = numpy is not None and isinstance(value, numpy.ndarray | numpy.void)
+    return known and (value.dtype.names is not None or value.dtype.kind == "O")
+
+
+def _of_array(value: Any) -> Iterator[tuple[str, Any]]:
+    if _is_tensor(value) and value.is_nested:
+        yield from ((str(index), each) for index, each in enumerate(value.unbind()))
+        return
+    yield "[shape]", tuple(value.shape)
+    if _is_tensor(value):
+        layout, value = str(value.layout), value.detach()
+        if layout.endswith("coo"):
+            value, kinds = value.coalesce(), ["indices"]
+        else:
+            kinds = ["crow_indices", "col_indices"] if layout.endswith("sr") else ["ccol_indices", "row_indices"]
+        yield from ((kind, getattr(value, kind)()) for kind in [*kinds, "values"])
+    elif value.dtype.names:
+        yield from ((name, value[name]) for name in value.dtype.names)
+    else:
+        yield from ((str(index), each) for index, each in enumerate(value.reshape(-1).tolist()))
+
+
+def _named(key: Any, index: int) -> str:
+    return key if isinstance(key, str) else f"[{key!r}]" if _is_key(key) else f"{type(key).__name__}{index}"
+
+
+def _is_key(value: Any) -> bool:
+    return all(map(_is_key, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
 def _of_function(function: Any) -> Iterator[tuple[str, Any]]:

@@ -130,7 +130,7 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
             time_text(each.step) if has_value(each.step) else "", _gain(each),
             f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
             f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
-            {True: "same", False: "differ", None: ""}[each.same_results],
+            each.verdict(),
             "; ".join(filter(None, (each.results, each.reason, why_unresolved(each), _place(each.site)))),
         )
         for each in found.alternatives

@@ -144,6 +144,7 @@ def _repaid(one: Alternative) -> str:
 
 
 def _remark(one: Alternative) -> str:
-    words = {"ok": "", "refused": "not possible: ", "differs": "other results: ", "failed": "failed: "}[one.status]
-    text = words + "; ".join(filter(None, (one.results or one.reason, why_unresolved(one))))
+    words = {"ok": one.verdict(), "refused": "not possible", "differs": one.verdict(), "failed": "failed"}[one.status]
+    why = "; ".join(filter(None, (one.results or one.reason, why_unresolved(one))))
+    text = ("; " if one.same_results else ": ").join(filter(None, (words, why)))
     return f"{text} ({one.site.line})" if one.site.line else text

@@ -7,7 +7,7 @@ import pytest
 
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.attempts import Attempt, AttemptJob, NotPossible, attempted, prepared, run_attempt, steps_of
-from overhead.explain.outcome import StepOutcome, differences
+from overhead.explain.outcome import StepOutcome, compared, differences
 
 COUNTER = """
 count = [0]
@@ -28,7 +28,7 @@ def outcome_of(found: Attempt) -> StepOutcome:
 
 def test_the_outcome_holds_the_results_after_the_first_steps() -> None:
     found = run_attempt(AttemptJob(setup=COUNTER))
-    assert [value.elements[0] for value in outcome_of(found).results] == [4, 5, 6]
+    assert [value.elements()[0] for value in outcome_of(found).results] == [4, 5, 6]
 
 
 def test_a_step_that_raises_has_a_reason_and_a_line() -> None:
@@ -41,7 +41,7 @@ def test_a_step_that_raises_has_a_reason_and_a_line() -> None:
 def test_the_user_s_alternative_is_loaded_in_place_of_the_step() -> None:
     other = COUNTER.replace("+= 1", "+= 2")
     found = run_attempt(AttemptJob(setup=COUNTER, against=other))
-    assert [value.elements[0] for value in outcome_of(found).results] == [8, 10, 12]
+    assert [value.elements()[0] for value in outcome_of(found).results] == [8, 10, 12]
 
 
 def test_two_steps_that_are_timed_in_turn_share_no_state() -> None:
@@ -91,8 +91,44 @@ def test_without_pytorch_nothing_is_captured() -> None:
 
 
 def test_a_child_answers_with_the_same_outcome() -> None:
-    found = attempted([AttemptJob(setup=COUNTER)], limit_s=60)[0]
-    assert differences(outcome_of(found).results, outcome_of(run_attempt(AttemptJob(setup=COUNTER))).results) == []
+    text = COUNTER.replace("return count[0]", "return [1e-300 * count[0], bytes(9), large * count[0]]")
+    job = AttemptJob(setup=f"import numpy\nlarge = numpy.arange(1 << 20)\n{text}")
+    [found], here = attempted([job], limit_s=60), run_attempt(job)
+    same = compared(outcome_of(found), outcome_of(here))
+    assert (same.differences, same.count, same.left_out) == ([], 3 * (2 + (1 << 20)) + (1 << 20), {})
+
+
+TRAINING = """
+import torch
+model = torch.nn.Linear(4, 3)
+optimiser = torch.optim.Adam(model.parameters(), lr=LR)
+x, steps = torch.ones(2, 4), torch.zeros(1)
+def step():
+    optimiser.zero_grad()
+    model(x).pow(2).sum().backward()
+    optimiser.step()
+    steps.add_(1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch")
+def test_the_first_import_of_pytorch_gives_the_same_random_values_in_each_process() -> None:
+    step = AttemptJob(setup="import torch\nx = torch.rand(3)\ndef step():\n    return x", torch=True)
+    first, second = attempted([step, step], limit_s=120)
+    assert compared(outcome_of(first), outcome_of(second)).differences == []
+
+
+@pytest.mark.needs("torch")
+def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None:
+    step = TRAINING.replace("LR", "0.1")
+    others = [step, TRAINING.replace("LR", "0.11"), step.replace("steps.add_(1)", "steps.add_(0)"),
+              "def step():\n    pass", "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1"]  # fmt: skip
+    ours, *theirs = [outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]]
+    same, *different = [compared(ours, each, own=True) for each in theirs]
+    assert same.differences == []
+    assert same.count == 4 * (12 + 3) + 2 + 1  # parameters, gradients and two moments; Adam's counters; steps
+    assert all(found.differences for found in different)
 
 
 def test_a_crash_of_the_child_is_a_reason() -> None:

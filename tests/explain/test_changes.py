@@ -86,6 +86,7 @@ def test_a_faster_alternative_has_a_gain_and_is_repaid() -> None:
     assert found.gain.low < 5 < found.gain.high
     assert found.repaid_after.value == math.ceil(2e9 / 8e6)
     assert (found.kind, found.status, found.same_results) == ("measured", "ok", True)
+    assert (found.compared, found.not_compared) == (1, 0)
 
 
 def test_a_slower_alternative_is_never_repaid() -> None:
@@ -111,10 +112,19 @@ def test_a_step_that_differs_from_itself_cannot_be_compared() -> None:
 
 
 def test_parts_that_are_not_compared_are_named() -> None:
-    made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": "too large to compare"}))
+    made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": (7, "too large to compare")}))
     found = one({"CUDA graph": made}, "CUDA graph", timing(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
     assert found.reason == "not compared: model.cache (too large to compare)"
+    assert (found.compared, found.not_compared) == (1, 7)
+
+
+def test_results_without_values_are_not_the_same() -> None:
+    attempts = {"": Attempt(outcome(None)), "CUDA graph": Attempt(outcome(None))}
+    found = one(attempts, "CUDA graph", timing(10e6, 2e6))
+    assert (found.status, found.same_results, found.compared) == ("ok", None, 0)
+    assert found.reason
+    assert found.verdict() == "results not compared"
 
 
 def test_a_bound_is_timed_whatever_it_computes() -> None:

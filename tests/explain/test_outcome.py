@@ -1,11 +1,19 @@
 """Compare what two ways to run a step computed."""
 
-from typing import Any
+import dataclasses
+import datetime
+import enum
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from overhead.explain.outcome import differences, of_result, of_state
+from overhead.explain.outcome import StepOutcome, checksums, compared, differences, of_result, of_state
+
+INF, NAN = float("inf"), float("nan")
 
 
 def _compare(first: Any, second: Any) -> Any:
@@ -33,16 +41,116 @@ def test_integers_must_be_equal() -> None:
     assert _compare(np.array([1000000]), np.array([1000001]))
 
 
-def test_a_change_outside_the_kept_elements_shows_in_the_sums() -> None:
-    ours = np.ones(1_000_000)
-    theirs = ours.copy()
-    theirs[1] = 3.0
+def test_few_wrong_elements_among_many_are_found() -> None:
+    ours = np.ones(3_000_000, np.float32)
+    for wrong in (0, 1, 1 << 20, 2_999_999):
+        theirs = ours.copy()
+        theirs[wrong] = 1.01
+        assert _compare(ours, theirs)
+
+
+@pytest.mark.parametrize("values", [(1, INF), (1, -INF), (1, NAN), (NAN, INF), (2, NAN)])
+def test_values_that_are_not_finite_equal_themselves_only(values: Any) -> None:
+    for kind in (list, np.array, lambda pair: np.array(pair, np.complex64)):
+        assert _compare(kind(values), kind(values)) == []
+        for other in ((1, 2.0), values[::-1], (1, INF) if values[1] != INF else (1, -INF)):
+            assert _compare(kind(values), kind(other))
+
+
+@dataclasses.dataclass
+class Parts:
+    count: int
+    array: Any
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Colour(enum.Enum):
+    RED, BLUE = "r", "b"
+
+
+def _records(value: Any) -> Any:
+    found = np.zeros(2, [("shape", "f4", (2,)), ("b", "O")])
+    found["shape"] = value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (2**53, 2**53 + 1),
+        (2**70, 2**70 + 1),
+        (np.array([2**53]), np.array([2**53 + 1])),
+        (np.array([2**64 - 1], np.uint64), np.array([2**64 - 2], np.uint64)),
+        (Decimal(1), Decimal(2)),
+        (Fraction(1, 2), Fraction(1, 3)),
+        (datetime.timedelta(1), datetime.timedelta(2)),
+        (datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)),
+        (range(3), range(4)),
+        ("a", "b"),
+        (b"a", b"b"),
+        (bytearray(b"a"), bytearray(b"b")),
+        (True, False),
+        (None, 0),
+        (None, ()),
+        (1 + 1j, 1 + 2j),
+        (np.array([1 + 1j]), np.array([1 + 2j])),
+        (Colour.RED, Colour.BLUE),
+        ({(1, 2): 1}, {(1, 3): 1}),
+        ({1: 1}, {"1": 1}),
+        ({"a": ()}, {}),
+        ([[], []], [[]]),
+        ({"a", "b", "c"}, {"a", "b", "d"}),
+        (frozenset([1]), frozenset([1, 2])),
+        (np.array([1, "a", None], object), np.array([1, "a", 2], object)),
+        (np.array([1, 2], object), np.array([[1, 2]], object)),
+        (_records(1), _records(2)),
+        (_records(1)[0], _records(2)[0]),
+        (np.float64(1), np.float64(1.1)),
+        (np.ones(2, np.float16), np.full(2, 1.1, np.float16)),
+        (Parts(1, np.ones(2)), Parts(1, np.zeros(2))),
+        (Pair(1, 2), Pair(1, 3)),
+    ],
+)
+def test_values_of_each_kind_are_compared(ours: Any, theirs: Any) -> None:
+    assert _compare(ours, ours) == []
     assert _compare(ours, theirs)
+    assert _compare(theirs, ours)
 
 
-def test_not_a_number_equals_itself_only() -> None:
-    assert _compare(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])) == []
-    assert _compare(np.array([np.nan, 1.0]), np.array([2.0, 1.0]))
+@pytest.mark.needs("torch")
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_of_each_kind_are_compared() -> None:
+    import torch
+
+    where, moved = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[0, 1], [1, 2]])
+
+    def sparse(value: float, indices: Any = where, size: int = 3) -> Any:
+        return torch.sparse_coo_tensor(indices, torch.tensor([1.0, value]), (3, size))
+
+    def quantised(value: float) -> Any:
+        return torch.quantize_per_tensor(torch.tensor([1.0, value]), 0.1, 0, torch.quint8)
+
+    def nested(value: float, layout: Any) -> Any:
+        return torch.nested.nested_tensor([torch.ones(2), torch.tensor([1.0, 2.0, value])], layout=layout)
+
+    small = (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+    pairs = [
+        (sparse(2), sparse(3)), (sparse(2), sparse(2, moved)), (sparse(2), sparse(2, size=4)),
+        (sparse(2).to_sparse_csr(), sparse(3).to_sparse_csr()), (sparse(2).to_sparse_csc(), sparse(3).to_sparse_csc()),
+        (quantised(2), quantised(2.1)), *((nested(1, kind), nested(2, kind)) for kind in (torch.strided, torch.jagged)),
+        (torch.tensor([1 + 1j]).conj(), torch.tensor([1 + 2j]).conj()),
+        (torch.ones(2).to(torch.complex32), (1j * torch.ones(2)).to(torch.complex32)),
+        *((torch.ones(2).to(kind), torch.full((2,), 1.25).to(kind)) for kind in small),
+    ]  # fmt: skip
+    for ours, theirs in pairs:
+        assert _compare(ours, ours) == []
+        assert _compare(ours, theirs)
+    ours = torch.rand(1000)
+    assert all(_compare(ours.to(kind), (ours * 1.001).to(kind)) == [] for kind in small[:2])
 
 
 @pytest.mark.parametrize("other", [np.ones(3), np.ones(2, np.float32), "text", None, {"a": np.ones(2)}])
@@ -59,7 +167,7 @@ def test_a_later_step_does_not_change_values_that_were_kept() -> None:
 
 def test_the_state_holds_the_arrays_that_a_step_reaches() -> None:
     weight = np.ones(2)
-    values, left_out = of_state(lambda: weight)
+    values, left_out = of_state(lambda: weight, {})
     assert [value.name for value in values] == ["weight"]
     assert left_out == {}
 
@@ -77,10 +185,8 @@ class Hostile(str):
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (np.array(["a", None, {}], dtype=object), np.array(["a", None, {"b": 1}], dtype=object)),
         (np.array(["a"]), np.array(["b"])),
         (np.array(["2020-01-01"], dtype="M8[D]"), np.array(["2020-01-02"], dtype="M8[D]")),
-        (np.zeros(3, dtype=[("a", "f4")]), np.ones(3, dtype=[("a", "f4")])),
         (10**400, 10**400 + 1),
         ("x" * 500 + "a", "x" * 500 + "b"),
         ({"\udcff": "\udcff"}, {"\udcff": 1.0}),
@@ -104,7 +210,7 @@ class NoArray:
 def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, said: str) -> None:
     values, left_out = of_result("step 1", {"a": value, "b": 2})
     assert [kept.name for kept in values] == ["step 1.b"]
-    assert left_out == {"step 1.a": f"cannot be read: RuntimeError: {said}"}
+    assert left_out == {"step 1.a": (1, f"cannot be read: RuntimeError: {said}")}
 
 
 def test_names_of_parts_that_are_left_out_can_be_written_to_a_file() -> None:
@@ -114,6 +220,93 @@ def test_names_of_parts_that_are_left_out_can_be_written_to_a_file() -> None:
 
 def test_the_state_of_an_object_that_cannot_be_read_is_left_out_with_the_reason() -> None:
     held = [NoArray(), np.zeros(2)]
-    values, left_out = of_state(lambda: held)
+    values, left_out = of_state(lambda: held, {})
     assert [kept.name for kept in values] == ["held.1"]
-    assert left_out == {"held.0": "cannot be read: RuntimeError: no array"}
+    assert left_out == {"held.0": (1, "cannot be read: RuntimeError: no array")}
+
+
+def _outcome(result: Any) -> Any:
+    values, left_out = of_result("step 1", result)
+    return StepOutcome(values, [], left_out)
+
+
+@pytest.mark.parametrize(
+    ("result", "count"), [(np.ones((3, 4)), 12), ([1, "a", 2.0], 3), (None, 0), ([], 0), (np.ones(0), 0), (1 + 1j, 1)]
+)
+def test_compared_values_are_counted(result: Any, count: int) -> None:
+    found = compared(_outcome(result), _outcome(result))
+    assert (found.count, bool(found.unknown), found.differences) == (count, count == 0, [])
+
+
+@pytest.mark.parametrize("value", [object(), re.compile("a"), {object()}, np.dtype("f4")])
+def test_objects_of_unknown_types_are_not_compared_and_counted_as_such(value: Any) -> None:
+    found = compared(_outcome([value, 1]), _outcome([value, 1]))
+    assert (found.count, list(found.left_out), found.unknown) == (1, ["step 1.0"], "")
+    assert found.left_out["step 1.0"][0] == 1
+    assert type(value).__name__ in str(found.left_out) or isinstance(value, set)
+    assert compared(_outcome(value), _outcome(value)).unknown
+
+
+def test_what_is_too_large_is_not_compared_and_counted_as_such() -> None:
+    values, left_out = of_result("step 1", {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}, room=300)
+    assert [value.name for value in values] == ["step 1.a", "step 1.c"]
+    assert left_out["step 1.b"][0] == 1000
+    other = _outcome({"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)})
+    found = compared(StepOutcome(values, [], left_out), other)
+    assert (found.count, found.differences) == (30, [])
+
+
+def test_a_list_of_too_many_values_is_not_called_the_same() -> None:
+    assert compared(_outcome([0] * 200_000), _outcome([0] * 199_999 + [1])).left_out
+
+
+def _trained(step: Any) -> Any:
+    """The outcome of one step."""
+    before = checksums(step)
+    values, left_out = of_result("step 1", step())
+    state, unread = of_state(step, before)
+    return StepOutcome(values, state, left_out | unread)
+
+
+def _training(change: float, result: Any = None) -> Any:
+    weight = np.ones(4)
+
+    def step() -> Any:
+        weight[:] += change
+        return result
+
+    return _trained(step)
+
+
+def _nothing() -> None:
+    pass
+
+
+def test_a_step_that_returns_nothing_differs_from_one_that_does_nothing() -> None:
+    assert compared(_training(0.5), _trained(_nothing), own=True).differences
+    unknown = compared(_trained(_nothing), _trained(_nothing), own=True)
+    assert (unknown.differences, unknown.count, bool(unknown.unknown)) == ([], 0, True)
+
+
+@pytest.mark.parametrize("result", [None, 1.0])
+def test_the_state_is_compared_beside_the_results_of_the_user_s_alternative(result: Any) -> None:
+    assert compared(_training(0.5, result), _training(0.25, result), own=True).differences
+    found = compared(_training(0.5, result), _training(0.5, result), own=True)
+    assert (found.differences, found.count, found.unknown) == ([], 4 if result is None else 5, "")
+
+
+def test_equal_results_do_not_show_that_state_which_only_the_step_changes_is_the_same() -> None:
+    found = compared(_training(0.5, 1.0), _trained(lambda: 1.0), own=True)
+    assert (found.differences, found.count, bool(found.unknown)) == ([], 1, True)
+    assert found.left_out["weight"][0] == 4
+
+
+def test_the_user_s_alternative_may_have_arrays_of_its_own_and_other_names() -> None:
+    table, copy, scratch = np.ones(3), np.ones(5), np.zeros(2)
+
+    def other() -> Any:
+        scratch[:] += 1
+        return copy[:3].sum()
+
+    found = compared(_trained(lambda: table.sum()), _trained(other), own=True)
+    assert (found.differences, found.count, found.unknown) == ([], 1, "")

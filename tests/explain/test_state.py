@@ -142,7 +142,7 @@ def test_objects_that_raise_or_never_end_do_not_stop_the_walk() -> None:
     unread: dict[str, str] = {}
     found = state.reach({"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread)
     assert found["count"] == 3
-    assert list(unread) == ["unreadable"]
+    assert list(unread) == ["unreadable", "endless"]
     assert unread["unreadable"].startswith("cannot be read: ")
 
 

@@ -39,7 +39,7 @@ def explanation() -> Explanation:
     """A host-bound step on a GPU with two alternatives."""
     graph = Alternative(
         name="CUDA graph", kind="measured", status="ok", step=ns("step", 3e6, 1e5), gain=ratio(6.1, 0.3),
-        making=ns("making", 4e8), repaid_after=count(26), same_results=True,
+        making=ns("making", 4e8), repaid_after=count(26), same_results=True, compared=1204,
     )  # fmt: skip
     compiled = Alternative(
         name="torch.compile", kind="measured", status="refused", step=missing("step", "refused"),

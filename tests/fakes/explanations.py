@@ -66,6 +66,7 @@ def decode_explained() -> Explanation:
             name="torch.compile", kind="measured", status="ok", step=figure("step", step_ns / 2),
             gain=figure("gain", 2.0, "ratio"), making=figure("making", 4e10),
             repaid_after=Figure(name="repaid_after", unit="count", value=115_000), same_results=True,
+            compared=1204,
         ),
         Alternative(
             name="without synchronisations", kind="bound", status="ok", step=figure("step", 0.97 * step_ns),

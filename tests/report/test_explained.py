@@ -30,6 +30,7 @@ def test_the_page_holds_verdict_alternatives_and_lines(found: Explanation) -> No
         "26",
         "train.py:11, in step",
         "1,228",
+        "1,204",
     ):
         assert text in page
 
@@ -117,3 +118,26 @@ def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
     assert (sentences(found)[0] != found.verdict.sentences[0]) == unresolved
     assert "22,000" not in text + page, "the middle of an interval from 5,900 to 38,500"
     assert found.verdict.sentences[0][:40] in page
+
+
+def test_a_file_without_the_number_of_compared_values_is_shown() -> None:
+    old = read_explanation(REPORTS / "lstm.json")
+    verdicts = {each.name: each.verdict() for each in old.alternatives if each.status == "ok"}
+    assert verdicts == {"CUDA graph": "same results (count not recorded)", "without synchronisations": ""}
+    assert verdicts["CUDA graph"] in explained_page(old)
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict"),
+    [
+        ({}, "same results (1,204 values compared)"),
+        ({"compared": 1, "not_compared": 1000}, "same results (1 of 1,001 values compared)"),
+        ({"compared": 1}, "same results (1 value compared)"),
+        ({"same_results": None, "compared": 0}, "results not compared"),
+        ({"same_results": False, "status": "differs"}, "other results"),
+    ],
+)
+def test_the_number_of_compared_values_stands_beside_the_verdict(
+    found: Explanation, fields: dict[str, object], verdict: str
+) -> None:
+    assert msgspec.structs.replace(found.alternatives[0], **fields).verdict() == verdict

@@ -11,7 +11,9 @@ from typing import TypeVar, cast, get_args
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
 from overhead.reading.sources import own_run
-from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text
+from overhead.results import (
+    UFUNC_LOOP, Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text,
+)  # fmt: skip
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
@@ -79,9 +81,14 @@ class TargetView:
         return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
-        """Parameters, dependency and workload in which the record differs from the base case; '' for absent ones."""
+        """Parameters, dependency and workload in which the record differs from the base case; '' for absent ones.
+
+        An entry below the library's function differs too.
+        """
         base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
+        if record.is_ufunc_loop:
+            own["entry"] = UFUNC_LOOP
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
     def added(self, record: Record) -> dict[str, Scalar]:

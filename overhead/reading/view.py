@@ -11,9 +11,7 @@ from typing import TypeVar, cast, get_args
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
 from overhead.reading.sources import own_run
-from overhead.results import (
-    UFUNC_LOOP, Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text,
-)  # fmt: skip
+from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
@@ -88,7 +86,7 @@ class TargetView:
         base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
         if record.is_ufunc_loop:
-            own["entry"] = UFUNC_LOOP
+            own["entry"] = record.window["entry"]
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
     def added(self, record: Record) -> dict[str, Scalar]:

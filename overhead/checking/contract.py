@@ -31,6 +31,8 @@ _BLOCKING_STEP = "wait() after one unit"
 _LEAST_WAIT_NS = 2_000
 """A wait that is this much longer than an empty one waits for something."""
 _REPEATS = 15
+_REPEATS_NS = 500_000_000
+"""A measurement is not repeated again after this time."""
 _LARGEST_SHARE = 300
 """A unit whose part of T(n) exceeds its device time by more than this is suspicious."""
 _LEAST_GROWTH = 1.5
@@ -325,7 +327,7 @@ class _Calls:
         if self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
             return
         with self.found.catching(_BLOCKING_STEP):
-            times = {n: [self._timed(n) for _ in range(_REPEATS)] for n in sorted(set(UNITS))}
+            times = {n: self._repeated(n) for n in sorted(set(UNITS))}
             empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
             issue = statistics.median(issue for issue, _ in times[1])
             if self.chain.latency:
@@ -354,6 +356,13 @@ class _Calls:
         issued = time.perf_counter_ns()
         self.chain.wait()
         return issued - began, time.perf_counter_ns() - issued
+
+    def _repeated(self, n: int) -> list[tuple[int, int]]:
+        """The times of several chains of n units; of fewer if they take long."""
+        times: list[tuple[int, int]] = []
+        while len(times) < _REPEATS and sum(map(sum, times)) < _REPEATS_NS:
+            times.append(self._timed(n))
+        return times
 
     def _reading(self, n: int) -> tuple[int, int]:
         """The time of ``executed`` after n units and their wait, and the time of both before it, ns."""
@@ -412,7 +421,7 @@ class _Calls:
         per_unit = statistics.mean(one.span / one.n for one in times)
         if (total := sum(one.span for one in times)) > took:
             self.found.warn(f"span is {total:.3g} ns in two calls that took {took:.3g} ns: is span in ns?")
-        totals = {n: min(sum(self._timed(n)) for _ in range(_REPEATS)) for n in (1, max(UNITS))}
+        totals = {n: min(map(sum, self._repeated(n))) for n in (1, max(UNITS))}
         slope = (totals[max(UNITS)] - totals[1]) / (max(UNITS) - 1)
         many = min(_BACKLOG, self.chain.held_n)
         fused = self.case.pattern == "fused"

@@ -25,6 +25,7 @@ from overhead.results import Case, Target
 from overhead.workloads import workloads
 
 UNITS = (0, 1, 7, 1)
+_FEW = 3
 MANY_UNITS = 1001
 """Issued too where a unit takes well under a microsecond."""
 _BLOCKING_STEP = "wait() after one unit"
@@ -143,7 +144,8 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
         _check_description(found, chain, case)
         if not found.failed:
             many = cheap and case.workload == "step"
-            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if many else UNITS)
+            units = (*UNITS, MANY_UNITS) if many else UNITS
+            _Calls(found, chain, case).check([min(n, chain.max_n) for n in units])
     finally:
         with found.catching("close()"):
             chain.close()
@@ -168,7 +170,7 @@ def _check_description(found: Findings, chain: Chain, case: Case) -> None:
     if found.failed:
         return
     found.doing("fields")
-    found.expect(chain.max_n >= max(UNITS), f"max_n is {chain.max_n}; a ladder needs at least {max(UNITS)}")
+    found.expect(chain.max_n >= _FEW, f"max_n is {chain.max_n}; a ladder needs at least {_FEW}")
     unit = getattr(chain, "unit", case.unit)
     if unit != case.unit:
         found.warn(f"the chain's unit {unit!r} differs from the case's {case.unit!r}, which is the one in the record")
@@ -253,6 +255,7 @@ class _Calls:
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
         self.found, self.chain, self.case = found, chain, case
+        self.most = min(max(UNITS), chain.max_n)
         self.before = 0
 
     def check(self, units: Sequence[int]) -> None:
@@ -269,7 +272,7 @@ class _Calls:
         """Run one check, then check that a further chain of units is counted exactly."""
         with self.found.catching(step):
             check()
-        return not self.found.failed and self._read() and self._counts((3,), f" after {step}")
+        return not self.found.failed and self._read() and self._counts((_FEW,), f" after {step}")
 
     def _start(self) -> bool:
         """Read the count after ``open``; it must be 0."""
@@ -327,7 +330,7 @@ class _Calls:
         if self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
             return
         with self.found.catching(_BLOCKING_STEP):
-            times = {n: self._repeated(n) for n in sorted(set(UNITS))}
+            times = {n: self._repeated(n) for n in (0, 1, self.most)}
             empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
             issue = statistics.median(issue for issue, _ in times[1])
             if self.chain.latency:
@@ -421,8 +424,8 @@ class _Calls:
         per_unit = statistics.mean(one.span / one.n for one in times)
         if (total := sum(one.span for one in times)) > took:
             self.found.warn(f"span is {total:.3g} ns in two calls that took {took:.3g} ns: is span in ns?")
-        totals = {n: min(map(sum, self._repeated(n))) for n in (1, max(UNITS))}
-        slope = (totals[max(UNITS)] - totals[1]) / (max(UNITS) - 1)
+        totals = {n: min(map(sum, self._repeated(n))) for n in (1, self.most)}
+        slope = (totals[self.most] - totals[1]) / (self.most - 1)
         many = min(_BACKLOG, self.chain.held_n)
         fused = self.case.pattern == "fused"
         said = device_time_warning(per_unit, slope, fused=fused)

@@ -71,10 +71,12 @@ class Slow(Chain):
     overlap = "serial"
     synchronous = True
 
-    def __init__(self) -> None:
+    def __init__(self, max_n: int) -> None:
+        self.max_n = max_n
         self.ran = self.now = 0
 
     def issue(self, n: int) -> None:
+        assert n <= self.max_n
         self.ran += n
         self.now += n * SECOND
 
@@ -88,8 +90,9 @@ class Slow(Chain):
         return {"operation": "one second"}
 
 
-def test_a_chain_of_long_units_is_checked_in_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    chain, found = Slow(), Findings()
+@pytest.mark.parametrize("max_n", [4, 1000])  # a run measures chains of few units too
+def test_a_chain_of_few_or_long_units_is_checked_in_a_short_time(max_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain, found = Slow(max_n), Findings()
     monkeypatch.setattr(contract, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
     contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
     assert not found.found

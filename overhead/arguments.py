@@ -166,9 +166,9 @@ def parser() -> argparse.ArgumentParser:
         "--fail-over",
         metavar="PCT",
         type=float,
-        help="exit 1 if a case is slower by more than this, with its whole interval; 3 if a case has no test",
+        help="exit 1 if a case is slower by more than this, with its whole interval; 3 if a case could not detect it",
     )
-    compare.add_argument("--allow-missing", action="store_true", help="--fail-over passes although cases have no test")
+    compare.add_argument("--allow-missing", action="store_true", help="forgive cases without a value on one side")
     _add_markdown(compare)
     _add_json(compare)
     compare.set_defaults(call=commands.compare_command)

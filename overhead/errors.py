@@ -64,6 +64,10 @@ class Unsupported(Exception):
     """This device or library cannot run this one case; the message is the reason."""
 
 
+class OutOfTime(Exception):
+    """A part of the stack reached its own time limit, so it is not known whether the case runs."""
+
+
 class Unverified(Exception):
     """Values that were read back are wrong, or an error scope caught something: the work did not happen as asked."""
 

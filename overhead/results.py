@@ -27,6 +27,8 @@ _ALIKE = frozenset({1, 2, 3})
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
 VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
 """The statuses that carry a value."""
+UFUNC_LOOP = "the ufunc's inner loop"
+"""``window["entry"]`` of a compiled caller that enters NumPy below the function that Python calls."""
 BOARD = 12
 """Length of a device's id; a shorter one is a number."""
 KNOWN_APIS = (
@@ -212,6 +214,11 @@ class Record(_Base, kw_only=True, dict=True):
         """Target and case in one line, unique in a file."""
         return f"{self.target_key} {case_key(self, self.caller)}"
 
+    @property
+    def is_ufunc_loop(self) -> bool:
+        """Whether the case enters NumPy below the function that Python calls."""
+        return self.window.get("entry") == UFUNC_LOOP
+
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, or None where the case has none."""
         return next((f for f in self.figures if f.name == name), None)
@@ -281,7 +288,10 @@ class Together(_Base, kw_only=True):
 
 
 class Fingerprint(_Base, kw_only=True):
-    """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers."""
+    """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers.
+
+    Comparisons with a case that ``is_ufunc_loop`` are dropped: their sides enter the library at different places.
+    """
 
     schema_version: int
     method_version: int
@@ -298,6 +308,12 @@ class Fingerprint(_Base, kw_only=True):
     unavailable: Annotated[list[MissingStack], Meta(max_length=200)] = []
     left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
     flags: Annotated[list[LongText], Meta(max_length=200)] = []
+
+    def __post_init__(self) -> None:
+        loops = {record.key for record in self.records if record.is_ufunc_loop}
+        if loops:
+            kept = [c for c in self.comparisons if loops.isdisjoint((c.of, *c.against))]
+            msgspec.structs.force_setattr(self, "comparisons", kept)
 
 
 # The journal: one line per event, with its tag in ``type``.

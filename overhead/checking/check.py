@@ -18,11 +18,12 @@ from overhead.checking.findings import CheckFinding, CheckRow
 from overhead.errors import UsageError
 from overhead.probes import registry
 from overhead.process import LimitExceeded, SupervisedProcess, how_ended
+from overhead.runner.turns import WorkerLimits
 
 SECONDS = 10.0
 """No case but the base case of a target begins later than this after the start, unless every case is wanted."""
-_SILENCE_S = 20.0
-"""The longest that one step of a case may take."""
+_SILENCE_S = WorkerLimits.silence_s
+"""The longest that one step of a case may take: as long as in a run, which waits for compilers too."""
 _EXIT_S = 5.0
 
 

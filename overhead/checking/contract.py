@@ -25,12 +25,15 @@ from overhead.results import Case, Target
 from overhead.workloads import workloads
 
 UNITS = (0, 1, 7, 1)
+_FEW = 3
 MANY_UNITS = 1001
 """Issued too where a unit takes well under a microsecond."""
 _BLOCKING_STEP = "wait() after one unit"
 _LEAST_WAIT_NS = 2_000
 """A wait that is this much longer than an empty one waits for something."""
 _REPEATS = 15
+_REPEATS_NS = 500_000_000
+"""A measurement is not repeated again after this time."""
 _LARGEST_SHARE = 300
 """A unit whose part of T(n) exceeds its device time by more than this is suspicious."""
 _LEAST_GROWTH = 1.5
@@ -141,7 +144,8 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
         _check_description(found, chain, case)
         if not found.failed:
             many = cheap and case.workload == "step"
-            _Calls(found, chain, case).check((*UNITS, MANY_UNITS) if many else UNITS)
+            units = (*UNITS, MANY_UNITS) if many else UNITS
+            _Calls(found, chain, case).check([min(n, chain.max_n) for n in units])
     finally:
         with found.catching("close()"):
             chain.close()
@@ -166,7 +170,7 @@ def _check_description(found: Findings, chain: Chain, case: Case) -> None:
     if found.failed:
         return
     found.doing("fields")
-    found.expect(chain.max_n >= max(UNITS), f"max_n is {chain.max_n}; a ladder needs at least {max(UNITS)}")
+    found.expect(chain.max_n >= _FEW, f"max_n is {chain.max_n}; a ladder needs at least {_FEW}")
     unit = getattr(chain, "unit", case.unit)
     if unit != case.unit:
         found.warn(f"the chain's unit {unit!r} differs from the case's {case.unit!r}, which is the one in the record")
@@ -251,6 +255,7 @@ class _Calls:
 
     def __init__(self, found: Findings, chain: Chain, case: Case) -> None:
         self.found, self.chain, self.case = found, chain, case
+        self.most = min(max(UNITS), chain.max_n)
         self.before = 0
 
     def check(self, units: Sequence[int]) -> None:
@@ -267,7 +272,7 @@ class _Calls:
         """Run one check, then check that a further chain of units is counted exactly."""
         with self.found.catching(step):
             check()
-        return not self.found.failed and self._read() and self._counts((3,), f" after {step}")
+        return not self.found.failed and self._read() and self._counts((_FEW,), f" after {step}")
 
     def _start(self) -> bool:
         """Read the count after ``open``; it must be 0."""
@@ -325,7 +330,7 @@ class _Calls:
         if self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
             return
         with self.found.catching(_BLOCKING_STEP):
-            times = {n: [self._timed(n) for _ in range(_REPEATS)] for n in sorted(set(UNITS))}
+            times = {n: self._repeated(n) for n in (0, 1, self.most)}
             empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
             issue = statistics.median(issue for issue, _ in times[1])
             if self.chain.latency:
@@ -354,6 +359,13 @@ class _Calls:
         issued = time.perf_counter_ns()
         self.chain.wait()
         return issued - began, time.perf_counter_ns() - issued
+
+    def _repeated(self, n: int) -> list[tuple[int, int]]:
+        """The times of several chains of n units; of fewer if they take long."""
+        times: list[tuple[int, int]] = []
+        while len(times) < _REPEATS and sum(map(sum, times)) < _REPEATS_NS:
+            times.append(self._timed(n))
+        return times
 
     def _reading(self, n: int) -> tuple[int, int]:
         """The time of ``executed`` after n units and their wait, and the time of both before it, ns."""
@@ -412,8 +424,8 @@ class _Calls:
         per_unit = statistics.mean(one.span / one.n for one in times)
         if (total := sum(one.span for one in times)) > took:
             self.found.warn(f"span is {total:.3g} ns in two calls that took {took:.3g} ns: is span in ns?")
-        totals = {n: min(sum(self._timed(n)) for _ in range(_REPEATS)) for n in (1, max(UNITS))}
-        slope = (totals[max(UNITS)] - totals[1]) / (max(UNITS) - 1)
+        totals = {n: min(map(sum, self._repeated(n))) for n in (1, self.most)}
+        slope = (totals[self.most] - totals[1]) / (self.most - 1)
         many = min(_BACKLOG, self.chain.held_n)
         fused = self.case.pattern == "fused"
         said = device_time_warning(per_unit, slope, fused=fused)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from overhead.errors import UsageError, raised_in
+from overhead.errors import OutOfTime, UsageError, raised_in
 from overhead.measure.sampling.events import status_of
 
 Level = Literal["error", "warning"]
@@ -53,7 +53,7 @@ class Findings:
         self.found: list[CheckFinding] = []
         self.step = ""
         self.unavailable = ""
-        """The reason, if the stack says that it cannot run the case."""
+        """The reason, if the stack says that it cannot run the case, or has not the time to tell."""
 
     def error(self, message: str) -> None:
         self.found.append(CheckFinding("error", self.step, message))
@@ -87,7 +87,7 @@ class Findings:
     def caught(self, error: BaseException) -> None:
         """Add an exception of the stack."""
         words = " ".join(str(error).split())
-        if status_of(error) == "unavailable":
+        if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
             self.unavailable = words
             return
         named = words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from overhead.errors import UsageError, one_line
 from overhead.lowering.buffers import Buffer, NumberType, Role, TensorView, packed
 from overhead.lowering.fusions import FUSIONS, fused
 from overhead.lowering.operation import Operation, UnsupportedOperation
@@ -23,13 +28,34 @@ def lower(module: Any, inputs: Sequence[Any] = (), *, fusions: Iterable[str] = t
     A tensor that the module changes in place should be a registered buffer. Otherwise its state starts at zero, because
     ``torch.export`` itself may have changed the tensor.
 
-    ``fusions``: the names of the fusions to apply, in order; none of them with ``()``. Raises ``UnsupportedOperation``.
+    ``fusions``: the names of the fusions to apply, in order; none of them with ``()``. Raises ``UnsupportedOperation``,
+    and ``UsageError`` if ``module`` is no module or ``inputs`` no tuple.
 
     >>> print(overhead.lower(model, (token, position)))  # doctest: +SKIP
     """
-    with torch.no_grad():
-        exported = torch.export.export(module, _apart(inputs), strict=False)
+    if not isinstance(module, torch.nn.Module):
+        raise UsageError(f"lower: {type(module).__name__} is no torch.nn.Module")
+    if not isinstance(inputs, tuple | list):
+        raise UsageError(f"lower: inputs must be a tuple such as (x,), not {type(inputs).__name__}")
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(module, _apart(inputs), strict=False)
+    except GuardOnDataDependentSymNode as error:
+        raise UnsupportedOperation(f"{_line(error)}: a branch on the values of a tensor is not supported") from error
+    except (Exception, SystemExit) as error:
+        raise UnsupportedOperation(f"{_line(error)}: the module raises {one_line(error)}") from error
     return fused(GraphReader(exported).program(), fusions)
+
+
+def _line(error: BaseException) -> str:
+    """The innermost line outside PyTorch from which the error came, such as ``model.py:12, in forward``."""
+    libraries = {"torch", *sys.stdlib_module_names}
+    lines = [
+        f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in libraries
+    ]
+    return lines[-1] if lines[1:] else "the module"  # the first line is that of ``lower`` itself
 
 
 def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -61,7 +87,7 @@ class GraphReader:
         self._values: dict[Any, Any] = {}
         self._inputs: list[TensorView] = []
         self._numbered = itertools.count()
-        self.place = ""
+        self.place = "the module"
 
     def program(self) -> Program:
         """The program. Raises ``UnsupportedOperation``."""

@@ -65,7 +65,11 @@ def _view(sink: Sink, target: Any, arguments: dict[str, Any]) -> Any:
     def change(tensor: Any) -> Any:
         return target(tensor, *positional, **named)
 
-    source = sink.view(source)
+    return _viewed(sink, sink.view(source), change)
+
+
+def _viewed(sink: Sink, source: TensorView, change: Callable[[Any], Any]) -> Any:
+    """What the operation makes of the view, after a copy where it would need one."""
     found = viewed(source, change)
     return viewed(copied(sink, source), change) if found is None else found
 
@@ -93,11 +97,14 @@ def _product(sink: Sink, x: Any, matrix: TensorView, bias: Any, result: Any) -> 
 
 def _reduction(kind: Any) -> Callable[[Sink, Any, dict[str, Any]], TensorView]:
     def reduced(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-        x, dimensions = sink.view(arguments["self"]), arguments["dim"]
-        if x.number != "f32" or not dimensions or len(dimensions) != 1:
-            raise refused(sink, kind, "is supported only for f32 along one dimension")
+        x = sink.view(arguments["self"])
+        along = arguments.get("dim") or range(len(x.shape))
+        if (x.number, result.dtype) != ("f32", torch.float32) or len(along) not in (1, len(x.shape)):
+            raise refused(sink, kind, "is supported only for f32, along one dimension or all")
+        if len(along) != 1:
+            x, along = _viewed(sink, x, lambda tensor: tensor.reshape(-1)), (0,)
         output = sink.temporary("f32", result.shape)
-        sink.dispatch(RowReduction(kind=kind, x=row_last(x, dimensions[0]), output=output))
+        sink.dispatch(RowReduction(kind=kind, x=row_last(x, along[0]), output=output))
         return output
 
     return reduced

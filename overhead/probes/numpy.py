@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from overhead.probes import register
 from overhead.probes._support.common.add_one import count_steps, start_values
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.results import Case, Scalar, Target
+from overhead.results import UFUNC_LOOP, Case, Scalar, Target
 
 if TYPE_CHECKING:
     from numpy import int32
@@ -102,7 +102,7 @@ class Native(Ufunc):
         self._loop = compile_native(self._inner.program)
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": "the ufunc's inner loop"}
+        return {**super().window(), "entry": UFUNC_LOOP}
 
 
 def _aligned(values: NDArray[int32]) -> NDArray[int32]:

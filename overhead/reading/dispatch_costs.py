@@ -179,7 +179,7 @@ def _case(target: TargetView, entry: Entry, caller: Caller) -> Record | None:
     base = target.base
     wanted = {**base.params, **entry.params}
     same = [r for r in target.records if r.caller == caller and r.pattern == base.pattern and r.workload == "step"
-            and r.dependency == base.dependency]  # fmt: skip
+            and r.dependency == base.dependency and not r.is_ufunc_loop]  # fmt: skip
     exact = next((r for r in same if r.params == wanted), None)
     if exact is not None or caller != "native" or entry.params:
         return exact

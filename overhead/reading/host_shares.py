@@ -30,7 +30,7 @@ TITLES = {
 _PYTHON_LAYERS = frozenset({"binding", "interpreter", "python"})
 _BINDINGS = {
     "wgpu-native": "wgpu-py objects", "dawn": "wgpu-py objects", "torch": "Python binding of torch",
-    "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls", "numpy": "Python binding of NumPy",
+    "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls",
 }  # fmt: skip
 """What the layer ``binding`` (or ``python``) consists of, in words, by stack."""
 _PLAINER = {"binding": "from Python without wrapper objects", "interpreter": "from compiled code"}

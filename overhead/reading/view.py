@@ -79,9 +79,14 @@ class TargetView:
         return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
-        """Parameters, dependency and workload in which the record differs from the base case; '' for absent ones."""
+        """Parameters, dependency and workload in which the record differs from the base case; '' for absent ones.
+
+        An entry below the library's function differs too.
+        """
         base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
+        if record.is_ufunc_loop:
+            own["entry"] = record.window["entry"]
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
     def added(self, record: Record) -> dict[str, Scalar]:

@@ -43,11 +43,9 @@ def gate(found: Verdicts) -> str:
     if found.fail_over is None:
         return ""
     limit = f"{found.fail_over:g} %"
-    measured = sum(case.measured for case in found.cases)
-    tested = measured - len(found.untested)
     said = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
-    untested = f" {tested} of {count(measured, 'case')} could be tested." if tested < len(found.cases) else ""
-    return f"{said}{untested}"
+    tested = found.measured - len(found.untested)
+    return f"{said} {tested} of {count(found.measured, 'case')} could detect {limit}."
 
 
 def ordered(found: Verdicts) -> list[CaseVerdict]:

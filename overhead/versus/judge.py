@@ -110,7 +110,7 @@ def _opened(
     if base_key is None or new_key is None:
         only, key, other = (new, new_key or "", base) if base_key is None else (base, base_key, new)
         reason = f"only in {only.name}{_absence(only.record(key), other)}"
-        return replace(_blank(only, key), reason=reason, measured=_has_value(only, key))
+        return replace(_blank(only, key), reason=reason, measured=_has_value(only, key), missing=_has_value(only, key))
     refused = refusal(base, base_key, new, new_key)
     return _both(_blank(base, base_key), base, base_key, new, new_key, pairs, refused)
 
@@ -137,7 +137,8 @@ def _both(
     refused: str,
 ) -> CaseVerdict | _Open:
     """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
-    blank = replace(blank, measured=_has_value(base, base_key) or _has_value(new, new_key))
+    have = _has_value(base, base_key), _has_value(new, new_key)
+    blank = replace(blank, measured=any(have), missing=any(have) and not all(have))
     if refused:
         return replace(blank, verdict="refused", reason=plain(refused))
     sides = ((base, base_key), (new, new_key))

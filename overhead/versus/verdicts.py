@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -16,8 +17,8 @@ class CaseVerdict:
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
     ``label``: target, case and caller in words, ``target`` its first part.
     ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least
-    one side has a value. ``against``: the base's key where variants of one run are compared. ``also``: what else
-    differs in their windows.
+    one side has a value; ``missing``: only one has. ``against``: the base's key where variants of one run are
+    compared. ``also``: what else differs in their windows.
     """
 
     case: str
@@ -36,13 +37,9 @@ class CaseVerdict:
     runs: tuple[int, int] = (0, 0)
     failed: bool = False
     measured: bool = True
+    missing: bool = False
     against: str = ""
     also: str = ""
-
-    @property
-    def untested(self) -> bool:
-        """Whether a side has a value, but the two sides could not be tested against each other."""
-        return self.measured and self.p is None
 
 
 @dataclass(frozen=True)
@@ -77,13 +74,22 @@ class Verdicts:
         return [case for case in self.cases if case.failed]
 
     @property
+    def measured(self) -> int:
+        return sum(case.measured for case in self.cases)
+
+    @property
     def untested(self) -> list[CaseVerdict]:
-        return [case for case in self.cases if case.untested]
+        """The measured cases without a test, or with one that could not detect a change of ``fail_over`` per cent."""
+        most = math.inf if self.fail_over is None else self.fail_over / 100
+        return [case for case in self.cases if case.measured and (case.smallest is None or case.smallest > most)]
 
     def tested_enough(self, *, allow_missing: bool = False) -> bool:
-        """Whether a gate may pass: every measured case was tested, or with ``allow_missing`` at least one."""
-        tested = any(case.p is not None for case in self.cases)
-        return tested and (allow_missing or not self.untested)
+        """Whether a gate may pass: a case was tested, and no measured one is untested.
+
+        ``allow_missing`` forgives the cases that are ``missing``.
+        """
+        blind = [case for case in self.untested if not (allow_missing and case.missing)]
+        return not blind and self.measured > len(self.untested)
 
     def count(self, verdict: Verdict) -> int:
         return sum(case.verdict == verdict for case in self.cases)

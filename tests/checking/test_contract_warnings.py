@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import types
+from typing import Any
+
+import pytest
+
+from overhead.checking import contract
 from overhead.checking.contract import (
     blocking_warning,
     device_time_warning,
@@ -9,9 +15,12 @@ from overhead.checking.contract import (
     unfinished_warning,
     unread_warning,
 )
-from overhead.measure.sampling.chain import DeviceTime
+from overhead.checking.findings import Findings
+from overhead.measure.sampling.chain import Chain, DeviceTime
+from overhead.results import Case
 
 US = 1000.0
+SECOND = 1_000_000_000
 
 
 def test_an_issue_that_leaves_nothing_to_wait_for_is_told() -> None:
@@ -54,3 +63,37 @@ def span(n: int, ns: float) -> DeviceTime:
 def test_a_device_time_that_does_not_grow_with_n_is_told() -> None:
     assert "not of one" in span_warning(span(25, 1500.0), span(200, 1510.0))
     assert span_warning(span(25, 40_000.0), span(200, 300_000.0)) == ""
+
+
+class Slow(Chain):
+    """A unit takes a second of the clock."""
+
+    overlap = "serial"
+    synchronous = True
+
+    def __init__(self, max_n: int) -> None:
+        self.max_n = max_n
+        self.ran = self.now = 0
+
+    def issue(self, n: int) -> None:
+        assert n <= self.max_n
+        self.ran += n
+        self.now += n * SECOND
+
+    def wait(self) -> None:
+        return
+
+    def executed(self) -> int:
+        return self.ran
+
+    def window(self) -> dict[str, Any]:
+        return {"operation": "one second"}
+
+
+@pytest.mark.parametrize("max_n", [4, 1000])  # a run measures chains of few units too
+def test_a_chain_of_few_or_long_units_is_checked_in_a_short_time(max_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain, found = Slow(max_n), Findings()
+    monkeypatch.setattr(contract, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
+    contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
+    assert not found.found
+    assert chain.now < 60 * SECOND

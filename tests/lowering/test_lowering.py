@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import overhead
+from overhead.errors import UsageError
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.lowering.decoder_shapes import SHAPES
 from overhead.lowering.kernel import WIDEST
@@ -173,3 +174,47 @@ def test_an_unsupported_operation_is_named_with_its_place() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
     with pytest.raises(UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"):
         overhead.lower(module, (torch.zeros(1, 4),))
+
+
+def of(function: Any) -> Any:
+    """A module whose forward is the function."""
+    return type("Of", (torch.nn.Module,), {"forward": staticmethod(function)})()
+
+
+REDUCTIONS = (
+    lambda x: x.sum(), lambda x: x.mean(), lambda x: x.t().mean(), lambda x: x.sum((1, 0), keepdim=True),
+    lambda x: x.amax(), lambda x: x[0, 0].sum(),
+)  # fmt: skip
+
+
+@on_lavapipe
+def test_reductions_over_all_dimensions_agree_with_torch() -> None:
+    x = torch.randn(5, 33, generator=torch.Generator().manual_seed(2))
+    module = of(lambda x: tuple(reduced(x) for reduced in REDUCTIONS))
+    program = overhead.lower(module, (x,))
+    (found,) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
+    for one, expected in zip(found, module.forward(x), strict=True):
+        np.testing.assert_allclose(one.reshape(expected.shape), expected.numpy(), atol=1e-5)
+
+
+def branch(x: Any) -> Any:
+    return x + 1 if x.sum() > 0 else x
+
+
+def ended(x: Any) -> Any:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("function", [branch, ended])
+def test_a_module_that_torch_cannot_export_is_refused_with_its_line(function: Any) -> None:
+    line = function.__code__.co_firstlineno + 1
+    with pytest.raises(UnsupportedOperation, match=rf"^test_lowering\.py:{line}, in {function.__name__}: .+$"):
+        overhead.lower(of(function), (torch.zeros(4),))
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs"), [(branch, (torch.zeros(4),)), (of(branch), torch.zeros(4)), (of(branch), {})]
+)
+def test_only_a_module_and_a_tuple_of_inputs_are_lowered(module: Any, inputs: Any) -> None:
+    with pytest.raises(UsageError):
+        overhead.lower(module, inputs)

@@ -14,6 +14,7 @@ import msgspec
 import psutil
 import pytest
 
+from overhead.checking.findings import Findings
 from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
@@ -67,8 +68,12 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 )
 def test_a_failure_has_a_class_and_the_time_or_memory_used(doing: Any, code: str, class_of_failure: str) -> None:
     doing(code)
-    with pytest.raises(CompileError, match=class_of_failure):
+    with pytest.raises(CompileError, match=class_of_failure) as raised:
         Unrolled("cpu", LOOP, compile_s=0.5, memory_bytes=200 * MIB)
+    found = Findings()  # of ``overhead check``, to which a time limit of our own tells nothing
+    found.caught(raised.value)
+    assert found.failed != ("time limit" in class_of_failure)
+    assert bool(found.unavailable) != found.failed
 
 
 def test_a_child_over_the_memory_limit_is_killed(doing: Any) -> None:

@@ -334,7 +334,7 @@ def test_unreadable_raw_samples_skip_only_their_run(tmp_path: Path) -> None:
 def test_the_gate_states_how_many_cases_were_tested(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     found = compare(base, Made(seed=2).write(tmp_path / "b.json"), 10)
-    assert gate(found) == "No case slower by more than 10 %. 0 of 3 cases could be tested."
+    assert "0 of 3" in gate(found)
     assert found.yardstick == "no case could be tested"
     assert gate(compare(base, tmp_path / "b.json")) == ""
 

@@ -161,4 +161,5 @@ def _base(view: View, target: TargetView, variant: Record) -> Record | None:
 def _is_variant(target: TargetView, record: Record) -> bool:
     """Whether the record differs from the base case by parameters alone, or by parameters and caller."""
     alike = record.pattern == target.base.pattern and record.workload == target.base.workload
+    alike = alike and not record.is_ufunc_loop
     return alike and record.workload != OPERATIONS and not synchronises(record) and bool(target.varied(record))

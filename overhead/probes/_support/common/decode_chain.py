@@ -42,6 +42,7 @@ class DecodeChain(HeldChain):
         self.tokens = int(case.params.get("tokens", 1))
         self.max_n = MOST_TOKENS // self.tokens
         self.latency = case.pattern == "read-each"
+        self.reads_logits = case.params.get("readback") == "logits"
         self.agreement: LogitAgreement | None = None
         self._path: list[tuple[tuple[int, ...], NDArray[Any]]] = []
         self.total = self._counted = 0

@@ -126,7 +126,7 @@ class CudaDecode(LoweredDecode):
         return self.session.read(self._buffers[view.buffer], np.zeros(view.shape, np.float32))
 
     def read_back(self) -> object:
-        return self.logits() if self.case.params["readback"] == "logits" else self.numbers("token")
+        return self.logits() if self.reads_logits else self.numbers("token")
 
     def dispatches_of_a_token(self) -> int:
         """The nodes of a graph that the driver captures while one token is issued."""

@@ -168,7 +168,7 @@ class OnnxDecode(DecodeChain):
         return found
 
     def read_back(self) -> object:
-        return self.logits() if self.case.params["readback"] == "logits" else self._states[self._turn]["token"].numpy()
+        return self.logits() if self.reads_logits else self._states[self._turn]["token"].numpy()
 
     def run(self, tokens: int) -> None:
         session, bindings, turn = self._session, self._bindings, self._turn

@@ -77,7 +77,7 @@ class TorchDecode(DecodeChain):
             self.output = call()
 
     def read_back(self) -> object:
-        return self.output[1].cpu() if self.case.params["readback"] == "logits" else int(self._state["token"])
+        return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
 
     def wait(self) -> None:
         self._wait()

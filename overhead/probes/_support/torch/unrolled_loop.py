@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from overhead import scratch
+from overhead.errors import OutOfTime
 from overhead.probes._support.common.child_process import Answer, Child, Ended, serve
 from overhead.probes.base import Chain, Unverified, whole_units
 from overhead.results import Case, Scalar
@@ -41,6 +42,10 @@ _CHILD_MEMORY_BYTES = 8 * 1024 * MIB
 
 class CompileError(Exception):
     """The loop did not compile. The message contains the kind of failure, and the time and memory used until then."""
+
+
+class CompileTimeLimit(CompileError, OutOfTime):
+    """The loop did not compile within the time limit."""
 
 
 def cases(on_gpu: bool) -> list[Case]:
@@ -98,7 +103,8 @@ class Unrolled(Chain):
 
     def _failed(self, what: str, seconds: float, detail: str = "") -> CompileError:
         took = f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB"
-        return CompileError(f"{took}: {detail}" if detail else took)
+        kind = CompileTimeLimit if what == "time limit" else CompileError
+        return kind(f"{took}: {detail}" if detail else took)
 
     def opening(self) -> Mapping[str, float]:
         return self._opening

@@ -81,7 +81,7 @@ class WebGpuDecode(LoweredDecode):
 
     def read_back(self) -> object:
         view = self.lowered.outputs[LOGITS]
-        name, size = (view.buffer, 4 * view.count) if self.case.params["readback"] == "logits" else ("token", 4)
+        name, size = (view.buffer, 4 * view.count) if self.reads_logits else ("token", 4)
         return self.session.queue.read_buffer(self.program.buffer(name), 0, size)
 
     def put(self, values: StateValues) -> None:

@@ -212,6 +212,13 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
+def check_required(required: Sequence[str], measured: Sequence[str]) -> None:
+    """Raise ``UsageError`` if a required stack is unknown or not among those that are measured."""
+    for name in known_stacks(required) if required else ():
+        if name not in measured:
+            raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
+
+
 def _distributions(targets: Sequence[Target]) -> list[str]:
     return sorted({d for name in {t.stack for t in targets} for d in registry()[name].distributions})
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from overhead.loading.files import make_folder
 from overhead.loading.folders import Skipped
 from overhead.reading.format import count, plain
 from overhead.reading.view import View
@@ -75,7 +76,7 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
     ``mapping``: ``map``, or the ``map`` of a process pool, which then makes the pages of the other machines.
     """
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
-        (out / folder).mkdir(parents=True, exist_ok=True)
+        make_folder(out / folder)
     site = Site(out, machines.own.machine.id, len(machines.summaries))
     others = mapping(partial(_machine_page, site), machines.summaries[1:])
     with draw.style():

@@ -19,9 +19,9 @@ from overhead.workloads._decode import needs
 
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
-_LIKE_THE_FIRST, _LIKE_THE_LAST = (0.6, 1.15), (0.8, 1.25)
+_LIKE_THE_FIRST, _LIKE_THE_LAST = (0.65, 1.25), (0.8, 1.25)
 """The time of a process over that of the target's latest one: between these two. The first one also calibrates."""
-_LATE = 0.15
+_LATE = 0.25
 """The processes of a replicate that takes longer than expected end within this share of the expected time."""
 
 

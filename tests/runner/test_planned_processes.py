@@ -127,7 +127,7 @@ def test_the_time_left_contains_the_truth(wall_s: float | None, start_s: float) 
         return workers.now_s + len(workers.calls)
 
     def spawn(job: Job, *given: Any, **more: Any) -> Any:
-        workers.start_s = start_s * (1.0 if job.process else 1.4)
+        workers.start_s = start_s * (1.0 if job.process else 1.3)
         return workers(job, *given, **more)
 
     class Times(Listener):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 from typing import NoReturn
 
 from overhead import scratch
@@ -14,6 +16,7 @@ from overhead.runner.ending import ending_on_signals
 from overhead.terminal.streams import Streams
 
 _USAGE, _OWN_ERROR = 2, 70
+_LOAD_SCIPY = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (5, 5)); import scipy.special"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -46,6 +49,7 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         return end.code if isinstance(end.code, int) else DONE
     try:
         with ending_on_signals():
+            _check_memory_limit()
             return int(arguments.call(arguments))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -67,6 +71,21 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
         traceback.print_exc()
         complain("this is an error of overhead itself; please report it with the lines above")
         return _OWN_ERROR
+
+
+def _check_memory_limit() -> None:
+    """Raise ``MemoryError`` if SciPy does not load under a limit of the address space (``ulimit -v``).
+
+    Its OpenBLAS then tries for ever to get memory, and Python handles no signal meanwhile.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        child = subprocess.run([sys.executable, "-c", _LOAD_SCIPY], capture_output=True, check=False)
+        if child.returncode:
+            raise MemoryError
 
 
 def _is_gate(arguments: argparse.Namespace) -> bool:

@@ -65,15 +65,16 @@ def browser_command(a: argparse.Namespace) -> int:
 def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
+    from overhead.runner.variables import hidden
 
     try:
-        outcome = run(stacks, profile=a.profile, out=a.out, listener=Progress(), **more)
+        outcome = run(stacks, profile=a.profile, out=a.out, listener=Progress(), require=require, **more)
     except Interrupted as stopped:
         where = " and ".join(map(str, stopped.journals))
         again = ["overhead", "run", "--resume", str(stopped.journals[0])]
         given = {"--python": "pythons", "--env": "env", "--env-new": "env_new", "--plugin": "plugins"}
         for option, name in given.items():
-            again += [word for value in more.get(name, ()) for word in (option, str(value))]
+            again += [word for value in more.get(name, ()) for word in (option, hidden(str(value)))]
         print(f"overhead: interrupted; everything measured is in {where}", file=sys.stderr)
         print(f"overhead: go on with: {shlex.join(again)}", file=sys.stderr)
         return INTERRUPTED

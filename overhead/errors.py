@@ -45,11 +45,16 @@ class MissingExtra(UsageError, ImportError):
     """A package of an extra is not installed; one line with the command that installs the extra."""
 
 
+def install(*extras: str) -> str:
+    """The command that adds these extras to this installation, from a wheel or a clone, in any shell."""
+    return f'pip install "overhead[{",".join(extras)}]"'
+
+
 def require_extra(extra: str, *packages: str) -> None:
     """Raise ``MissingExtra`` if one of these packages is not installed."""
     for name in packages:
         if importlib.util.find_spec(name) is None:
-            raise MissingExtra(f"{name} is not installed: pip install 'overhead[{extra}]'")
+            raise MissingExtra(f"{name} is not installed: {install(extra)}")
 
 
 class Unavailable(Exception):

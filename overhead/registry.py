@@ -64,6 +64,10 @@ class Registry(Generic[T]):
         if package:
             self.packages.update(dict.fromkeys(added, package))
 
+    def remove(self, name: str) -> None:
+        """Forget an item, if there is one of that name."""
+        self._items.pop(name, None)
+
     def load(self) -> bool:
         """Import the modules of the package. True if this call was the first."""
         first, self._loaded = not self._loaded, True

@@ -17,6 +17,7 @@ from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
 from overhead.explain.callables import setup_of
 from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
+from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
@@ -173,6 +174,8 @@ def time_statements(
             )  # fmt: skip
         except BadFile:
             raise UsageError(_MIXED) from None
+        finally:
+            unload_plugin(_STACK, "call")
     return _timing(spec, labels or spec.calls, outcome.fingerprint, others_may_fail)
 
 

@@ -108,10 +108,21 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def make_folder(path: Path) -> None:
+    """Make the folder and those above it. Raises ``OSError``, which names a loop of links or a link to nothing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        for each in (*reversed(path.parents), path):
+            if os.path.lexists(each):
+                os.stat(each)
+        raise NotADirectoryError(errno.ENOTDIR, "exists and is no folder") from None
+
+
 def save_file(path: Path, data: bytes) -> None:
     """Write a file and make its folder. Raises ``CannotWrite``; then no partial file remains."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with replacing(path) as file:
             file.write(data)
     except OSError as error:
@@ -122,7 +133,7 @@ def check_writable(path: Path) -> None:
     """Raise ``CannotWrite`` if no file can be made at this path. Makes its folder."""
     try:
         _check_regular(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:

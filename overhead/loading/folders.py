@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from overhead.errors import BadFile
 from overhead.loading.files import in_folder
@@ -56,26 +55,25 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     return loaded, [one for one in found if isinstance(one, Skipped)]
 
 
-def each(
-    paths: Sequence[Path], use: Callable[[Fingerprint], T], mapping: Callable[..., Iterable[Any]] = map
-) -> Iterator[Used[T] | Skipped]:
+def each(paths: Sequence[Path], use: Callable[[Fingerprint], T]) -> Iterator[Used[T] | Skipped]:
     """Apply ``use`` to each run of these files and folders; only the results stay in memory.
 
-    ``mapping``: the built-in ``map``, or the ``map`` of a process pool. If two files have the same machine id but
-    describe different machines, the second file is skipped. Raises ``BadFile`` like ``collect``.
+    If two files have the same machine id but describe different machines, the second file is skipped. Raises
+    ``BadFile`` like ``collect``.
     """
     alone = len(paths) == 1 and not os.path.isdir(paths[0])
     machines: dict[str, tuple[Machine, Path]] = {}
     bad: list[Skipped] = []
-    named = files(paths)
-    for (argument, path), read in zip(named, mapping(partial(_read, use), [p for _, p in named]), strict=True):
-        if isinstance(read, BadFile):
+    for argument, path in files(paths):
+        try:
+            found = load_file(path)
+        except BadFile as error:
             if alone:
-                raise read
-            bad.append(Skipped(path, str(read).removeprefix(f"{path}: ")))
+                raise
+            bad.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
             yield bad[-1]
             continue
-        own, result = read
+        own, result = found.machine, use(found)
         first, holder = machines.setdefault(own.id, (own, path))
         if _description(first) == _description(own):
             yield Used(path, argument, own, result)
@@ -85,14 +83,6 @@ def each(
     if not machines:
         why = f" ({len(bad)} that cannot be read; the first: {bad[0].reason})" if bad else ""
         raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{why}")
-
-
-def _read(use: Callable[[Fingerprint], T], path: Path) -> tuple[Machine, T] | BadFile:
-    try:
-        found = load_file(path)
-    except BadFile as error:
-        return error
-    return found.machine, use(found)
 
 
 def _unchanged(found: Fingerprint) -> Fingerprint:

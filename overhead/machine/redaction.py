@@ -1,9 +1,10 @@
-"""Remove everything from texts that identifies the owner of the machine: host, user, home and other absolute paths."""
+"""Remove what identifies the owner of the machine from texts: host, user, absolute paths. Hide secret values."""
 
 from __future__ import annotations
 
 import functools
 import getpass
+import hashlib
 import re
 import socket
 from dataclasses import dataclass
@@ -30,6 +31,21 @@ _START = (
 )
 _QUOTED = re.compile(rf"(['\"]){_START}[^'\"\n]*\1")
 _BARE = re.compile(rf"{_START}[\w.~+@$%-][^\s:;,'\"<>|()\[\]]*")
+
+_SECRET_NAME = re.compile(
+    r"SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|SESSION|BEARER|TOKEN(?!IZ)|AUTH(?!OR(?!I))"
+    r"|(?:KEY|PASS|PWD|CRED|JWT)S?\d*(?![A-Za-z0-9])",  # TOKENIZERS_PARALLELISM and AUTHOR hold no secret
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(
+    r"\b(?:sk|rk|pk|ghp|gho|ghs|hf|glpat|xox[a-z]|github_pat)[-_][\w-]{16,}|\bAIza[\w-]{8,}|\beyJ[\w.-]{8,}"
+    r"|\b[0-9a-fA-F]{32,}\b"
+    r"|\b(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d)[A-Za-z0-9]{20,}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{8,}"
+    r"|(?i:(?<=bearer )|(?<=basic ))\S+"
+    r"|(?<=://)[^/\s@]+(?=@)"
+)
+_PAIR = re.compile(r"([\w-]+)=([^\s&;,]+)")
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,22 @@ def redact(text: str, of: Owner | None = None) -> str:
         for word in sorted(set(words) - _DEFAULT_NAMES, key=len, reverse=True):
             text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", stand_in, text)
     return text
+
+
+def hide_secrets(name: str, value: str) -> str:
+    """The value of a variable without passwords and keys: all of it if the name is that of a secret.
+
+    A secret becomes ``<hidden 3fa9>``. The digits are 16 bits of its SHA-256: they differ for different secrets, but do
+    not tell the secret.
+    """
+    if value and _SECRET_NAME.search(name):
+        return _hidden(value)
+    value = _SECRET_VALUE.sub(lambda match: _hidden(match[0]), value)
+    return _PAIR.sub(lambda m: f"{m[1]}={_hidden(m[2])}" if _SECRET_NAME.search(m[1]) else m[0], value)
+
+
+def _hidden(secret: str) -> str:
+    return f"<hidden {hashlib.sha256(secret.encode()).hexdigest()[:4]}>"
 
 
 def _last_part(path: str) -> str:

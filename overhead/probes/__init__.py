@@ -31,6 +31,7 @@ __all__ = [
     "space_of",
     "targets_of",
     "unavailable_packages",
+    "unload_plugin",
     "usable_entry_points",
 ]
 _registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order", "workload_chain"}))
@@ -75,6 +76,12 @@ def allow_entry_points(allowed: Container[str]) -> None:
     """Load only these entry points, without a trial, because the parent has tried them."""
     global _allowed
     _allowed = allowed
+
+
+def unload_plugin(path: Path, stack: str) -> None:
+    """Forget the stack of a plugin, which ``load_plugin`` then loads again."""
+    _registry.remove(stack)
+    _plugins.discard(os.path.realpath(path))
 
 
 def _trials() -> list[tuple[EntryPoint, str]]:

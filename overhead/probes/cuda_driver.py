@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from overhead.probes import register
+from overhead.probes._support.cuda.compile import INSTALL_CUDA
 from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Scalar, Target
@@ -22,7 +23,7 @@ class CudaDriverProbe(Probe):
 
     name = "cuda-driver"
     title = "CUDA driver API"
-    mend = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+    mend = INSTALL_CUDA
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
 
     def targets(self) -> list[Target]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from overhead.probes import register
+from overhead.probes._support.cuda.compile import INSTALL_CUDA
 from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Scalar, Target
@@ -20,7 +21,7 @@ class CudaGraphProbe(Probe):
 
     name = "cuda-graph"
     title = "CUDA graph"
-    mend = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+    mend = INSTALL_CUDA
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc", "torch")
 
     def targets(self) -> list[Target]:

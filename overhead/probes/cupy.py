@@ -12,6 +12,7 @@ from overhead.probes import register
 from overhead.probes._support.common.add_one import count_steps, start_values
 from overhead.probes._support.common.library_import import import_library
 from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
+from overhead.probes._support.cuda.compile import INSTALL_CUDA
 from overhead.probes._support.cuda.cupy_clock import CupyClock
 from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.cuda.targets import driver_targets
@@ -26,7 +27,7 @@ class CupyProbe(Probe):
 
     name = "cupy"
     title = "CuPy"
-    mend = "pip install cupy-cuda13x"
+    mend = INSTALL_CUDA
     distributions = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
     def targets(self) -> list[Target]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Caller, Case, Scalar, Target
@@ -28,7 +29,7 @@ class Floor(Probe):
 
     name = "floor"
     title = "foreign-call floor"
-    mend = "pip install cffi numba"
+    mend = install("wgpu")
     distributions = ("cffi", "numba")
     cost = "cheap"
 

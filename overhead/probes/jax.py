@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes import register
 from overhead.probes._support.common.library_import import import_library
 from overhead.probes.base import Chain, Probe, Space
@@ -19,7 +20,7 @@ class JaxProbe(Probe):
 
     name = "jax"
     title = "JAX"
-    mend = "pip install jax"
+    mend = install("jax")
     distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
 
     def environments(self) -> list[dict[str, str]]:

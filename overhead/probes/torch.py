@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes import register
 from overhead.probes._support.torch.targets import import_torch, torch_target
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
@@ -25,7 +26,7 @@ class TorchProbe(Probe):
 
     name = "torch"
     title = "PyTorch eager"
-    mend = "pip install torch"
+    mend = install("torch")
     distributions = ("torch",)
 
     def targets(self) -> list[Target]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 
+from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.results import Case, Scalar, Target
@@ -24,7 +25,7 @@ class TorchCompileProbe(Probe):
 
     name = "torch-compile"
     title = "torch.compile"
-    mend = "pip install torch"
+    mend = install("torch")
     distributions = ("torch", "triton")
 
     def targets(self) -> list[Target]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 
+from overhead.errors import install
 from overhead.probes import register
 from overhead.probes._support.common.case_parameters import AllowedValues, accepts, check_parameters
 from overhead.probes._support.vulkan import drivers
@@ -18,7 +19,7 @@ class Vulkan(Probe):
 
     name = "vulkan"
     title = "raw Vulkan"
-    mend = "pip install vulkan numba"
+    mend = install("wgpu")
     distributions = ("vulkan", "cffi", "numba")
 
     def environments(self) -> list[dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.results import Caller, Case, Target
@@ -59,7 +60,7 @@ class WgpuNative(_WebGpu):
 
     name = "wgpu-native"
     title = "WebGPU by wgpu-native (wgpu-py)"
-    mend = "pip install wgpu numba"
+    mend = install("wgpu")
     distributions = ("wgpu", "numba", "cffi")
 
 
@@ -69,7 +70,7 @@ class Dawn(_WebGpu):
 
     name = "dawn"
     title = "WebGPU by Dawn (wgpudawn)"
-    mend = "pip install wgpudawn numba"
+    mend = install("wgpu")
     distributions = ("wgpudawn", "numba", "cffi")
     null = True
 

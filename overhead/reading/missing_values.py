@@ -94,6 +94,14 @@ def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[Missi
     return [absent for absent in fingerprint.unavailable if absent.stack in stacks]
 
 
+def by_mend(absent: Sequence[MissingStack]) -> dict[str, list[MissingStack]]:
+    """The missing stacks by what adds them, so that each install command stands once; '' where nothing is known."""
+    found: dict[str, list[MissingStack]] = {}
+    for one in absent:
+        found.setdefault(one.mend, []).append(one)
+    return found
+
+
 def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
     """Why the run has no such record: the stack is missing, or the planner left the case out."""
     for absent in absent_stacks(fingerprint, [like.stack]):

@@ -13,12 +13,16 @@ from overhead.profiles import Plan
 from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
-from overhead.runner.turns import START_S, MeasuringWorker, TargetTasks, Turns, WorkerLimits
+from overhead.runner.turns import MeasuringWorker, TargetTasks, Turns, WorkerLimits
 from overhead.runner.workers import WorkerProcess
 from overhead.workloads._decode import needs
 
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
+_LIKE_THE_FIRST, _LIKE_THE_LAST = (0.65, 1.25), (0.8, 1.25)
+"""The time of a process over that of the target's latest one: between these two. The first one also calibrates."""
+_LATE = 0.25
+"""The processes of a replicate that takes longer than expected end within this share of the expected time."""
 
 
 class Campaign:
@@ -50,33 +54,27 @@ class Campaign:
             for key, number in past.next_process.items():
                 next_process[key] = max(number, next_process.get(key, 0))
         self._turns = Turns(
-            plan, listener, plugins, seed, next_process, limits=limits, spawn=spawn, lock=lock, clock=clock
-        )
-        self._began_s = 0.0
+            plan, listener, plugins, seed, next_process, self._tell_time_left,
+            limits=limits, spawn=spawn, lock=lock, clock=clock,
+        )  # fmt: skip
+        self._began_s = self._replicate_began_s = 0.0
+        self._replicate = self._past = 0
         self._targets_at_once = max(1, limits.open_workers // len(runs))
 
     def run(self) -> None:
         """Measure all planned processes that the journals lack and that end before the wall limit."""
         self._began_s = self._clock()
-        planned_s = sum(
-            self._turns.measuring_s(task, more) + START_S
-            for run in self.runs
-            for missing in [run.missing()]
-            for task in run.tasks
-            for more in range(missing[task.target.key])
-        )
         for sentence in needs(a.case.workload for run in self.runs for task in run.tasks for a in task.assignments):
             self.listener.note(sentence)
-        self.listener.begin(min(planned_s, self._wall_s()))
-        other_s, past = 0.0, self._past_processes()
+        self.listener.begin()
+        self._past = self._past_processes()
         for replicate in range(self.plan.processes):
-            before, due = self._elapsed_s(), self._due(replicate)
-            targets = self._by_target(due, replicate)
-            enough = past + replicate >= _LEAST_PROCESSES
-            if targets and enough and before + other_s + _measuring_s(due) > self._wall_s():
+            self._replicate, self._replicate_began_s = replicate, self._elapsed_s()
+            targets = self._by_target(self._due(replicate), replicate)
+            if targets and not self._may_start(replicate, self._replicate_began_s):
                 self.listener.note(
-                    f"{past + replicate} of {self.plan.processes} processes are measured; one more would end after the "
-                    f"wall limit of {self._wall_s():.0f} s"
+                    f"{self._past + replicate} of {self.plan.processes} processes are measured; one more would end "
+                    f"after the wall limit of {self._wall_s():.0f} s"
                 )
                 return
             for group in _groups(targets, self._targets_at_once):
@@ -86,8 +84,30 @@ class Campaign:
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
                     )
                     return
+                self._tell_time_left()
                 self._turns.measure_group(group)
-            other_s = self._elapsed_s() - before - _measuring_s(due) if targets else other_s
+
+    def _may_start(self, replicate: int, at_s: float) -> bool:
+        """Whether this replicate ends before the wall limit if it starts then, or has to be measured in any case."""
+        return self._past + replicate < _LEAST_PROCESSES or at_s + self._expected_s(replicate) <= self._wall_s()
+
+    def _expected_s(self, replicate: int) -> float:
+        """Seconds that the processes of this replicate take, if each takes as long as the target's latest one."""
+        due = {task.target.key for tasks in self._due(replicate) for task in tasks}
+        return sum(self._turns.process_s.get(key, 0.0) for key in due)
+
+    def _tell_time_left(self) -> None:
+        """Tell the listener how long the run still takes, once each target has measured a process."""
+        if any(task.target.key not in self._turns.process_s for tasks in self._due(self._replicate) for task in tasks):
+            return
+        now_s, this_s = self._elapsed_s(), self._expected_s(self._replicate)
+        end_s = max(now_s, self._replicate_began_s + this_s)
+        for replicate in range(self._replicate + 1, self.plan.processes):
+            if not self._may_start(replicate, end_s):
+                break
+            end_s += self._expected_s(replicate)
+        least, most = _LIKE_THE_FIRST if self._past + self._replicate == 1 else _LIKE_THE_LAST
+        self.listener.left(least * (end_s - now_s), max(most * (end_s - now_s), _LATE * this_s))
 
     def _past_processes(self) -> int:
         """The number of processes that the journals have of every target."""
@@ -118,11 +138,6 @@ class Campaign:
     def _elapsed_s(self) -> float:
         """Time since this run began to measure, s, without the time that it waited for other runs."""
         return self._clock() - self._began_s - self._turns.waited_s
-
-
-def _measuring_s(tasks: Sequence[Sequence[Task]]) -> float:
-    """Seconds that one process of each task of all interpreters measures."""
-    return sum(task.measuring_s for own in tasks for task in own)
 
 
 def _groups(targets: Sequence[TargetTasks], size: int) -> Iterator[Sequence[TargetTasks]]:

@@ -87,7 +87,7 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
         for side in sides:
             own = path.parent / side / path.name
             try:
-                own.parent.mkdir(parents=True, exist_ok=True)
+                files.make_folder(own.parent)
             except OSError as error:
                 raise CannotWrite(f"{own.parent}: {error.strerror or error}") from None
             journals.append(Journal.reserve(own))

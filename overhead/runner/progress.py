@@ -18,14 +18,14 @@ class Listener:
     def note(self, text: str) -> None:
         """Receive a line for the user, such as a case that is left out or an error."""
 
-    def begin(self, planned_s: float) -> None:
-        """The measurement starts, and should take ``planned_s``."""
+    def begin(self) -> None:
+        """The measurement starts."""
 
     def working(self, what: str) -> None:
         """The run now does ``what``."""
 
-    def advance(self, done_s: float) -> None:
-        """Add ``done_s`` to the completed part of the planned time."""
+    def left(self, least_s: float, most_s: float) -> None:
+        """The run takes this much longer, at least and at most. It is not known before the first processes end."""
 
     def end(self) -> None:
         """The run has ended."""
@@ -45,39 +45,35 @@ class Progress(Listener):
             transient=True,
             disable=not sys.stderr.isatty(),
         )
-        self._planned = 0.0
-        self._began = 0.0
-        self._last_plain = 0.0
+        self._began = self._last_plain = 0.0
         self._task = self._bar.add_task("", total=1.0, left="")
 
     def note(self, text: str) -> None:
         self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=True)
 
-    def begin(self, planned_s: float) -> None:
-        self._planned, self._began = planned_s, time.monotonic()
+    def begin(self) -> None:
+        self._began = time.monotonic()
         self._bar.start()
-        self.note(f"measuring for about {_duration(planned_s)}")
+        self.note("measuring; the time left is known after the first process of each stack")
 
     def working(self, what: str) -> None:
         self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])
         self._bar.refresh()
 
-    def advance(self, done_s: float) -> None:
-        elapsed = time.monotonic() - self._began
-        left = self._planned - done_s
-        if done_s > 0.1 * self._planned:
-            left = elapsed / done_s * left
-        words = f"{_duration(max(0.0, left))} left"
-        self._bar.update(self._task, completed=done_s / self._planned if self._planned else 1.0, left=words)
+    def left(self, least_s: float, most_s: float) -> None:
+        elapsed, words = time.monotonic() - self._began, time_left(least_s, most_s)
+        self._bar.update(self._task, completed=elapsed / (elapsed + most_s), left=words)
         self._bar.refresh()
         if not sys.stderr.isatty() and elapsed - self._last_plain >= 20:
             self._last_plain = elapsed
-            self.note(f"  {100 * done_s / self._planned:3.0f} %, {words}")
+            self.note(f"  {words}")
 
     def end(self) -> None:
         self._bar.stop()
 
 
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+def time_left(least_s: float, most_s: float) -> str:
+    """``40 to 62 s left``, ``2.4 to 4.1 min left``; ``less than 20 s left`` if the one is over twice the other."""
+    unit, divisor, decimals = ("s", 1, 0) if most_s < 120 else ("min", 60, 1)
+    most = f"{max(5.0, most_s) / divisor:.{decimals}f} {unit} left"
+    return f"less than {most}" if most_s > 2 * least_s else f"{least_s / divisor:.{decimals}f} to {most}"

@@ -21,7 +21,7 @@ from overhead.runner.interpreter import interpreters
 from overhead.runner.output import SIDES, Outcome, finish, finish_half, reserve
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice
-from overhead.runner.start import begin, known_stacks, reopen, resume_run
+from overhead.runner.start import begin, check_required, known_stacks, reopen, resume_run
 from overhead.runner.variables import with_variables
 
 
@@ -46,6 +46,7 @@ def run(
     pythons: str | Sequence[str] = (),
     env: str | Sequence[str] = (),
     env_new: str | Sequence[str] = (),
+    require: str | Sequence[str] = (),
     listener: Listener | None = None,
     plan: Plan | None = None,
     campaign: Callable[..., Campaign] = Campaign,
@@ -56,7 +57,8 @@ def run(
     ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
     interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``env``: variables
     (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then alternate with workers
-    without them. ``plan`` replaces the plan of the profile. ``campaign`` makes the campaign.
+    without them. ``require``: stacks that the run must measure. ``plan`` replaces the plan of the profile. ``campaign``
+    makes the campaign.
 
     Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In
     both cases the journal contains everything measured.
@@ -81,6 +83,7 @@ def run(
                 listener.note(sentence)
         if resume is None:
             known, known_profile = known_stacks(stacks), _profile(profile, patterns)
+        check_required(_listed(require), known if resume is None else _listed(require))
         given = with_variables(interpreters(pythons), env, env_new)
         if resume is None:
             journals = reserve(None if out is None else Path(out), sides)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.devices import same_decorated_name
 from overhead.errors import unknown
-from overhead.measure.sampling import met
 from overhead.measure.sampling.events import reason_of
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry, space_of
@@ -56,11 +55,6 @@ class Task:
     def met(self) -> tuple[str, ...]:
         """Keys of the assignments whose met cost is measured."""
         return tuple(a.key for a in self.own) if len(self.own) <= _FEW_CASES else self.staged
-
-    @property
-    def measuring_s(self) -> float:
-        """Seconds that one process measures: its sampling time and about so much for the met costs."""
-        return self.seconds + met.CASE_S * len(self.met)
 
     @property
     def own(self) -> list[Assignment]:

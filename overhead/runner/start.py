@@ -15,6 +15,7 @@ from overhead import machine, results
 from overhead.errors import UsageError, unknown
 from overhead.probes import registry, unavailable_packages
 from overhead.profiles import PROFILES, Plan
+from overhead.reading.missing_values import by_mend
 from overhead.results import HeaderLine, LeftOut, MissingLine, OmittedLine, PlannedLine, Profile, Target, Together
 from overhead.runner.discovery import Discovery, discover
 from overhead.runner.interpreter import Interpreter
@@ -212,6 +213,13 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
+def check_required(required: Sequence[str], measured: Sequence[str]) -> None:
+    """Raise ``UsageError`` if a required stack is unknown or not among those that are measured."""
+    for name in known_stacks(required) if required else ():
+        if name not in measured:
+            raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
+
+
 def _distributions(targets: Sequence[Target]) -> list[str]:
     return sorted({d for name in {t.stack for t in targets} for d in registry()[name].distributions})
 
@@ -231,6 +239,9 @@ def _note_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
 
 
 def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[LeftOut]) -> str:
-    reasons = [f"{m.stack}: {m.reason}" + (f" (to add it: {m.mend})" if m.mend else "") for m in missing]
+    reasons = [
+        "; ".join(f"{m.stack}: {m.reason}" for m in stacks) + (f" (to add it: {mend})" if mend else "")
+        for mend, stacks in by_mend(missing).items()
+    ]
     reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]
     return f"nothing to measure: {'; '.join(reasons) or 'no case matches the options given'}"

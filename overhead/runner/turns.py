@@ -16,7 +16,6 @@ import psutil
 from overhead.devices import same_adapter
 from overhead.locks import device_lock
 from overhead.machine import redacted
-from overhead.measure.sampling import met
 from overhead.profiles import Plan
 from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, Target
 from overhead.runner.interpreter_run import InterpreterRun
@@ -25,8 +24,6 @@ from overhead.runner.protocol import Job, Message, Pause, Ready
 from overhead.runner.schedule import Task
 from overhead.runner.workers import WorkerDied, WorkerProcess
 
-START_S = 3.0
-"""Rough start time of a worker, s. Only the display of the time left uses it."""
 _MOST_WORKERS = 16
 """The highest number of workers that are open at the same time."""
 _WORKER_BYTES = 3 << 30
@@ -95,7 +92,8 @@ class _OpenWorker:
 class Turns:
     """Lets groups of workers measure, one group after another. Tests replace ``spawn``, ``lock`` and ``clock`` (s).
 
-    ``waited_s``: the time for which this run waited for other runs so far.
+    ``after_turn`` is called after each turn. ``waited_s``: the time for which this run waited for other runs so far.
+    ``process_s``: by target key, the time of the target's latest process from its start to its end, s.
     """
 
     def __init__(
@@ -105,6 +103,7 @@ class Turns:
         plugins: Sequence[str],
         seed: int,
         next_process: dict[str, int],
+        after_turn: Callable[[], None],
         *,
         limits: WorkerLimits,
         spawn: Callable[..., MeasuringWorker] = WorkerProcess,
@@ -112,9 +111,10 @@ class Turns:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.plan, self.listener, self.plugins, self.limits = plan, listener, list(plugins), limits
-        self._seed, self._next_process = seed, next_process
+        self._seed, self._next_process, self._after_turn = seed, next_process, after_turn
         self._spawn, self._lock, self._clock = spawn, lock, clock
-        self.waited_s = self._finished_s = 0.0
+        self.waited_s = 0.0
+        self.process_s: dict[str, float] = {}
 
     def measure_group(self, group: Sequence[TargetTasks]) -> None:
         """Start the workers of these targets. When all are ready, let them measure in turns.
@@ -122,29 +122,21 @@ class Turns:
         No worker releases its objects before all have measured, because that would disturb other workers on its device.
         """
         workers: list[_OpenWorker] = []
-        planned = [self.measuring_s(task) for tasks in group for _, task in tasks]
+        began, waited_s = self._clock(), self.waited_s
         with ExitStack() as stack:
             for tasks in group:
                 for one in self._start_target(tasks):
                     workers.append(one)
                     stack.callback(one.end)
             ready = [one for one in workers if self._wait_until_ready(one)]
-            self._advance(START_S * len(planned))
             self._measure(ready)
-            self._advance(sum(planned))
             for one in workers:
                 one.worker.release()
-
-    def measuring_s(self, task: Task, more: int = 0) -> float:
-        """Seconds that the next process of a task measures, or the one after ``more`` further ones.
-
-        The first process of a run also takes the table by processor.
-        """
-        return self._process_s(task, self._next_process.get(task.target.key, 0) + more)
-
-    def _process_s(self, task: Task, process: int) -> float:
-        tables = len({*task.extras} & {*task.met}) if self.plan.by_processor and process == 0 else 0
-        return task.measuring_s + tables * met.by_processor_s(os.cpu_count() or 1)
+        took_s = self._clock() - began - (self.waited_s - waited_s)
+        beside_s = (took_s - sum(one.measured_s for one in workers)) / max(1, len(workers))
+        for tasks in group:
+            own = [one for one in workers if one.task.target == tasks[0][1].target]
+            self.process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
 
     def _start_target(self, tasks: TargetTasks) -> Iterator[_OpenWorker]:
         """Start the workers of one target. They have the same process number."""
@@ -206,11 +198,6 @@ class Turns:
                 one.run.journal.sync()
                 return True
 
-    def _advance(self, seconds: float) -> None:
-        """Report that this part of the planned time is done."""
-        self._finished_s += seconds
-        self.listener.advance(self._finished_s)
-
     def _measure(self, ready: Sequence[_OpenWorker]) -> None:
         """Hold the lock of the devices, and let the workers measure in turns until all have ended."""
         waiting, asked = deque(ready), self._clock()
@@ -224,8 +211,7 @@ class Turns:
                         waiting.remove(other)
                 if not ended:
                     waiting.append(one)
-                measured_s = sum(min(each.measured_s, self._process_s(each.task, each.process)) for each in ready)
-                self.listener.advance(self._finished_s + measured_s)
+                self._after_turn()
 
     def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
         """Let a worker measure until its turn ends, it lets another worker measure, or with ``brief`` until it pauses.

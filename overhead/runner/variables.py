@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -30,8 +31,14 @@ def with_variables(given: Sequence[Interpreter], both: Sequence[str], new: Seque
 
 
 def recorded(interpreter: Interpreter) -> dict[str, str]:
-    """The variables as the files hold them: without host, user and absolute paths."""
-    return {name: machine.redact(value) for name, value in interpreter.variables.items()}
+    """The variables as the files hold them: without secrets, host, user and absolute paths."""
+    return {name: machine.redact(machine.hide_secrets(name, value)) for name, value in interpreter.variables.items()}
+
+
+def hidden(text: str) -> str:
+    """``NAME=VALUE`` with secrets hidden; other text unchanged."""
+    name, equals, value = text.partition("=")
+    return f"{name}={machine.hide_secrets(name, value)}" if equals else text
 
 
 def in_words(variables: Mapping[str, str]) -> str:
@@ -43,8 +50,10 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not name or not equals or "\0" in text or not is_utf8(text):
-            raise UsageError(f"{option} {text}: not of the form NAME=VALUE, in UTF-8")
+        if not name or not equals or not is_utf8(text):
+            raise UsageError(f"{option} {name}{equals}: not of the form NAME=VALUE, in UTF-8")
+        if any(unicodedata.category(character) == "Cc" for character in text):
+            raise UsageError(f"{option} {name!r}: its name or value has a control character, such as a line feed")
         if name in _CHOOSE_PACKAGES:
             raise UsageError(f"{option} {name}: this variable changes the packages; use --python for that")
         found[name] = value

@@ -13,7 +13,7 @@ from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor_spread, has_value, in_micro, listed, micro_spread
 from overhead.reading.host_shares import HostShares, ladders, share_of_host
 from overhead.reading.key_figures import KeyFigure, key_figures
-from overhead.reading.missing_values import why
+from overhead.reading.missing_values import by_mend, why
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
     compared_sentence,
@@ -54,7 +54,7 @@ def show(fingerprint: Fingerprint, console: Console | None = None, every: bool =
         if sentence:
             say(console, sentence)
     console.print()
-    _base_cases(view, console)
+    _base_cases(view, [(target, base_cases(target)) for target in view.targets], console)
     others = {target.key: _others(target) for target in view.targets}
     if every:
         for target in view.targets:
@@ -70,16 +70,15 @@ def show(fingerprint: Fingerprint, console: Console | None = None, every: bool =
 
 
 def show_end(fingerprint: Fingerprint, console: Console | None = None) -> None:
-    """Print the end of a run: the key figures and findings, or the base cases of stacks that have no key figure."""
+    """Print the end of a run: the base case of each target, what to do, and what is missing of what was asked for."""
     console = console or terminal()
     view = View(fingerprint)
-    if any(k.value is not None for k in key_figures(fingerprint)):
-        _key_figures(fingerprint, console)
-        _findings(view, console)
-    else:
-        _base_cases(view, console)
-        _more_cases(view, console)
-        _missing(view, console)
+    shown = [(target, [target.base] if target.stepped else base_cases(target)) for target in view.targets]
+    _base_cases(view, shown, console)
+    if left := len(fingerprint.records) - sum(len(records) for _, records in shown):
+        say(console, f"{count(left, 'more case')}: overhead show", "dim")
+    _findings(view, console)
+    _missing(view, console)
 
 
 def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
@@ -155,18 +154,18 @@ def _more_cases(view: View, console: Console) -> None:
         say(console, f"{count(left, 'more case')}: overhead show --all", "dim")
 
 
-def _base_cases(view: View, console: Console) -> None:
-    """One table of all targets, a section each."""
-    labels, device = without_device([target.label for target in view.targets])
+def _base_cases(view: View, shown: Sequence[tuple[TargetView, list[Record]]], console: Console) -> None:
+    """One table of these cases of all targets, a section each."""
+    labels, device = without_device([target.label for target, _ in shown])
     columns = [Column("stack"), Column("case"), Column("called"), Column("per", optional=5), *_TIMES, Column("status")]
     rows: list[list[str]] = []
     ends = []
-    for label, target in zip(labels, view.targets, strict=True):
-        for n, record in enumerate(base_cases(target)):
+    for label, (target, records) in zip(labels, shown, strict=True):
+        for n, record in enumerate(records):
             rows.append(["" if n else label, *_row(target, record)])
         ends.append(len(rows) - 1)
     _costs("Base cases" + (f", {device}" if device else ""), columns, rows, console, ends)
-    _reasons([(target, record) for target in view.targets for record in base_cases(target)], console)
+    _reasons([(target, record) for target, records in shown for record in records], console)
     if said := compared_sentence(view):
         say(console, said)
 
@@ -270,9 +269,11 @@ def _taxes(found: list[Tax], console: Console) -> None:
 
 def _missing(view: View, console: Console) -> None:
     run = view.fingerprint
-    for u in run.unavailable:
-        mend = f" To add it: {u.mend}" if u.mend else ""
-        say(console, f"{u.stack} is not available: {u.reason.removesuffix('.')}.{mend}")
+    for mend, stacks in by_mend(run.unavailable).items():
+        for u in stacks:
+            say(console, f"{u.stack} is not available: {u.reason.removesuffix('.')}.")
+        if mend:
+            say(console, f"  to add {listed(list(dict.fromkeys(u.stack for u in stacks)))}: {mend}")
     for flag in run.flags:
         say(console, f"Note: {flag}")
     if said := left_out(len(run.left_out)):

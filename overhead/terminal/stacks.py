@@ -13,6 +13,7 @@ from rich.table import Table
 
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.format import plain
+from overhead.reading.missing_values import by_mend
 from overhead.results import MissingStack, Target
 from overhead.runner.discovery import discover
 from overhead.runner.start import known_stacks
@@ -73,14 +74,15 @@ def show_listing(rows: Sequence[Listed], console: Console | None = None) -> None
             )
             table.add_row(row.stack, target.api, _safe(target.adapter) + kind, _safe(target.driver))
     console.print(table)
-    absent = [(row, missing) for row in rows for missing in row.missing]
+    absent = by_mend([missing for row in rows for missing in row.missing])
     if absent:
         console.print("\nNot available here:")
-    for row, missing in absent:
-        where = "".join(f" with {_safe(f'{k}={v}')}" for k, v in missing.environment.items())
-        console.print(f"  [bold]{row.stack}[/bold]{where}: {_safe(missing.reason)}")
-        if missing.mend:
-            console.print(f"    to add it: {_safe(missing.mend)}")
+    for mend, stacks in absent.items():
+        for missing in stacks:
+            where = "".join(f" with {_safe(f'{k}={v}')}" for k, v in missing.environment.items())
+            console.print(f"  [bold]{missing.stack}[/bold]{where}: {_safe(missing.reason)}")
+        if mend:
+            console.print(f"    to add {'it' if len(stacks) == 1 else 'them'}: {_safe(mend)}")
     for row in rows:
         if row.note:
             console.print(_safe(row.note))

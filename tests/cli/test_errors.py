@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from overhead import versus
 from overhead.cli import main
 from tests.cli.test_gate import pair
 from tests.fakes.runs import Made
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
@@ -92,3 +96,14 @@ def test_a_folder_inside_a_folder_of_runs_is_skipped(tmp_path: Path, capsys: pyt
     Made(seed=1).write(tmp_path / "inside.json" / "b.json")
     assert main(["claims", str(tmp_path)]) == 0
     assert "skipped inside.json: a folder" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce a limit of the address space")
+@pytest.mark.parametrize("command", ["report", "show"])
+def test_too_little_memory_for_the_libraries_gives_one_line(tmp_path: Path, command: str) -> None:
+    program = f'ulimit -v 130000; exec "{sys.executable}" -m overhead {command} "{EXAMPLE}"'
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert "out of memory" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -20,6 +20,7 @@ from overhead.errors import BadFile, UsageError
 from overhead.explain import callables, timing
 from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall, handed_over
 from overhead.explain.timing import Timing, plan_of, time, time_statements
+from overhead.probes import registry
 from overhead.profiles import Plan
 from overhead.runner.campaign import Campaign
 from tests.fakes.workers import no_lock
@@ -48,6 +49,7 @@ def test_one_statement_has_its_figures_and_says_what_is_not_checked() -> None:
     data = json.loads(json.dumps(timing.to_dict(), allow_nan=False))
     assert (data["format"], data["version"]) == ("overhead-time", 1)
     assert msgspec.convert(data, Timing) == timing
+    assert "call" not in registry()  # what the program lists next
 
 
 def test_a_second_statement_is_compared_with_the_first() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from overhead.machine import Owner, redacted
+import pytest
+
+from overhead.machine import Owner, hide_secrets, redacted
 from overhead.results import Case, FailedLine, PlannedLine, Target
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
@@ -20,3 +22,49 @@ def test_a_host_with_the_name_of_a_stack_does_not_change_stack_names() -> None:
     clean = redacted(PlannedLine(worker="dawn", target=target, case=Case(pattern="fused")), DAWN)
     assert (clean.worker, clean.target.stack, clean.target.adapter) == ("dawn", "dawn", "dawn")
     assert (clean.target.driver, clean.target.environment) == ("<host>", {"dawn": "<host>"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MY_API_TOKEN", "api_key", "APIKEY2", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "DB_PASSWD", "SSH_PASSPHRASE", "AUTH",
+     "X_AUTHORIZATION", "SESSION_ID", "COOKIES", "GOOGLE_CREDENTIALS_FILE", "KEYS", "DB_PASS"],
+)  # fmt: skip
+def test_the_value_of_a_name_of_a_secret_is_hidden(name: str) -> None:
+    hidden = hide_secrets(name, "open sesame")
+    assert "open" not in hidden
+    assert hidden == hide_secrets(name, "open sesame") != hide_secrets(name, "close sesame")
+
+
+@pytest.mark.parametrize(
+    ("value", "secret", "left"),
+    [
+        ("https://joe:sesame@host/x", "sesame", "host/x"),
+        ("https://host/x?token=sesame&size=2", "sesame", "size=2"),
+        ("host=a;password=sesame", "sesame", "host=a"),
+        ("Bearer sesame", "sesame", "Bearer"),
+        ("ghp_0123456789abcdefghij0123456789abcdef", "0123456789abcdefghij", ""),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.c2ln", "eyJhbGci", ""),
+        ("a 0123456789abcdef0123456789abcdef", "0123456789abcdef", "a "),
+        ("wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0", "wJalrXUtnFEMI", ""),
+    ],
+)
+def test_what_looks_like_a_secret_is_hidden_in_any_value(value: str, secret: str, left: str) -> None:
+    hidden = hide_secrets("A", value)
+    assert secret not in hidden
+    assert left in hidden
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("XLA_FLAGS", "--xla_force_host_platform_device_count=8 --xla_gpu_autotune_level=4"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True,max_split_size_mb:128"),
+        ("CUDA_VISIBLE_DEVICES", "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"),
+        ("VK_ICD_FILENAMES", "/usr/share/vulkan/icd.d/nvidia_icd.x86_64.json"),
+        ("AUTHOR", "me"),
+        ("A_KEY", ""),
+    ],
+)
+def test_other_values_stay_as_they_are(name: str, value: str) -> None:
+    assert hide_secrets(name, value) == value

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from overhead.errors import install
 from overhead.probes._support.common import native_loop
 from overhead.probes._support.common.loop_text import Script, Statement, plain
 from overhead.probes._support.common.native_loop import (
@@ -244,7 +245,7 @@ def test_without_numba_the_native_caller_is_unavailable_with_a_reason(monkeypatc
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NativeUnavailable, match="numba") as caught:
         native_loop.compile_native(NativeProgram())
-    assert caught.value.mend == "pip install numba"
+    assert caught.value.mend == install("wgpu")
     assert isinstance(caught.value, Unavailable)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
-import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -194,25 +191,6 @@ def test_older_runs_fill_gaps_and_are_used_for_claims(tmp_path: Path) -> None:
     )
     assert complete == 20_000.0
     assert len(machines.evidence) == 3
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the pages are drawn by a pool only on Linux")
-def test_a_process_pool_draws_the_same_pages(tmp_path: Path) -> None:
-    from overhead.report.core.pages import write
-
-    files = tmp_path / "files"
-    files.mkdir()
-    for i in range(3):
-        write_fingerprint(files / f"{i}.json", fingerprint(record("numpy", each=i + 1, api="CPU"), machine=machine(i)))
-    (files / "bad.json").write_text("{")
-    alone, pooled = tmp_path / "alone", tmp_path / "pooled"
-    write(from_paths([files]), alone)
-    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
-        write(from_paths([files], pool.map), pooled, pool.map)
-    names = sorted(p.relative_to(alone) for p in alone.rglob("*.html"))
-    assert len([name for name in names if re.fullmatch("[0-9a-f]{12}", name.stem)]) == 2
-    for name in names:
-        assert (alone / name).read_text() == (pooled / name).read_text()
 
 
 def test_a_run_summary_is_small() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import msgspec
 import pytest
 from rich.console import Console
 
+from overhead.errors import install
 from overhead.reading import checks
 from overhead.reading import format as shown
 from overhead.reading.checks import Agreement, overlap_check, staged_check, stages_check, verdict
@@ -15,8 +18,9 @@ from overhead.reading.summary import headline, opening, speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Drawing, Text
 from overhead.report.sections.checks import parts_add_up
-from overhead.results import Caller, Comparison, Figure, Fingerprint, Overlap, Pattern, Record, Status
+from overhead.results import Caller, Comparison, Figure, Fingerprint, MissingStack, Overlap, Pattern, Record, Status
 from overhead.terminal.fingerprint import show, show_end
+from overhead.terminal.stacks import Listed, show_listing
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 from tests.report.report_page import numbers
 
@@ -299,20 +303,32 @@ def end_of(run: Fingerprint) -> str:
     return out.get()
 
 
-def test_a_run_ends_with_the_key_figures_and_the_findings() -> None:
-    text = end_of(fingerprint(record(), record(caller="native", each=5e3)))
-    assert "One dispatch, wgpu-native, from Python" in text
-    assert "20.0 µs" in text
-    assert "Base cases" not in text
+def test_a_run_ends_with_a_line_for_each_stack_that_was_asked_for_and_the_findings() -> None:
+    numpy = record("numpy", api="CPU", each=700.0)
+    absent = [MissingStack(stack="jax", reason="no jax here", mend=install("jax"))]
+    text = end_of(fingerprint(record(), record(caller="native", each=5e3), numpy, unavailable=absent))
+    for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", install("jax")):
+        assert said in text
+    for of_others in ("torch", "CUDA", "Dawn"):
+        assert of_others not in text
     assert text.index("What to do here") < text.index("1. Call wgpu-native from compiled code: 5.00 µs")
 
 
-def test_a_run_of_a_stack_without_key_figures_ends_with_its_base_cases() -> None:
+def test_the_end_of_a_run_shows_the_base_case_and_counts_the_others() -> None:
     text = end_of(fingerprint(record("my-stack", api="CPU"), record("my-stack", api="CPU", params={"wait": "map"})))
-    assert "Base cases" in text
-    assert "1 more case: overhead show --all" in text
+    assert "1 more case: overhead show" in text
     assert "my-stack" in text
-    assert "Missing key figures" not in text
+
+
+def test_a_command_that_adds_several_stacks_stands_once() -> None:
+    absent = [MissingStack(stack=name, reason=f"no {name} here", mend=install("wgpu")) for name in ("dawn", "vulkan")]
+    text = end_of(fingerprint(record("numpy", api="CPU"), unavailable=absent))
+    assert text.count(install("wgpu")) == 1
+    assert text.count("here") == 2
+    out = io.StringIO()
+    rows = [Listed(stack=one.stack, title="", missing=[one]) for one in absent]
+    show_listing(rows, Console(file=out, width=160))
+    assert out.getvalue().count(install("wgpu")) == 1
 
 
 def test_a_stack_without_key_figures_is_shown_without_their_reasons() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Target
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.journal import note_ladder
-from overhead.runner.progress import Listener
+from overhead.runner.progress import Listener, time_left
 from overhead.runner.protocol import Assignment, Job
 from overhead.runner.run import Outcome, run
 from overhead.runner.schedule import Task
@@ -113,28 +115,53 @@ def test_a_resumed_run_measures_the_processes_that_are_missing(tmp_path: Path, m
     assert sum(isinstance(line, EndedLine) for line in files.read_journal(resumed.samples)) == 3
 
 
-def test_the_time_left_includes_the_table_by_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the first process of each target. At the end all planned seconds are done."""
-    monkeypatch.setattr("os.cpu_count", lambda: 64)
-    planned: dict[bool, float] = {}
+@pytest.mark.parametrize(("wall_s", "start_s"), [(None, 5.0), (None, 300.0), (700.0, 5.0), (1200.0, 120.0)])
+def test_the_time_left_contains_the_truth(wall_s: float | None, start_s: float) -> None:
+    """However long workers open, the first ones longest, and where the wall limit ends the run."""
+    other = Target(stack="other", api="CPU", adapter="B")
+    tasks = [dataclasses.replace(TASK, seconds=0.1)]
+    tasks.append(Task.of(other, [Assignment(other, Case(pattern="per-submit"))], 0.1, 3))
+    workers, told = FakeWorkers(rounds=40, start_s=start_s), list[tuple[float, float, float]]()
+
+    def clock() -> float:
+        return workers.now_s + len(workers.calls)
+
+    def spawn(job: Job, *given: Any, **more: Any) -> Any:
+        workers.start_s = start_s * (1.0 if job.process else 1.3)
+        return workers(job, *given, **more)
 
     class Times(Listener):
-        done_s = planned_s = 0.0
+        def left(self, least_s: float, most_s: float) -> None:
+            told.append((clock(), least_s, most_s))
 
-        def begin(self, planned_s: float) -> None:
-            self.planned_s = planned_s
+    plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=wall_s, case_s=1.0)
+    runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
+    limits = WorkerLimits(memory_bytes=1, open_workers=2)
+    Campaign(runs, plan, Times(), [], random.Random(1), limits=limits, spawn=spawn, lock=no_lock, clock=clock).run()
+    assert told[0][0] < 0.5 * clock()
+    for at_s, least_s, most_s in told:
+        assert least_s <= clock() - at_s <= most_s
+        assert most_s <= 2 * least_s or clock() - at_s <= 0.2 * clock()
 
-        def advance(self, done_s: float) -> None:
-            self.done_s = done_s
 
-    for table in (False, True):
-        workers, times = FakeWorkers(), Times()
-        plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=None, case_s=1.0, by_processor=table)
-        runs = [InterpreterRun(FakeJournal(), [TASK])]  # type: ignore[arg-type]
-        limits = WorkerLimits(memory_bytes=1, open_workers=1)
-        Campaign(
-            runs, plan, times, [], random.Random(1), limits=limits, spawn=workers, lock=no_lock, clock=workers.clock
-        ).run()
-        assert times.done_s == pytest.approx(times.planned_s)
-        planned[table] = times.planned_s
-    assert planned[True] - planned[False] == pytest.approx(16 * 0.15)
+def test_no_time_left_is_told_before_a_process_of_each_target_has_ended() -> None:
+    workers, told = FakeWorkers(), list[int]()
+
+    class Times(Listener):
+        def left(self, least_s: float, most_s: float) -> None:
+            told.append(workers.calls.count("fake ends"))
+
+    plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=None, case_s=1.0)
+    runs = [InterpreterRun(FakeJournal(), [TASK])]  # type: ignore[arg-type]
+    limits = WorkerLimits(memory_bytes=1, open_workers=1)
+    Campaign(
+        runs, plan, Times(), [], random.Random(1), limits=limits, spawn=workers, lock=no_lock, clock=workers.clock
+    ).run()
+    assert set(told) == set(range(1, 8))
+
+
+@pytest.mark.parametrize(("least_s", "most_s"), [(0.0, 0.0), (0.0, 0.2), (30.0, 45.0), (100.0, 170.0), (1.0, 500.0)])
+def test_the_words_never_say_that_no_time_is_left(least_s: float, most_s: float) -> None:
+    least, most = map(float, re.findall(r"[\d.]+", "0 to " + time_left(least_s, most_s))[-2:])
+    assert most > 0
+    assert least == 0 or most <= 2 * least

@@ -231,6 +231,10 @@ def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkey
     ("arguments", "words"),
     [
         (["run", "-p", "nonesuch"], "unknown stack 'nonesuch'"),
+        (["run", "-p", "numpy", "--require", "nonesuch"], "unknown stack 'nonesuch'"),
+        (["run", "-p", "numpy", "--require", "torch"], "does not measure it; add -p torch"),
+        (["run", "-p", "numpy", "--out", "{tmp}/loop"], "Too many levels of symbolic links"),
+        (["run", "-p", "numpy", "--out", "{tmp}/loop/r.json"], "Too many levels of symbolic links"),
         (["run", "--pattern", "sideways"], "unknown pattern 'sideways'"),
         (["run", "-p", "numpy", "--workload", "nowhere"], "unknown workload 'nowhere'; known: acrobot"),
         (["run", "--plugin", "{tmp}/raises.py"], "raises.py: ZeroDivisionError"),
@@ -252,6 +256,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(
 ) -> None:
     (tmp_path / "raises.py").write_text("1 / 0\n")
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "foreign.json").write_text('{"hello": "world"}')
     (tmp_path / "foreign.jsonl").write_text('{"hello": "world"}\n')
     (tmp_path / "cut.json").write_text('{"schema_version": 1, "method_ver')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from overhead.errors import UsageError
-from overhead.measure.sampling import met
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, PlannedLine, Target
@@ -121,7 +120,6 @@ def test_the_met_cost_of_each_case_is_measured_where_a_target_has_few() -> None:
     )
     assert task.met == tuple(a.key for a in task.own)
     assert len(task.met) == 4
-    assert task.measuring_s == pytest.approx(task.seconds + 4 * met.CASE_S)
 
 
 def test_of_many_cases_the_met_cost_of_the_first_of_each_caller_is_measured() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 import os
 import sys
@@ -80,10 +81,13 @@ def test_both_sides_are_measured_in_turn_and_compared_by_pairs(tmp_path: Path) -
 
 
 def test_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
-    outcome = measure(tmp_path, env="STEADY_FACTOR=2")
+    outcome = measure(tmp_path, env=["STEADY_FACTOR=2", "MY_API_TOKEN=opensesame"])
     assert outcome.second is None
     assert outcome.path == tmp_path / "r.json"
-    assert outcome.fingerprint.environment == {"STEADY_FACTOR": "2"}
+    assert outcome.fingerprint.environment == {"STEADY_FACTOR": "2", "MY_API_TOKEN": "<hidden d9fb>"}
+    for written in (outcome.path.read_bytes(), gzip.decompress(outcome.samples.read_bytes())):
+        assert b"MY_API_TOKEN" in written
+        assert b"opensesame" not in written
     small = next(r for r in outcome.fingerprint.records if r.params == {"size": "small"})
     assert small.value("complete") == pytest.approx(2_000.0, rel=0.05)
 
@@ -127,8 +131,10 @@ def test_the_command_to_resume_has_the_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("overhead.runner.run.run", functools.partial(short_run, campaign=InterruptedAtOnce))
-    assert main([*RUN, "--out", str(tmp_path / "r.json"), "--env", "A=1 2", "--env-new", "A=0"]) == 130
+    given = ["--env", "A=1 2", "--env-new", "A=0", "--env-new", "DB_PASSWORD=opensesame"]
+    assert main([*RUN, "--out", str(tmp_path / "r.json"), *given]) == 130
     said = capsys.readouterr().err
+    assert "opensesame" not in said
     assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --env 'A=1 2' --env-new A=0" in said
 
 
@@ -136,7 +142,9 @@ def test_the_command_to_resume_has_the_variables(
     ("options", "words"),
     [
         (["--env", "A"], "--env A: not of the form NAME=VALUE"),
-        (["--env-new", "=1"], "--env-new =1: not of the form NAME=VALUE"),
+        (["--env", "A=1\n2"], "control character"),
+        (["--env-new", "B\x1b=1"], "control character"),
+        (["--env-new", "=1"], "--env-new =: not of the form NAME=VALUE"),
         (["--env", os.fsdecode(b"A=\xff")], "not of the form NAME=VALUE, in UTF-8"),
         (["--env", "PYTHONPATH=/x"], "--env PYTHONPATH: this variable changes the packages; use --python"),
         (["--env", "A=" + "x" * 5000], "--env: too many or too long variables"),
@@ -173,6 +181,13 @@ def test_the_files_hold_no_absolute_path_but_the_workers_get_it() -> None:
     (one,) = with_variables([HERE], ["LAYERS=/opt/private/layer.so"], [])
     assert one.environment["LAYERS"] == "/opt/private/layer.so"
     assert recorded(one) == {"LAYERS": "…/layer.so"}
+
+
+def test_sides_that_differ_in_a_secret_are_told_apart_without_it() -> None:
+    base, new = with_variables([HERE], ["MY_API_TOKEN=first"], ["MY_API_TOKEN=second"])
+    assert (base.environment["MY_API_TOKEN"], new.environment["MY_API_TOKEN"]) == ("first", "second")
+    assert recorded(base) != recorded(new)
+    assert "first" not in str(recorded(base))
 
 
 def test_two_interpreters_may_differ_in_variables_too() -> None:

@@ -18,8 +18,6 @@ from overhead.measure.sampling.clock import Clock
 
 TURNS = 3
 """Turns of each case; the cases alternate."""
-CASE_S = 0.35
-"""Rough seconds that a case takes in a process, to estimate the time left."""
 _TURN_NS = 100_000_000
 """Duration of a turn, at least."""
 _FEWEST_PAIRS = 2
@@ -95,11 +93,6 @@ def by_processor(case: CaseInProgress, clock: Clock, lengths: Lengths) -> dict[i
             clock.move([])
             clock.release_threads()
     return found
-
-
-def by_processor_s(processors: int) -> float:
-    """Rough seconds that ``by_processor`` takes on so many processors, to estimate the time left."""
-    return min(processors, _MOST_PROCESSORS) * (_SETTLE_NS + _TURN_NS) / 1e9
 
 
 def interrupted(clock: Clock) -> list[int]:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -42,13 +41,13 @@ class Machines:
         return judge_evidence(self.evidence)
 
 
-def from_paths(paths: Sequence[Path], mapping: Callable[..., Iterable[Any]] = map) -> Machines:
+def from_paths(paths: Sequence[Path]) -> Machines:
     """The machines in these files and folders. Raises ``BadFile``.
 
     The machine of the newest run in the first path that has one is shown in full. Runs with workloads alone count
-    only if there is no other run. ``mapping``: ``map``, or the ``map`` of a process pool.
+    only if there is no other run.
     """
-    found = list(each(paths, summarise, mapping))
+    found = list(each(paths, summarise))
     used = [one for one in found if isinstance(one, Used)]
     argument = min(one.argument for one in used)
     skipped = [one for one in found if isinstance(one, Skipped)]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from overhead.loading.files import make_folder
 from overhead.loading.folders import Skipped
 from overhead.reading.format import count, plain
 from overhead.reading.view import View
@@ -69,15 +70,11 @@ class Block:
     parts: Sequence[Any]
 
 
-def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] = map) -> Path:
-    """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``.
-
-    ``mapping``: ``map``, or the ``map`` of a process pool, which then makes the pages of the other machines.
-    """
+def write(machines: Machines, out: Path) -> Path:
+    """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``."""
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
-        (out / folder).mkdir(parents=True, exist_ok=True)
+        make_folder(out / folder)
     site = Site(out, machines.own.machine.id, len(machines.summaries))
-    others = mapping(partial(_machine_page, site), machines.summaries[1:])
     with draw.style():
         found = _blocks(site, machines)
     pages = [page for page in found if found[page]]
@@ -90,8 +87,8 @@ def write(machines: Machines, out: Path, mapping: Callable[..., Iterable[Any]] =
         of_runs = about if page is FRONT else about + more
         site.page(page.path, heading, _many(machines) if page.name == "machines" else of_runs, found[page],
                   site.navigation(pages, page), listed, GlossaryLinks(page.path), page.answers)  # fmt: skip
-    for _ in others:
-        pass
+    for other in machines.summaries[1:]:
+        _machine_page(site, other)
     return out / FRONT.path
 
 

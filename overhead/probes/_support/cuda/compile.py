@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes.base import Unavailable
 from overhead.probes.kernels import source
 
-_MEND = "pip install 'cuda-bindings>=12.6' nvidia-cuda-nvrtc"
+INSTALL_CUDA = f"{install('cuda13')} (cuda12 where the driver is for CUDA 12)"
 
 
 def machine_code(name: str, architecture: str) -> bytes:
@@ -22,11 +23,11 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     try:
         from cuda.bindings import nvrtc
     except ImportError as error:
-        raise Unavailable(f"cuda-bindings does not import: {error}", _MEND) from error
+        raise Unavailable(f"cuda-bindings does not import: {error}", INSTALL_CUDA) from error
     try:
         program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
-        raise Unavailable(f"NVRTC does not load: {error}", _MEND) from error
+        raise Unavailable(f"NVRTC does not load: {error}", INSTALL_CUDA) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):
@@ -42,5 +43,5 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
 def _done(result: tuple[Any, ...]) -> Any:
     code, *values = result
     if int(code):
-        raise Unavailable(f"NVRTC: {code}", _MEND)
+        raise Unavailable(f"NVRTC: {code}", INSTALL_CUDA)
     return values[0] if values else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from overhead.probes._support.common.native_loop import NativeCall, address_of
 from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
+from overhead.probes._support.cuda.compile import INSTALL_CUDA
 from overhead.probes._support.cuda.session import (
     BLOCKING_EVENT,
     CUDA_GRID,
@@ -28,7 +29,7 @@ def bindings() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise Unavailable(f"cuda-bindings does not import: {error}", "pip install 'cuda-bindings>=12.6'") from error
+        raise Unavailable(f"cuda-bindings does not import: {error}", INSTALL_CUDA) from error
     return driver
 
 

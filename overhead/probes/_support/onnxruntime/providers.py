@@ -8,11 +8,12 @@ import os
 import tempfile
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes._support.common.library_import import import_library
 from overhead.probes._support.vulkan import drivers
 from overhead.results import Target
 
-MEND = "pip install onnxruntime onnxruntime-ep-webgpu onnx onnxscript torch"
+MEND = install("onnx", "torch")
 CPU_PROVIDER = "CPUExecutionProvider"
 WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes._support.common.library_import import import_library
 from overhead.probes.base import Unavailable, device_id
 from overhead.results import Api, Target
@@ -25,7 +26,7 @@ def cuda_torch() -> Any:
     from overhead.probes._support.cuda.api import driver
 
     driver()
-    torch = import_torch("pip install torch")
+    torch = import_torch(install("torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
         raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)

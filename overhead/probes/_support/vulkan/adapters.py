@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes._support.common.software_adapters import names_software_renderer
 from overhead.probes.base import Unavailable, device_id
 
@@ -31,7 +32,7 @@ def load() -> tuple[Any, Any]:
     try:
         import vulkan
     except ImportError as error:
-        raise Unavailable(f"the package vulkan does not import: {error}", "pip install vulkan") from error
+        raise Unavailable(f"the package vulkan does not import: {error}", install("wgpu")) from error
     except OSError as error:
         raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
     return vulkan.ffi, vulkan.lib

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes._support.common.native_loop import (
     Cycle,
     NativeCall,
@@ -199,10 +200,10 @@ def library(stack: str) -> Library:
     try:
         return Library(binding)
     except ModuleNotFoundError as error:
-        raise Unavailable(f"no Python package {error.name} is installed", f"pip install {binding.module}") from None
+        raise Unavailable(f"no Python package {error.name} is installed", install("wgpu")) from None
     except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
         reason = f"{binding.module} does not load: {type(error).__name__}: {_one_line(error)}"
-        raise Unavailable(reason, f"pip install --upgrade {binding.module}") from error
+        raise Unavailable(reason, install("wgpu")) from error
 
 
 def _sleeps_while_waiting(device: Any) -> bool:

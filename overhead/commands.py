@@ -68,7 +68,8 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     from overhead.runner.variables import hidden
 
     try:
-        outcome = run(stacks, profile=a.profile, out=a.out, listener=Progress(), require=require, **more)
+        with Progress() as listener:
+            outcome = run(stacks, profile=a.profile, out=a.out, listener=listener, require=require, **more)
     except Interrupted as stopped:
         where = " and ".join(map(str, stopped.journals))
         again = ["overhead", "run", "--resume", str(stopped.journals[0])]
@@ -92,7 +93,8 @@ def time_command(a: argparse.Namespace) -> int:
     from overhead.explain.timing import time
     from overhead.runner.progress import Progress
 
-    found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=Progress())
+    with Progress() as listener:
+        found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=listener)
     if a.json:
         _print_json(found.to_dict())
     else:
@@ -119,10 +121,11 @@ def explain_command(a: argparse.Namespace) -> int:
         check_writable(path)
     interrupted = False
     try:
-        found = explain(
-            a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile, alternatives=not a.no_alternatives,
-            source_lines=a.source, listener=Progress(),
-        )  # fmt: skip
+        with Progress() as listener:
+            found = explain(
+                a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile,
+                alternatives=not a.no_alternatives, source_lines=a.source, listener=listener,
+            )  # fmt: skip
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
     if a.out is not None:
@@ -169,9 +172,11 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
 def list_command(a: argparse.Namespace) -> int:
     from overhead import results
+    from overhead.runner.progress import Progress
     from overhead.terminal.stacks import listing, show_listing
 
-    found = listing(a.plugin, a.probe)
+    with Progress() as progress:
+        found = listing(a.plugin, a.probe, progress.working)
     if a.json:
         _print_json([results.to_builtins(row) for row in found])
     else:

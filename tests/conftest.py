@@ -11,11 +11,14 @@ import importlib.util
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.no_network import UNSHARE
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -55,6 +58,14 @@ def _cuda_driver() -> str:
     return _library("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
+def _namespaces() -> str:
+    try:
+        command = [*UNSHARE, "mount", "--bind", "/etc/resolv.conf", "/etc/resolv.conf"]
+        return subprocess.run(command, capture_output=True, text=True).stderr.strip()
+    except OSError as error:
+        return str(error)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(_module, name) for name in (
         "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba", "onnxruntime",
@@ -67,6 +78,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "cxx": lambda: _program("g++", "clang++"),
     "glslang": lambda: _program("glslangValidator", "glslang"),
     "cuda": _cuda_driver,
+    "namespaces": _namespaces,
     "vulkan-loader": _vulkan_loader,
     "lavapipe": lambda: _vulkan_loader() or _file("lvp_icd*.json", *_MANIFESTS),
     "swiftshader": lambda: _vulkan_loader() or _file("vk_swiftshader_icd.json", *_CHROMIUM_FOLDERS),

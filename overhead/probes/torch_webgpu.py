@@ -22,8 +22,8 @@ class TorchWebGpuProbe(Probe):
         from overhead.probes._support.common.library_import import import_library
         from overhead.probes._support.torch.targets import import_torch
 
-        torch = import_torch(self.mend)
         import_library("torch_webgpu", self.mend)
+        torch = import_torch(self.mend)
         try:
             torch.zeros(1, device="webgpu").cpu()
         except Exception as error:  # a device of another package may raise anything

@@ -31,16 +31,13 @@ class Discovery:
 def discover(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
-    answered: Callable[[str], None] = lambda name: None,
+    working: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks.
-
-    Several threads call ``answered`` with the name of a stack when that stack has answered.
-    """
+    """The targets of these stacks. Several threads call ``working`` with the stacks that are being asked, in words."""
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
-    question = _Question(plugins, answered, interpreter)
-    with ThreadPoolExecutor(max_workers=max(1, min(8, os.cpu_count() or 1))) as pool:
+    question = _Question(plugins, working, interpreter)
+    with ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1)) as pool:  # a browser mostly waits
         try:
             answers = list(pool.map(lambda a: question.ask(*a), asked))
         except BaseException:  # Ctrl-C: the threads end as soon as their workers do
@@ -71,14 +68,17 @@ def _environments(name: str) -> list[dict[str, str]]:
 class _Question:
     """Asks stacks for their targets, each in a worker of its own. Several threads may ask at the same time."""
 
-    def __init__(self, plugins: Sequence[str], answered: Callable[[str], None], interpreter: Interpreter) -> None:
-        self.plugins, self.answered, self.interpreter = list(plugins), answered, interpreter
+    def __init__(self, plugins: Sequence[str], working: Callable[[str], None], interpreter: Interpreter) -> None:
+        self.plugins, self.working, self.interpreter = list(plugins), working, interpreter
         self._workers: list[WorkerProcess] = []
+        self._asking: list[str] = []
         self._ended = False
 
     def ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
         """The answer of a stack. A worker that dies, unless after a long silence, may be an accident: ask once more."""
         began = time.monotonic()
+        self._asking.append(name)
+        self._tell()
         try:
             try:
                 return self._ask(name, environment)
@@ -89,7 +89,12 @@ class _Question:
         except WorkerDied as death:
             return FoundTargets(reason=death.reason, mend=registry()[name].mend)
         finally:
-            self.answered(name)
+            self._asking.remove(name)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._asking and not self._ended:
+            self.working(f"asking {', '.join(dict.fromkeys(self._asking))}")
 
     def end(self) -> None:
         """Kill all workers, and ask no more."""

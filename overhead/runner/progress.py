@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -32,7 +33,7 @@ class Listener:
 
 
 class Progress(Listener):
-    """Shows the progress on standard error."""
+    """Shows the progress on standard error, until the end of a ``with`` block."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -51,12 +52,19 @@ class Progress(Listener):
     def note(self, text: str) -> None:
         self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=True)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def begin(self) -> None:
         self._began = time.monotonic()
         self._bar.start()
         self.note("measuring; the time left is known after the first process of each stack")
 
     def working(self, what: str) -> None:
+        self._bar.start()
         self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])
         self._bar.refresh()
 

@@ -85,7 +85,7 @@ def _prepare(
     plugins: Sequence[str],
     listener: Listener,
 ) -> _Prepared:
-    found = discover(stacks, plugins, lambda name: listener.working(f"asked {name}"), interpreter)
+    found = discover(stacks, plugins, listener.working, interpreter)
     packages = unavailable_packages()
     for package in packages:
         listener.note(f"unavailable: {package.reason}")
@@ -151,7 +151,7 @@ def resume_run(
             runs.append(InterpreterRun(journal, [], past, interpreter, past.header.together))
             continue
         stacks = sorted({p.target.stack for p in past.planned})
-        found = discover(known_stacks(stacks), plugins, interpreter=interpreter)
+        found = discover(known_stacks(stacks), plugins, listener.working, interpreter)
         _same_builds(journal.path, past.header, found.targets, interpreter)
         tasks, gone = resumed(past.planned, past.header.profile, plan, found.targets)
         if past.lacking.isdisjoint(task.target.key for task in tasks):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,17 +35,20 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The plugin file that replaces this stack, if an installed package has it too."""
 
 
-def listing(plugins: Sequence[Path] = (), stacks: Sequence[str] = ()) -> list[Listed]:
+def listing(
+    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[str], None] = lambda what: None
+) -> list[Listed]:
     """Every registered stack, or those with these names, with its targets on this machine.
 
-    Installed packages that cannot be used come last. Raises ``UsageError``.
+    Installed packages that cannot be used come last. Several threads call ``working`` with the stacks that are being
+    asked, in words. Raises ``UsageError``.
     """
     replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin, trial=True).items()}
     probes = registry()
     if stacks:
         known_stacks(stacks)
         probes = {name: probes[name] for name in stacks}
-    found = discover(probes, [str(p) for p in plugins])
+    found = discover(probes, [str(p) for p in plugins], working)
     rows = [
         Listed(
             stack=name,

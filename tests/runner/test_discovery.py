@@ -52,6 +52,14 @@ def test_a_stack_whose_worker_dies_is_asked_once_more(monkeypatch: pytest.Monkey
     )
 
 
+def test_the_stacks_that_are_being_asked_are_named_until_all_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "WorkerProcess", Asked(0))
+    said: list[str] = []
+    discover(["numpy", "torch"], working=said.append)
+    assert all(any(name in words for words in said) for name in ("numpy", "torch"))
+    assert all("numpy" in words or "torch" in words for words in said)
+
+
 def interrupted(folder: Path, step: tuple[str, int]) -> Path:
     with Disk(step).installed(), pytest.raises(Killed):
         simulated_run(stacks=["steady"], out=folder / "r.json")

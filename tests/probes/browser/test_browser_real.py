@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
+import os
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -55,6 +59,21 @@ def test_the_target_describes_browser_and_adapter(probe: browsers.BrowserProbe) 
     assert page.isolated
     assert 0 < page.clock_step_ns <= 100_000
     assert page.kernels == page_files.hashes()
+
+
+@pytest.mark.parametrize("stack", [*KINDS, pytest.param("onnxruntime", marks=pytest.mark.needs("onnxruntime"))])
+def test_a_stack_is_found_and_leaves_no_temporary_file(tmp_path: Path, stack: str) -> None:
+    """The name of the folder is too long for a socket in it."""
+    folder = tmp_path / ("x" * 70)
+    folder.mkdir()
+    command = [sys.executable, "-m", "overhead", "list", "--json", "-p", stack]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)}, check=True)
+    (row,) = json.loads(done.stdout)
+    assert row["targets"]
+    deadline = time.monotonic() + 15  # a browser is ended by a process of its own
+    while any(folder.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not list(folder.iterdir())
 
 
 @pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)

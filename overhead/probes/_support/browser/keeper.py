@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -22,6 +23,7 @@ import psutil
 
 _GRACE_SECONDS = 3.0
 _LONGEST_FOLDER = 50
+"""Chromium puts a socket into its temporary folder. The path of a socket may have about 100 characters."""
 
 
 def main(profile: str, command: list[str]) -> int:
@@ -29,30 +31,27 @@ def main(profile: str, command: list[str]) -> int:
         os._exit(0)  # a killed worker's children are killed too, so this process must not be a child of it
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    temporary = profile
     try:
+        if len(profile) > _LONGEST_FOLDER and os.name != "nt":
+            temporary = tempfile.mkdtemp(prefix="overhead-browser-", dir="/tmp")
         with open(os.path.join(profile, "log"), "wb") as log:
             browser = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=profile,
-                env=_environment(profile),
+                env={**os.environ, "TMPDIR": temporary},
             )  # fmt: skip
     except OSError as error:
         _report(f"failed {error}")
+        _remove(temporary)
         _remove(profile)
         return 1
     threading.Thread(target=lambda: _report(f"ended {browser.wait()}"), daemon=True).start()
     sys.stdin.buffer.read()
     _end(browser)
+    _remove(temporary)
     _remove(profile)
     _report("removed")
     return 0
-
-
-def _environment(profile: str) -> dict[str, str]:
-    """The environment of the browser: its temporary files go to the profile, as a killed Chromium leaves some.
-
-    Chromium puts a socket there, whose path may have about 100 characters.
-    """
-    return {**os.environ, **({"TMPDIR": profile} if len(profile) <= _LONGEST_FOLDER else {})}
 
 
 def _report(line: str) -> None:

@@ -55,6 +55,8 @@ CHROMIUM_FLAGS = {
     "--disable-sync": "",
     "--disable-breakpad": "",
     "--disable-hang-monitor": "",
+    "--host-resolver-rules": "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--no-proxy-server": "",
     "--no-default-browser-check": "",
     "--no-first-run": "",
 }
@@ -83,8 +85,9 @@ FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
     "extensions.update.enabled": False,
     "network.captive-portal-service.enabled": False,
     "network.connectivity-service.enabled": False,
+    "network.dns.disabled": True,
     "network.http.response.timeout": 0,
-    "services.settings.server": "data:,",
+    "network.proxy.type": 0,
     "toolkit.telemetry.enabled": False,
 }
 

@@ -13,8 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes._support.common.decode_chain import DecodeChain, StateValues, verified_decode
-from overhead.probes._support.common.library_import import import_library
-from overhead.probes._support.onnxruntime.providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, webgpu_device
+from overhead.probes._support.onnxruntime.providers import (
+    CPU_PROVIDER,
+    MEND,
+    WEBGPU_PROVIDER,
+    import_onnxruntime,
+    webgpu_device,
+)
 from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.workloads._decode import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
@@ -98,7 +103,7 @@ def _exported(name: str) -> _ExportedStep:
 @functools.cache
 def _session_on(provider: str, name: str) -> Any:
     """The session of a decoder on this provider, which all cases of a process share."""
-    ort, exported = import_library("onnxruntime", MEND), _exported(name)
+    ort, exported = import_onnxruntime(), _exported(name)
     options = ort.SessionOptions()
     # The session uses the memory of these arrays, which stay in the cache of ``_exported``.
     weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
@@ -119,7 +124,7 @@ class OnnxDecode(DecodeChain):
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
-        self._ort = ort = import_library("onnxruntime", MEND)
+        self._ort = ort = import_onnxruntime()
         self._on_webgpu = target.api != "CPU"
         self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
         own = WEBGPU_PROVIDER if self._on_webgpu else CPU_PROVIDER

@@ -25,9 +25,16 @@ def environments() -> list[dict[str, str]]:
     return [{}, *software]
 
 
+def import_onnxruntime() -> Any:
+    """The module onnxruntime without its telemetry. Raises ``Unavailable``."""
+    # ``disable_telemetry_events`` comes too late: it leaves a file ``.ses`` in the temporary folder.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    return import_library("onnxruntime", MEND)
+
+
 def targets(stack: str) -> list[Target]:
     """The providers that this process can use. Raises ``Unavailable``."""
-    ort = import_library("onnxruntime", MEND)
+    ort = import_onnxruntime()
     versions = {"onnxruntime": str(ort.__version__)}
     software = os.environ.get(_SOFTWARE_VARIABLE) == "1"
     found = [] if software else [Target(stack=stack, api="CPU", adapter="CPU", versions=versions)]
@@ -49,7 +56,7 @@ def webgpu_device() -> Any:
     # Without this variable, the EGL of Mesa prints an error for every adapter.
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     with contextlib.suppress(ImportError):
-        import onnxruntime as ort
+        ort = import_onnxruntime()
         import onnxruntime_ep_webgpu as plugin
 
         ort.set_default_logger_severity(3)

@@ -50,6 +50,7 @@ def gpu_info(browser: Browser, seconds: float) -> dict[str, Any]:
         child = subprocess.Popen(
             ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{to_us}', "sh", *command[:-1], "--remote-debugging-pipe"],
             pass_fds=(to_browser, to_us),
+            env={**os.environ, "TMPDIR": profile},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

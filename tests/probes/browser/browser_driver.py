@@ -96,6 +96,7 @@ class ChromiumDriver(Driver):
         self.process = subprocess.Popen(
             [*piped, *command, "--remote-debugging-pipe", "about:blank"],
             pass_fds=(to_read, to_write), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": str(self.profile)},
         )  # fmt: skip
         os.close(to_read)
         os.close(to_write)

@@ -30,8 +30,7 @@ _NO_KERNEL = frozenset(
 _WAITS = frozenset(
     {"equal", "allclose", "aten.normal.Tensor_Tensor", "aten.normal.float_Tensor", "_to_sparse", "_coalesce",
      "segment_reduce", "aten._ctc_loss.Tensor", "_linalg_check_errors", "_linalg_svd", "_linalg_eigh",
-     "_linalg_eigvals", "linalg_eig", "linalg_lstsq", "linalg_pinv", "linalg_matrix_exp", "cholesky",
-     "cholesky_inverse"}
+     "_linalg_eigvals", "linalg_eig", "linalg_lstsq", "linalg_pinv", "linalg_matrix_exp", "cholesky", "_unique"}
 )  # fmt: skip
 """Operations that read a value on the host with CUDA, beside those whose tags in PyTorch say so."""
 _INDEXING = frozenset({"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"})

@@ -189,6 +189,7 @@ def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> O
     ours, theirs = ({one.name: one for one in each.state if one.name not in left_out} for each in (first, second))
     found = differences(*results)
     if own:
+        theirs = {name: msgspec.structs.replace(one, name=name) for name, one in _matched(ours, theirs).items()}
         gone = [one for name, one in ours.items() if one.changed and name not in theirs]
         both = [name for name, one in ours.items() if name in theirs and (one.changed or theirs[name].changed)]
         left_out |= {one.name: (one.count, "your alternative does not reach it") for one in gone}
@@ -200,6 +201,15 @@ def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> O
     found += differences(list(ours.values()), list(theirs.values()))
     count = sum(one.count for one in [*results[0], *ours.values()])
     return OutcomeComparison(found, count, left_out, unknown if count else "there are no values to compare")
+
+
+def _matched(ours: Mapping[str, StepValue], theirs: Mapping[str, StepValue]) -> dict[str, StepValue]:
+    """Their arrays by our names: ``step.model.weight`` of a step inside another function is ``model.weight``."""
+    found = {}
+    for name, one in theirs.items():
+        same = [our for our in ours if our.endswith(f".{name}") or name.endswith(f".{our}")]
+        found[same[0] if name not in ours and len(same) == 1 and same[0] not in theirs else name] = one
+    return found
 
 
 def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[ValueDifference]:

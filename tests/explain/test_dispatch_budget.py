@@ -28,10 +28,10 @@ WAIT = (
     "x[m]", "x[m, 0]", "x[m] = w[None]", "x[m] = w[0]", "x[v] = 1.0", "x.index_put_((m,), w[0])", "x.masked_select(m)",
     "x.nonzero()", "torch.argwhere(x)", "torch.where(m)", "x.unique()", "x.unique(dim=0)", "torch.ops.aten._unique(x)",
     "torch.unique_consecutive(x)", "x.repeat_interleave(v, 0)", "v.bincount()", "x.histc()", "x.to_sparse()",
-    "torch.equal(x, x)", "torch.allclose(x, x)", "1.0 in w", "torch.normal(x, abs(x))",
+    "torch.equal(x, x + 1)", "torch.allclose(x, x)", "1.0 in w", "torch.normal(x, abs(x))",
     "torch.linalg.inv(x)", "torch.linalg.solve(x, x)", "torch.linalg.cholesky(x)", "torch.linalg.svd(x)",
     "torch.linalg.eigh(x)", "torch.linalg.eig(x)", "torch.linalg.eigvals(x)", "torch.linalg.lstsq(x, x)",
-    "torch.linalg.pinv(x)", "torch.linalg.matrix_exp(x)", "torch.cholesky_inverse(x)",
+    "torch.linalg.pinv(x)", "torch.linalg.matrix_exp(x)",
     "torch.segment_reduce(w, 'sum', lengths=v[2:3] * 2)",
     "w[0].item()", "bool(w[0])", "float(w[0])", "range(v[2])", "w[: v[2]]", "f'{w[0]}'", "str(x)", "x.tolist()",
     "x.cpu()", "x.cpu().numpy()", "x.numpy(force=True)", "pickle.dumps(x)", "torch.save(x, io.BytesIO())",
@@ -45,7 +45,8 @@ WAIT_ON_HOST = (
 DO_NOT_WAIT = (
     "x[v]", "x[:, 1]", "x[m] = 1.0", "x[:, 1] = 1.0", "x.masked_fill(m, 0)", "x.masked_scatter(m[:, None], x)",
     "torch.where(m, x, 0)", "x.repeat_interleave(2, 0)", "x.repeat_interleave(v, 0, output_size=6)",
-    "x.tensor_split(2)", "torch.linalg.inv_ex(x)", "torch.linalg.qr(x)", "torch.linalg.det(x)", "w.multinomial(2)",
+    "x.tensor_split(2)", "torch.linalg.inv_ex(x)", "torch.linalg.qr(x)", "torch.linalg.det(x)",
+    "torch.cholesky_inverse(x)", "w.multinomial(2)",
     "x.histc(4, 0, 1)", "torch.normal(x, 1.0)", "torch.tensor([1.0, 2.0])", "x.to(x.device)", "x.clone()", "x.sort()",
     "copy.deepcopy(x)", "list(w)", "len(x)", "x.shape", "x.data_ptr()",
 )  # fmt: skip

@@ -301,6 +301,21 @@ def test_equal_results_do_not_show_that_state_which_only_the_step_changes_is_the
     assert found.left_out["weight"][0] == 4
 
 
+def test_state_of_a_step_inside_another_function_is_the_same_state() -> None:
+    def nested(change: float) -> Any:
+        weight = np.ones(4)
+
+        def step() -> None:
+            weight[:] += change
+
+        return lambda: step()
+
+    assert compared(_trained(nested(0.25)), _training(0.5), own=True).differences
+    for first, second in ((nested(0.5), None), (None, nested(0.5))):
+        found = compared(*(_trained(one) if one else _training(0.5) for one in (first, second)), own=True)
+        assert (found.differences, found.count, found.unknown) == ([], 4, "")
+
+
 def test_the_user_s_alternative_may_have_arrays_of_its_own_and_other_names() -> None:
     table, copy, scratch = np.ones(3), np.ones(5), np.zeros(2)
 

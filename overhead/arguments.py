@@ -63,9 +63,13 @@ def parser() -> argparse.ArgumentParser:
     time = added.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
     time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
     time.add_argument(
-        "-s", "--setup", metavar="STATEMENT", action="append", default=[],
+        "-s",
+        "--setup",
+        metavar="STATEMENT",
+        action="append",
+        default=[],
         help="runs once in each process, before CALL (repeatable: one line each)",
-    )  # fmt: skip
+    )
     time.add_argument(
         "--wait",
         metavar="WAIT",
@@ -214,8 +218,12 @@ def _add_markdown(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--profile", choices=["quick", "default", "thorough"], default="default",
-                        help="quick: under 4 minutes; default: under 10; thorough: as long as it takes")  # fmt: skip
+    parser.add_argument(
+        "--profile",
+        choices=["quick", "default", "thorough"],
+        default="default",
+        help="quick: under 4 minutes; default: under 10; thorough: as long as it takes",
+    )
     parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
 
 

@@ -123,9 +123,14 @@ def explain_command(a: argparse.Namespace) -> int:
     try:
         with Progress() as listener:
             found = explain(
-                a.step, arguments=a.arg, against=a.against, compiled=not a.no_compile,
-                alternatives=not a.no_alternatives, source_lines=a.source, listener=listener,
-            )  # fmt: skip
+                a.step,
+                arguments=a.arg,
+                against=a.against,
+                compiled=not a.no_compile,
+                alternatives=not a.no_alternatives,
+                source_lines=a.source,
+                listener=listener,
+            )
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
     if a.out is not None:

@@ -376,7 +376,9 @@ def test(arguments: list[str]) -> int:
 def lint(arguments: list[str]) -> int:
     # mypy finds what another system's Python lacks. Code for another system is unreachable.
     others = [["mypy", f"--platform={name}", "--no-warn-unreachable", "overhead"] for name in ("darwin", "win32")]
-    checks = [["ruff", "check", *(arguments or ["."])], ["mypy", *arguments], *([] if arguments else others)]
+    where = arguments or ["."]
+    checks = [["ruff", "format", "--check", *where], ["ruff", "check", *where], ["mypy", *arguments]]
+    checks += [] if arguments else others
     codes = [call([venv_python(), "-m", *check]) for check in checks]
     return max([*codes, *([] if arguments else [lint_workflows()])])
 

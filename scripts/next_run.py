@@ -65,10 +65,12 @@ def observed(path: Path) -> ObservedRun | None:
         for record in fingerprint.records
         if not record.software
         for name in _FIGURES
-        if (figure := record.figure(name)) is not None and figure.status == "ok"
-        and (value := figure.value) and value > 0
+        if (figure := record.figure(name)) is not None
+        and figure.status == "ok"
+        and (value := figure.value)
+        and value > 0
         and (figure_class := next_run.class_of(record, name))
-    }  # fmt: skip
+    }
     return ObservedRun(path.name, kind, boards[0], logs) if logs else None
 
 
@@ -102,8 +104,10 @@ def spreads(runs: Sequence[ObservedRun], without: Collection[str] = ()) -> dict[
             found[figure_class] = ClassSpread(
                 s=round(math.sqrt(squares / degrees), 4),
                 degrees=min(next_run.MOST_DEGREES_OF_FREEDOM, len(boards) - kinds),
-                boards=len(boards), kinds=kinds, figures=figures,
-            )  # fmt: skip
+                boards=len(boards),
+                kinds=kinds,
+                figures=figures,
+            )
     return found
 
 

@@ -114,17 +114,29 @@ def next_runs() -> str:
     found = committed_table()
     head = ["class", "s", "figures", "boards", "predictions", "inside", "half-width", "oracle's half-width"]
     rows = [
-        [name, _percent(own.s), str(own.figures), str(own.boards), f"{covered.pairs:,}",
-         *map(_percent, (covered.inside, covered.half_width, covered.oracle))]
-        for name, own in found.classes.items() if (covered := found.coverage.get(name))
-    ]  # fmt: skip
+        [
+            name,
+            _percent(own.s),
+            str(own.figures),
+            str(own.boards),
+            f"{covered.pairs:,}",
+            *map(_percent, (covered.inside, covered.half_width, covered.oracle)),
+        ]
+        for name, own in found.classes.items()
+        if (covered := found.coverage.get(name))
+    ]
     kinds = [[*key.split(", ", 1), _percent(share)] for key, share in found.by_kind.items()]
-    return "\n".join([
-        _table(head, rows), "", _table(["class", "machine", "inside"], kinds), "",
-        f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
-        f"{100 * found.run_pairs_over_90:.0f} % have",
-        f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %.",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            _table(head, rows),
+            "",
+            _table(["class", "machine", "inside"], kinds),
+            "",
+            f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
+            f"{100 * found.run_pairs_over_90:.0f} % have",
+            f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %.",
+        ]
+    )
 
 
 def _percent(share: float) -> str:
@@ -190,14 +202,16 @@ def verdicts() -> str:
     for one in (judged[name] for name in _SHOWN_CLAIMS):
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
-        rows.append([
-            one.claim.said,
-            f"{exact(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
-            by_machine(test, [value for value, _ in one.measured]),
-            by_machine(flawed, one.flawed) if flawed else "",
-            one.told,
-            f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
-        ])  # fmt: skip
+        rows.append(
+            [
+                one.claim.said,
+                f"{exact(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
+                by_machine(test, [value for value, _ in one.measured]),
+                by_machine(flawed, one.flawed) if flawed else "",
+                one.told,
+                f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
+            ]
+        )
     return _table(head, rows)
 
 
@@ -271,10 +285,15 @@ def plugin_interface() -> str:
     classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
     functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of, whole_units, device_id)
     of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain)), *map(_function_reference, functions)]
-    words = [f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}" for name, kind in (
-        ("pattern", results.Pattern), ("caller", results.Caller), ("dependency", results.Dependency),
-        ("overlap", results.Overlap),
-    )]  # fmt: skip
+    words = [
+        f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}"
+        for name, kind in (
+            ("pattern", results.Pattern),
+            ("caller", results.Caller),
+            ("dependency", results.Dependency),
+            ("overlap", results.Overlap),
+        )
+    ]
     words.append(f"- api: any name; the spelling of known ones is {', '.join(f'`{n}`' for n in results.KNOWN_APIS)}")
     return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes), *of_workloads])
 
@@ -316,8 +335,11 @@ def _prose(docstring: str | None) -> str:
 def explained() -> str:
     """The committed explanations of real programs, with the verdict and the best alternative expected of each."""
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
-    constants = {node.targets[0].id: node.value for node in tree.body  # type: ignore[attr-defined]
-                 if isinstance(node, ast.Assign)}  # fmt: skip
+    constants = {
+        node.targets[0].id: node.value
+        for node in tree.body  # type: ignore[attr-defined]
+        if isinstance(node, ast.Assign)
+    }
     rows = []
     for name, expected in ast.literal_eval(constants["EXPECTED"]).items():
         path = _EXPLAINED / f"{name}.json"
@@ -325,10 +347,15 @@ def explained() -> str:
             continue
         found = read_explanation(path)
         ratio = found.replay.ratio
-        rows.append([
-            f"`{name}`", _verdict_text(found.verdict.kind, found.verdict.factor), "; ".join(filter(None, expected)),
-            "" if ratio is None else f"{ratio:.2f}", ", ".join(map(_alternative_text, found.alternatives)),
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"`{name}`",
+                _verdict_text(found.verdict.kind, found.verdict.factor),
+                "; ".join(filter(None, expected)),
+                "" if ratio is None else f"{ratio:.2f}",
+                ", ".join(map(_alternative_text, found.alternatives)),
+            ]
+        )
     return _table(["step", "verdict", "expected", "replay over step", "alternatives"], rows)
 
 

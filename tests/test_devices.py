@@ -25,9 +25,11 @@ def test_the_same_device_has_the_same_api_adapter_and_id() -> None:
     one = target("NVIDIA H200", device="a")
     assert same_device(one, target("NVIDIA H200", device="a"))
     for other in (
-        target("NVIDIA H200", device="b"), target("NVIDIA H200"), target("NVIDIA H200", "CUDA", "a"),
+        target("NVIDIA H200", device="b"),
+        target("NVIDIA H200"),
+        target("NVIDIA H200", "CUDA", "a"),
         target("NVIDIA H100", device="a"),
-    ):  # fmt: skip
+    ):
         assert not same_device(one, other)
 
 

@@ -22,10 +22,13 @@ WORDS = ("rule", "reason")
 RECORDED = sorted(path.name.removesuffix(".jsonl.gz") for path in JOURNALS.glob("*.jsonl.gz"))
 LARGE = 500_000
 SAMPLES = [
-    pytest.param(path, id=path.name.removesuffix(".samples.jsonl.gz"),
-                 marks=[pytest.mark.slow] if path.stat().st_size > LARGE else [])
+    pytest.param(
+        path,
+        id=path.name.removesuffix(".samples.jsonl.gz"),
+        marks=[pytest.mark.slow] if path.stat().st_size > LARGE else [],
+    )
     for path in sorted((REPORTS / "samples").glob("*.samples.jsonl.gz"))
-]  # fmt: skip
+]
 
 
 def split(value: Any, words: list[str]) -> Any:

@@ -45,8 +45,9 @@ def test_a_synchronised_step_is_compared_with_the_same_step_without_synchronisat
     copied = at("torch", "binding", wait="stream", shapes="fixed", sync="h2d-pinned", every=1)
     other = at("torch", "binding", wait="stream", shapes="varying")
     assert [(n.name, a, b) for n, a, b in comparable_pairs([step, read, copied, other])] == [
-        ("sync-cost", read, step), ("sync-cost", copied, step),
-    ]  # fmt: skip
+        ("sync-cost", read, step),
+        ("sync-cost", copied, step),
+    ]
 
 
 def test_names_are_unique_and_no_case_is_compared_with_itself() -> None:

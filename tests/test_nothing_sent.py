@@ -48,9 +48,10 @@ def test_a_program_that_sends_is_noticed(tmp_path: Path, code: str) -> None:
 
 @pytest.mark.needs(*BROWSERS, "onnxruntime", "onnxscript", "lavapipe", "swiftshader")
 @pytest.mark.parametrize(
-    ("code", "working"), [(LIST, {*BROWSERS, "onnxruntime"}), (CHECK, {*BROWSERS, "onnxruntime"}), (RUN, {*BROWSERS})],
+    ("code", "working"),
+    [(LIST, {*BROWSERS, "onnxruntime"}), (CHECK, {*BROWSERS, "onnxruntime"}), (RUN, {*BROWSERS})],
     ids=["list", "check", "run"],
-)  # fmt: skip
+)
 def test_no_stack_sends_anything(tmp_path: Path, code: str, working: set[str]) -> None:
     output, asked = sent(tmp_path, f"import sys\n{code}", *sorted(registry()))
     assert asked == []

@@ -106,11 +106,14 @@ def test_neither_a_child_nor_a_library_of_the_worker_has_its_input() -> None:
         assert process.receive(GENEROUS_S).strip() == rb"b'the job\n'"
 
 
-@pytest.mark.parametrize(("platform", "arguments"), [
-    ("linux", {"start_new_session": True}),
-    ("darwin", {"start_new_session": True}),
-    ("win32", {"creationflags": 0x200}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("platform", "arguments"),
+    [
+        ("linux", {"start_new_session": True}),
+        ("darwin", {"start_new_session": True}),
+        ("win32", {"creationflags": 0x200}),
+    ],
+)
 def test_no_signal_of_the_terminal_reaches_a_child(
     monkeypatch: pytest.MonkeyPatch, platform: str, arguments: dict[str, object]
 ) -> None:

@@ -28,9 +28,16 @@ ROUND = RoundLine(target=TARGET.key, case=CASE.key, worker=TARGET.key, process=0
 
 def record(**more: object) -> Record:
     fields = {
-        "stack": "fake", "api": "CPU", "adapter": "A", "pattern": "per-submit", "caller": "binding",
-        "dependency": "chained", "unit": "dispatch", "workload": "step", "status": "ok",
-    }  # fmt: skip
+        "stack": "fake",
+        "api": "CPU",
+        "adapter": "A",
+        "pattern": "per-submit",
+        "caller": "binding",
+        "dependency": "chained",
+        "unit": "dispatch",
+        "workload": "step",
+        "status": "ok",
+    }
     return Record(**{**fields, **more})  # type: ignore[arg-type]
 
 

@@ -93,9 +93,11 @@ def _one_child(
     """Run one child. The number of environments if it has checked everything, 0 if the rest needs another child."""
     trace_file = scratch.folder() / "trace"
     process = start(
-        (sys.executable, "-m", "overhead.checking.child"), {},
-        memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.2,
-    )  # fmt: skip
+        (sys.executable, "-m", "overhead.checking.child"),
+        {},
+        memory_bytes=int(psutil.virtual_memory().total * 0.75),
+        poll_s=0.2,
+    )
     row, step, began = "loading", "starting", time.monotonic()
     try:
         process.send(encode(msgspec.structs.replace(job, trace_file=str(trace_file))) + b"\n")

@@ -262,9 +262,11 @@ class _Calls:
         if self._start() and self._counts(units):
             self._own_loop() if self.chain.own_loop else self._blocking()
             for step, check in (
-                ("device()", self._device), ("stages()", self._stages), ("start_latency()", self._start_latency),
+                ("device()", self._device),
+                ("stages()", self._stages),
+                ("start_latency()", self._start_latency),
                 ("making()", self._making),
-            ):  # fmt: skip
+            ):
                 if not self._safely(step, check):
                     return
 

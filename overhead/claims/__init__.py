@@ -18,4 +18,4 @@ __all__ = [
     "judge_runs",
     "published_points",
     "sources",
-]  # fmt: skip
+]

@@ -152,9 +152,17 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
         as_published = overall([of_one(claim, claim.flawed, one) for one in flawed])
     sentence = explain(claim, verdict, measured, flawed, shares)
     return Judged(
-        claim, source, verdict, sentence, measured, flawed, as_published, shares, attribution,
+        claim,
+        source,
+        verdict,
+        sentence,
+        measured,
+        flawed,
+        as_published,
+        shares,
+        attribution,
         making(test, claim.flawed),
-    )  # fmt: skip
+    )
 
 
 def _first_valued(found: Sequence[Sequence[ClaimValue]], machines: Sequence[str]) -> tuple[ClaimValue, ...]:
@@ -184,8 +192,12 @@ def summary(found: Sequence[Judged]) -> str:
     alone = [one for one in found if one.claim.test is not None and one.claim.test.kind == "implied"]
     counts = Counter(one.verdict for one in found if one not in alone)
     told = Counter(one.told for one in alone)
-    said = ", ".join([*(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]),
-                      *(f"{times} {words}" for words, times in told.items())])  # fmt: skip
+    said = ", ".join(
+        [
+            *(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]),
+            *(f"{times} {words}" for words, times in told.items()),
+        ]
+    )
     wrong = sum(one.attribution == "wrong" for one in found)
     blamed = f" {count(wrong, 'number')} attributed to the wrong part." if wrong else ""
     return f"{len(found)} published claims: {said}.{blamed}"

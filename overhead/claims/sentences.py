@@ -85,9 +85,7 @@ def by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     for one in found:
         if one.value is not None:
             stacks = re.sub(r" \([^()]*\)", "", _case(one))
-            groups.setdefault(one.machine, []).append(
-                f"{stacks} {quantity(one.value, test.unit, one.low, one.high)}"
-            )
+            groups.setdefault(one.machine, []).append(f"{stacks} {quantity(one.value, test.unit, one.low, one.high)}")
     return "; ".join(f"{machine}: {', '.join(values)}" for machine, values in groups.items())
 
 

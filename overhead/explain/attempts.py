@@ -98,9 +98,12 @@ class _AttemptProcess:
     def __init__(self) -> None:
         self._file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
         self._process = SupervisedProcess(
-            (sys.executable, "-m", "overhead.explain.attempts"), {},
-            memory_bytes=int(psutil.virtual_memory().total * _MEMORY), poll_s=0.2, count_descendants=True,
-        )  # fmt: skip
+            (sys.executable, "-m", "overhead.explain.attempts"),
+            {},
+            memory_bytes=int(psutil.virtual_memory().total * _MEMORY),
+            poll_s=0.2,
+            count_descendants=True,
+        )
 
     def send(self, job: AttemptJob) -> None:
         self._process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(self._file))) + b"\n")

@@ -148,9 +148,12 @@ class Changes:
             self._listener.working(f"timing the step and {', '.join(one.name for one in candidates)} in turn")
         try:
             timing = self._timed(
-                self._spec(candidates), self._listener, plan=self._plan(len(candidates)), others_may_fail=True,
+                self._spec(candidates),
+                self._listener,
+                plan=self._plan(len(candidates)),
+                others_may_fail=True,
                 silence_s=COMPILE_S if any(_compiles(one.name) for one in candidates) else ATTEMPT_S,
-            )  # fmt: skip
+            )
         except UsageError as error:
             if not candidates:
                 raise
@@ -187,9 +190,12 @@ class Changes:
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
         making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
-            plan_of(statements), processes=_PROCESSES, case_s=case_s, sampling_s=sampling_s,
+            plan_of(statements),
+            processes=_PROCESSES,
+            case_s=case_s,
+            sampling_s=sampling_s,
             wall_s=2 * sampling_s + making_s,
-        )  # fmt: skip
+        )
 
 
 def _kind(name: str) -> record.AlternativeKind:
@@ -221,12 +227,19 @@ def _without(
 ) -> record.Alternative:
     """An alternative that has no times."""
     return record.Alternative(
-        name=name, kind=_kind(name), status=status, reason="" if status == "differs" else reason,
-        results=reason if status == "differs" else "", same_results=False if status == "differs" else None,
-        site=CallSite(line=where), **_counts(compared),
-        step=missing("step", reason), gain=missing("gain", reason, "ratio"), making=missing("making", reason),
+        name=name,
+        kind=_kind(name),
+        status=status,
+        reason="" if status == "differs" else reason,
+        results=reason if status == "differs" else "",
+        same_results=False if status == "differs" else None,
+        site=CallSite(line=where),
+        **_counts(compared),
+        step=missing("step", reason),
+        gain=missing("gain", reason, "ratio"),
+        making=missing("making", reason),
         repaid_after=missing("repaid_after", reason, "count"),
-    )  # fmt: skip
+    )
 
 
 def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
@@ -237,10 +250,17 @@ def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
     gain = _gain(ratio.ratio if ratio is not None else None)
     breaks = f"{one.made.graph_breaks} graph breaks" if one.made.graph_breaks else ""
     return record.Alternative(
-        name=one.name, kind=_kind(one.name), status="ok", step=step, gain=gain, making=making,
-        repaid_after=_repaid(making, ratio.difference if ratio is not None else None), same_results=one.same,
-        reason="; ".join(filter(None, [one.remark, gain.reason, breaks])), **_counts(one.compared),
-    )  # fmt: skip
+        name=one.name,
+        kind=_kind(one.name),
+        status="ok",
+        step=step,
+        gain=gain,
+        making=making,
+        repaid_after=_repaid(making, ratio.difference if ratio is not None else None),
+        same_results=one.same,
+        reason="; ".join(filter(None, [one.remark, gain.reason, breaks])),
+        **_counts(one.compared),
+    )
 
 
 def _renamed(figure: Figure | None, name: str) -> Figure:

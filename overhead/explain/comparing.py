@@ -80,9 +80,13 @@ def compared(base: Explanation, new: Explanation, names: tuple[str, str] = ("bas
     ]
     pairs += [_count(name, getattr(base.per_step, name), getattr(new.per_step, name)) for name in _COUNTS]
     return ExplainedPairs(
-        base=names[0], new=names[1], base_verdict=base.verdict.kind, new_verdict=new.verdict.kind,
-        differences=list(_differences(base, new)), pairs=pairs,
-    )  # fmt: skip
+        base=names[0],
+        new=names[1],
+        base_verdict=base.verdict.kind,
+        new_verdict=new.verdict.kind,
+        differences=list(_differences(base, new)),
+        pairs=pairs,
+    )
 
 
 def _differences(base: Explanation, new: Explanation) -> list[str]:

@@ -45,8 +45,13 @@ _Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _LIBRARIES: dict[str, UsedLibrary] = {
-    "torch": "torch", "jax": "jax", "cupy": "cupy", "numba": "numba", "wgpu-native": "wgpu", "dawn": "wgpu",
-}  # fmt: skip
+    "torch": "torch",
+    "jax": "jax",
+    "cupy": "cupy",
+    "numba": "numba",
+    "wgpu-native": "wgpu",
+    "dawn": "wgpu",
+}
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -107,13 +112,25 @@ def _without_times(source: StepSource, profile: StepProfile) -> Explanation:
     """The explanation from the profile alone, for an interrupted one."""
     tried = profile.found
     call = CallTiming(
-        call="step()", status="unavailable", reason="interrupted before it was measured", wait=tried.said,
-        on=tried.adapter, bound="", flags=[], prints=tried.prints, figures=[],
-    )  # fmt: skip
+        call="step()",
+        status="unavailable",
+        reason="interrupted before it was measured",
+        wait=tried.said,
+        on=tried.adapter,
+        bound="",
+        flags=[],
+        prints=tried.prints,
+        figures=[],
+    )
     timing = Timing(
-        created="", setup=source.setup, machine=machine.identity(),
-        versions=machine.versions(sorted(set(tried.packages))), calls=[call], ratios=[], notes=[],
-    )  # fmt: skip
+        created="",
+        setup=source.setup,
+        machine=machine.identity(),
+        versions=machine.versions(sorted(set(tried.packages))),
+        calls=[call],
+        ratios=[],
+        notes=[],
+    )
     known = explanation(source, profile, timing)
     return msgspec.structs.replace(known, not_seen=[*known.not_seen, _INTERRUPTED])
 
@@ -140,8 +157,11 @@ def explanation(
     found = Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         program=ExplainedProgram(
-            file=source.file, function=source.function, arguments=source.arguments,
-            library=_library(profile), device=profile.device,
+            file=source.file,
+            function=source.function,
+            arguments=source.arguments,
+            library=_library(profile),
+            device=profile.device,
         ),
         machine=timing.machine,
         versions=timing.versions,
@@ -155,7 +175,7 @@ def explanation(
         verdict=verdict,
         alternatives=list(alternatives),
         not_seen=[machine.redact(text) for text in _not_seen(profile, call, counts)],
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=sentences(found)))
 
 
@@ -187,17 +207,24 @@ def _timing(call: CallTiming, profile: StepProfile) -> StepTiming:
         return msgspec.structs.replace(found, name=name)
 
     return StepTiming(
-        wall=figure("wall", "complete"), issue=figure("issue", "issue"), fixed=figure("fixed", "fixed"),
+        wall=figure("wall", "complete"),
+        issue=figure("issue", "issue"),
+        fixed=figure("fixed", "fixed"),
         busy=_busy(call, profile),
-    )  # fmt: skip
+    )
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
     if profile.trace is not None and profile.trace.has_device:
         times = [busy(step.device) for step in profile.trace.steps]
-        return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times),
-                      rule="from the profile; the shortest and the longest of the profiled steps")  # fmt: skip
+        return Figure(
+            name="busy",
+            value=statistics.median(times),
+            low=min(times),
+            high=max(times),
+            rule="from the profile; the shortest and the longest of the profiled steps",
+        )
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return msgspec.structs.replace(found, name="busy")

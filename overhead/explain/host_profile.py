@@ -46,5 +46,11 @@ def _event(record: Any, start_us: float, end_us: float) -> dict[str, Any]:
     import torch
 
     annotation = record.scope() == int(torch._C._profiler.RecordScope.USER_SCOPE)
-    return {"ph": "X", "cat": "user_annotation" if annotation else "cpu_op", "name": record.name(),
-            "tid": record.thread_id(), "ts": start_us, "dur": end_us - start_us}  # fmt: skip
+    return {
+        "ph": "X",
+        "cat": "user_annotation" if annotation else "cpu_op",
+        "name": record.name(),
+        "tid": record.thread_id(),
+        "ts": start_us,
+        "dur": end_us - start_us,
+    }

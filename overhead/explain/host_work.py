@@ -183,10 +183,12 @@ class _Parts:
         waiting = [call for call in step.calls if call.no_work > 0]
         free = sorted((call.start, call.end - call.queue_full) for call in step.calls if not call.blocked)
         self._start = step.start
-        self._lost = spans_of([
-            *((call.end - call.no_work, call.end) for call in waiting),
-            *((max(start, end - call_ns), end) for start, end in free),
-        ])  # fmt: skip
+        self._lost = spans_of(
+            [
+                *((call.end - call.no_work, call.end) for call in waiting),
+                *((max(start, end - call_ns), end) for start, end in free),
+            ]
+        )
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
         self.own = [self.own_until(at) for at in edges]
         self.own_ns = [after - before for before, after in itertools.pairwise(self.own)]

@@ -112,8 +112,15 @@ def profile_step(
         return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
     joined, sites_missing = with_sites(plain, sites)
     cost = profiler_cost(alone, loop, profiled.returns, plain.blocked_ns)
-    return StepProfile(found, profiled.library, profiled.device, joined, HostTimes(alone, cost),
-                       profiled.step_ns, profiled.sites_missing or sites_missing)  # fmt: skip
+    return StepProfile(
+        found,
+        profiled.library,
+        profiled.device,
+        joined,
+        HostTimes(alone, cost),
+        profiled.step_ns,
+        profiled.sites_missing or sites_missing,
+    )
 
 
 _NOTHING_SEEN = (
@@ -134,9 +141,11 @@ def _in_child(
     job: ProfileJob, silence_s: float, doing: Callable[[str], None], start: Callable[..., SupervisedProcess]
 ) -> tuple[FoundCall, Profiled]:
     process = start(
-        (sys.executable, "-m", "overhead.explain.profiled_process"), {},
-        memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.1,
-    )  # fmt: skip
+        (sys.executable, "-m", "overhead.explain.profiled_process"),
+        {},
+        memory_bytes=int(psutil.virtual_memory().total * 0.75),
+        poll_s=0.1,
+    )
     step, found = "starting", None
     try:
         process.send(_encode(job) + b"\n")

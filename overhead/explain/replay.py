@@ -143,8 +143,12 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
         model = dataclasses.replace(whole, steps=[actions])
         replayed, free = replay(model), replay(model.without_waits())
         found.append(StepParts(replayed.step_ns, replayed.host_ns, busy(step.device), free.step_ns))
-    return StepParts(*(statistics.median(getattr(one, name) for one in found)
-                       for name in ("step", "host", "device", "without_waits")))  # fmt: skip
+    return StepParts(
+        *(
+            statistics.median(getattr(one, name) for one in found)
+            for name in ("step", "host", "device", "without_waits")
+        )
+    )
 
 
 def wake_time(trace: Trace) -> float:

@@ -79,10 +79,15 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[OperationRow]:
         between += work_of.between(last, step.end)
     steps = max(1, len(trace.steps))
     rows = [
-        OperationRow(name=key[0], count=count[key] / steps, host_ns=host_ns[key] / steps,
-                     device_ns=device_ns[key] / steps, site=key[1])
+        OperationRow(
+            name=key[0],
+            count=count[key] / steps,
+            host_ns=host_ns[key] / steps,
+            device_ns=device_ns[key] / steps,
+            site=key[1],
+        )
         for key in count
-    ]  # fmt: skip
+    ]
     if rows or between:
         rows.append(OperationRow(name=BETWEEN, count=1, host_ns=between / steps))
     return sorted(rows, key=lambda row: -row.host_ns)[:MOST_ROWS]

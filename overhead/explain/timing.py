@@ -169,9 +169,14 @@ def time_statements(
     with handed_over(spec), scratch.subfolder() as folder:
         try:
             outcome = run(
-                "call", profile=_PROFILE, plugins=_STACK, out=folder, listener=listener,
-                plan=plan or plan_of(spec.found), campaign=campaign or limited,
-            )  # fmt: skip
+                "call",
+                profile=_PROFILE,
+                plugins=_STACK,
+                out=folder,
+                listener=listener,
+                plan=plan or plan_of(spec.found),
+                campaign=campaign or limited,
+            )
         except BadFile:
             raise UsageError(_MIXED) from None
         finally:

@@ -260,10 +260,20 @@ class _Events:
     windows: list[tuple[float, float]] = field(default_factory=list)
 
 
-_LISTS = {"cpu_op": "operations", "cuda_runtime": "calls", "cuda_driver": "calls", "kernel": "device",
-          "gpu_memcpy": "device", "gpu_memset": "device", "cpu_instant_event": "memory"}  # fmt: skip
+_LISTS = {
+    "cpu_op": "operations",
+    "cuda_runtime": "calls",
+    "cuda_driver": "calls",
+    "kernel": "device",
+    "gpu_memcpy": "device",
+    "gpu_memset": "device",
+    "cpu_instant_event": "memory",
+}
 _DEVICE_KINDS: Mapping[str, Literal["kernel", "copy", "set"]] = {
-    "kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set"}  # fmt: skip
+    "kernel": "kernel",
+    "gpu_memcpy": "copy",
+    "gpu_memset": "set",
+}
 
 
 def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
@@ -322,12 +332,13 @@ def _steps(found: _Events) -> Iterator[StepTrace]:
         own = [call for call in calls if start <= call.start < end]
         issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
         yield StepTrace(
-            start, end,
+            start,
+            end,
             [operation for operation in operations if start <= operation.start < end],
             own,
             sorted(issued, key=lambda each: each.start),
             [size for when, size in memory if start <= when < end and size > 0],
-        )  # fmt: skip
+        )
 
 
 def _one_window(events: Sequence[HostOperation | HostCall]) -> list[tuple[float, float]]:
@@ -339,8 +350,14 @@ def _one_window(events: Sequence[HostOperation | HostCall]) -> list[tuple[float,
 def _device_work(event: Mapping[str, Any]) -> DeviceWork:
     arguments = _arguments(event)
     stream = f"{arguments.get('device', event.get('pid', ''))}:{arguments.get('stream', event.get('tid', ''))}"
-    return DeviceWork(str(event["name"]), _DEVICE_KINDS[str(event["cat"]).lower()], stream, _start(event), _end(event),
-                      int(arguments.get("correlation", 0)))  # fmt: skip
+    return DeviceWork(
+        str(event["name"]),
+        _DEVICE_KINDS[str(event["cat"]).lower()],
+        stream,
+        _start(event),
+        _end(event),
+        int(arguments.get("correlation", 0)),
+    )
 
 
 class _Sites:

@@ -136,8 +136,10 @@ def judge(
     if share is not None:
         said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
     if launches and parts.host > parts.device:
-        said.append(f"{count(round(launches), 'launch').replace('launchs', 'launches')} a step: "
-                    f"{micro_of(parts.host / launches)} µs of host work for each.")  # fmt: skip
+        said.append(
+            f"{count(round(launches), 'launch').replace('launchs', 'launches')} a step: "
+            f"{micro_of(parts.host / launches)} µs of host work for each."
+        )
     said += most_host_work(operations)
     if synchronisations and parts.lost >= 0.01:
         said.append(_worst(synchronisations, parts))
@@ -162,16 +164,20 @@ def _device(parts: StepParts, times: float) -> str:
 
 
 def _synchronisation(parts: StepParts, times: float) -> str:
-    return (f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
-            f"{micro_of(parts.without_waits)} µs without its synchronisations ({factor(times)} faster): host and "
-            "device wait for each other.")  # fmt: skip
+    return (
+        f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
+        f"{micro_of(parts.without_waits)} µs without its synchronisations ({factor(times)} faster): host and "
+        "device wait for each other."
+    )
 
 
 def _mixed(parts: StepParts, times: float) -> str:
     if parts.lost >= _LITTLE:
         larger = "host" if parts.host > parts.device else "device"
-        return (f"Mixed: {_both(parts)}; synchronisations cost {percent(parts.lost)} of the step, "
-                f"and without them the {larger} would bound it.")  # fmt: skip
+        return (
+            f"Mixed: {_both(parts)}; synchronisations cost {percent(parts.lost)} of the step, "
+            f"and without them the {larger} would bound it."
+        )
     return f"Mixed: {_both(parts)}. Both must become faster for the step to become much faster."
 
 
@@ -186,8 +192,10 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
     if rows and whole > 0:
         first = rows[0]
         where = f" at {first.site.line}" if first.site.line else ""
-        said.append(f"Most host time in one place: {first.name}{where}, {micro_of(first.host_ns)} µs in "
-                    f"{count(round(first.count), 'call')}.")  # fmt: skip
+        said.append(
+            f"Most host time in one place: {first.name}{where}, {micro_of(first.host_ns)} µs in "
+            f"{count(round(first.count), 'call')}."
+        )
     outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
     if whole > 0 and outside / whole >= _LITTLE:
         said.append(f"{percent(outside / whole)} of the host's time is outside the library's operations: Python.")
@@ -198,8 +206,10 @@ def _worst(synchronisations: Sequence[SynchronisationRow], parts: StepParts) -> 
     worst = synchronisations[0]
     where = f" at {worst.site.line}" if worst.site.line else ""
     number = round(sum(row.count for row in synchronisations))
-    return (f"{count(number, 'synchronisation')} a step cost {percent(parts.lost)} of it; the host waits longest in "
-            f"{worst.what}{where}, {micro_of(worst.blocked_ns)} µs.")  # fmt: skip
+    return (
+        f"{count(number, 'synchronisation')} a step cost {percent(parts.lost)} of it; the host waits longest in "
+        f"{worst.what}{where}, {micro_of(worst.blocked_ns)} µs."
+    )
 
 
 def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[str]:
@@ -212,9 +222,11 @@ def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[
         f"{micro_of(measured)} µs. {micro_of(abs(apart))} µs are not understood."
     ]
     if apart > 0:
-        said.append("The step waits for something that the profile does not show: "
-                    + ("waits between streams, " if streams > 1 else "")
-                    + "other processes, input and output, or work of other threads.")  # fmt: skip
+        said.append(
+            "The step waits for something that the profile does not show: "
+            + ("waits between streams, " if streams > 1 else "")
+            + "other processes, input and output, or work of other threads."
+        )
     else:
         said.append("The profiler slows this step down by more than its known cost.")
     return [*said, _DOCTOR]
@@ -231,8 +243,10 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
         "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there.",
     ]
     if not check.ok and check.reason:
-        return StepVerdict(kind="unclear", sentences=[
-            f"No verdict: the profile does not account for the step ({check.reason}).", said[0], _DOCTOR])  # fmt: skip
+        return StepVerdict(
+            kind="unclear",
+            sentences=[f"No verdict: the profile does not account for the step ({check.reason}).", said[0], _DOCTOR],
+        )
     if share is not None:
         said.append(f"{percent(share)} of the time lies outside the library's operations: overhead of Python.")
     return StepVerdict(kind="host", overhead_share=share, sentences=said + most_host_work(operations)[:1])
@@ -241,9 +255,12 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
 def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
     """The verdict on a step without a profile, from its two times: until it returns, and until its work is done."""
     if synchronous and resolved_times(wall):
-        return StepVerdict(kind="host", sentences=[
-            f"The step is {time_text(wall)} µs of work in the calling thread: it returns when its work is done.",
-        ])  # fmt: skip
+        return StepVerdict(
+            kind="host",
+            sentences=[
+                f"The step is {time_text(wall)} µs of work in the calling thread: it returns when its work is done.",
+            ],
+        )
     if len(resolved_times(wall)) != 1 or len(resolved_times(issue)) != 1:
         what, time = ("until the step returns", issue) if len(resolved_times(wall)) == 1 else ("of a step", wall)
         return StepVerdict(kind="unclear", sentences=[f"No verdict: {_untold(f'the time {what}', time)}."])
@@ -252,9 +269,15 @@ def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bo
     work = "Device-bound" if on_device else "Bound by the work that the library runs beside the calling thread"
     both = f"the step returns after {time_text(issue)} µs, and its work is done after {time_text(wall)} µs"
     if share >= _BLOCKING:
-        return StepVerdict(kind="unclear", sentences=[
-            f"Bound by the host or by synchronisation: {both}.",
-            "Host work and waiting inside the step cannot be told apart without a profile of this library.",
-        ])  # fmt: skip
-    return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=[
-        f"{work}: {both}.", "Faster calls would not make it faster."])  # fmt: skip
+        return StepVerdict(
+            kind="unclear",
+            sentences=[
+                f"Bound by the host or by synchronisation: {both}.",
+                "Host work and waiting inside the step cannot be told apart without a profile of this library.",
+            ],
+        )
+    return StepVerdict(
+        kind="device",
+        factor=1 / share if share > 0 else None,
+        sentences=[f"{work}: {both}.", "Faster calls would not make it faster."],
+    )

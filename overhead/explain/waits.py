@@ -155,8 +155,9 @@ def _numba(names: Names, results: list[Any], asked: bool) -> Wait | None:
         raise Unavailable("Numba reaches no CUDA device")
     adapter = cuda.get_current_device().name
     adapter = adapter.decode() if isinstance(adapter, bytes) else str(adapter)
-    return Wait("numba", "numba.cuda.synchronize()", "CUDA", adapter, lambda names, results: cuda.synchronize,
-                spins=True)  # fmt: skip
+    return Wait(
+        "numba", "numba.cuda.synchronize()", "CUDA", adapter, lambda names, results: cuda.synchronize, spins=True
+    )
 
 
 def has_cuda_context() -> bool:
@@ -214,8 +215,9 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
         return wait
 
     adapter = "CPU" if first.platform == "cpu" else first.device_kind
-    return Wait("jax", "jax.block_until_ready(the last results)", api, adapter, make, spins=first.platform != "cpu",
-                keeps=True)  # fmt: skip
+    return Wait(
+        "jax", "jax.block_until_ready(the last results)", api, adapter, make, spins=first.platform != "cpu", keeps=True
+    )
 
 
 def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:

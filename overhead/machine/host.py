@@ -83,8 +83,11 @@ class Host:
             return f"macOS {platform.mac_ver()[0]}", platform.release()
         if self.platform == "win32":
             return f"Windows {platform.release()}", platform.version()
-        pretty = [line.partition("=")[2].strip('"') for line in self.read("/etc/os-release").splitlines()
-                  if line.startswith("PRETTY_NAME=")]  # fmt: skip
+        pretty = [
+            line.partition("=")[2].strip('"')
+            for line in self.read("/etc/os-release").splitlines()
+            if line.startswith("PRETTY_NAME=")
+        ]
         return (pretty or [platform.system()])[0], platform.release()
 
     def processor(self) -> str:

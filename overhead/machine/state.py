@@ -94,9 +94,13 @@ def _power(host: Host) -> Volatile:
 def _gpu(host: Host) -> Volatile:
     """Lists with one text per GPU. The driver writes ``[N/A]`` for a value that it does not report."""
     fields = {
-        "gpu_mhz": "clocks.sm", "gpu_mhz_max": "clocks.max.sm", "gpu_celsius": "temperature.gpu", "gpu_state": "pstate",
-        "gpu_busy_percent": "utilization.gpu", "gpu_persistence": "persistence_mode",
-    }  # fmt: skip
+        "gpu_mhz": "clocks.sm",
+        "gpu_mhz_max": "clocks.max.sm",
+        "gpu_celsius": "temperature.gpu",
+        "gpu_state": "pstate",
+        "gpu_busy_percent": "utilization.gpu",
+        "gpu_persistence": "persistence_mode",
+    }
     rows = nvidia_smi(host, *fields.values())
     found: Volatile = {name: [row[column] for row in rows] for column, name in enumerate(fields)}
     reasons = throttling(host)

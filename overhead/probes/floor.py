@@ -18,8 +18,12 @@ from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Caller, Case, Scalar, Target
 
 _CALLERS: dict[str, Caller] = {
-    "native": "native", "cffi": "ffi", "ctypes": "ffi", "python": "binding", "loop": "binding",
-}  # fmt: skip
+    "native": "native",
+    "cffi": "ffi",
+    "ctypes": "ffi",
+    "python": "binding",
+    "loop": "binding",
+}
 """The caller in the record, by the kind of call that a unit makes."""
 
 

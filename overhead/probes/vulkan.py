@@ -78,9 +78,12 @@ class Vulkan(Probe):
 
 
 _PARAMETERS: AllowedValues = {
-    "bindgroup": ("once", "rotated"), "wait": ("idle", "fence", "timeline"), "barrier": ("each", "ring"),
-    "reset": ("buffer", "pool"), "k": None,
-}  # fmt: skip
+    "bindgroup": ("once", "rotated"),
+    "wait": ("idle", "fence", "timeline"),
+    "barrier": ("each", "ring"),
+    "reset": ("buffer", "pool"),
+    "k": None,
+}
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
 _RECORDED: dict[Pattern, str] = {"replay": "node", "launches": "launch"}
 

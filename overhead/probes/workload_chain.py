@@ -69,13 +69,18 @@ def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> l
     made = [(variant, workload.at(variant)) for variant in workload.variants]
     ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
     return [
-        Case(pattern=arm.pattern, caller=arm.caller, unit="step", workload=workload.name,
-             params={**arm.params, **variant, "elements": elements, **body})
+        Case(
+            pattern=arm.pattern,
+            caller=arm.caller,
+            unit="step",
+            workload=workload.name,
+            params={**arm.params, **variant, "elements": elements, **body},
+        )
         for variant, at, elements in filter(None, itertools.chain.from_iterable(ranks))
         for arm in arms
         if arm.fits(at) and (arm.language not in at.missing or elements == at.sizes(software)[0])
         for body in _bodies(at, arm)
-    ]  # fmt: skip
+    ]
 
 
 def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:

@@ -82,9 +82,11 @@ def _like(
     place = near[0].first
     here = _as_target(record, place)
     alike = [
-        r for t in near for r in t.records
+        r
+        for t in near
+        for r in t.records
         if r.caller == caller and comparable(named, (here, record.case), (_as_target(r, place), r.case))
-    ]  # fmt: skip
+    ]
     if not alike:
         return None, f"{library} has no such case {CALLER_WORDS[caller]}"
     best = min(alike, key=lambda r: r.params != record.params)

@@ -105,7 +105,7 @@ ARM_KINDS: tuple[ArmKind, ...] = (
     ArmKind("launches", "a launch a step", lambda r: r.stack in LAUNCHERS and r.pattern == "per-submit"),
     ArmKind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
     ArmKind("hybrid", "bouncing every other step through the CPU", lambda r: r.pattern == "hybrid"),
-)  # fmt: skip
+)
 """An arm has the first kind that fits."""
 
 
@@ -412,8 +412,10 @@ def fusions(found: Sequence[Group]) -> list[str]:
             gains = [f"{_gain(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
             if gains:
                 before, after = (arm.kind.title for arm in pairs[0][1])
-                said.append(f"{name}, {after} against {before}: a step is {listed(gains)} element"
-                            f"{'' if pairs[-1][0].elements == 1 else 's'}.")  # fmt: skip
+                said.append(
+                    f"{name}, {after} against {before}: a step is {listed(gains)} element"
+                    f"{'' if pairs[-1][0].elements == 1 else 's'}."
+                )
     return said
 
 
@@ -438,9 +440,11 @@ def device_times(found: Sequence[Group]) -> list[str]:
             continue
         each = [f"{factor_spread(*(took / base[1]).over(1))} as long through {arm.way}" for arm, took in others]
         near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
-        within = f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}." if near else (
-            f"No WGSL version is within {_NEAR_CUDA}× of CUDA."
-        )  # fmt: skip
+        within = (
+            f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}."
+            if near
+            else (f"No WGSL version is within {_NEAR_CUDA}× of CUDA.")
+        )
         said.append(
             f"{group.title}: the GPU takes {micro_of(base[1].value)} {MICRO} for a step of the fused CUDA kernel "
             f"({base[0].way}). A step of fused WGSL takes {listed(each)}. {within}"

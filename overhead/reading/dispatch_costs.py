@@ -17,9 +17,11 @@ from overhead.results import Caller, Record, Scalar
 
 Kind = Literal["python", "compiled", "browser", "batched"]
 KIND_TITLES: dict[Kind, str] = {
-    "python": "from Python", "compiled": "from compiled code", "browser": "from JavaScript",
+    "python": "from Python",
+    "compiled": "from compiled code",
+    "browser": "from JavaScript",
     "batched": "batched: a graph's node, or one of many in a pass",
-}  # fmt: skip
+}
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
@@ -178,8 +180,15 @@ def _case(target: TargetView, entry: Entry, caller: Caller) -> Record | None:
     """The case of the entry by that caller; of compiled code also one that only differs in its operand."""
     base = target.base
     wanted = {**base.params, **entry.params}
-    same = [r for r in target.records if r.caller == caller and r.pattern == base.pattern and r.workload == "step"
-            and r.dependency == base.dependency and not r.is_ufunc_loop]  # fmt: skip
+    same = [
+        r
+        for r in target.records
+        if r.caller == caller
+        and r.pattern == base.pattern
+        and r.workload == "step"
+        and r.dependency == base.dependency
+        and not r.is_ufunc_loop
+    ]
     exact = next((r for r in same if r.params == wanted), None)
     if exact is not None or caller != "native" or entry.params:
         return exact
@@ -197,8 +206,14 @@ def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Re
     if target.stack in _GRAPH_MAKERS and target.first.api == "CUDA":
         graph = view.best("cuda-graph")
         maker = _GRAPH_MAKERS[target.stack]
-        return next((r for r in (graph.records if graph is not None else ()) if r.params.get("maker") == maker
-                     and (r.pattern, r.workload) == ("replay", "step")), None)  # fmt: skip
+        return next(
+            (
+                r
+                for r in (graph.records if graph is not None else ())
+                if r.params.get("maker") == maker and (r.pattern, r.workload) == ("replay", "step")
+            ),
+            None,
+        )
     own = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("one-pass", "step", caller)]
     return next((r for r in own if not target.varied(r)), None)
 
@@ -223,10 +238,22 @@ def _other_operand(target: TargetView, compiled: Record | None) -> str:
     base = target.base
     if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
         return ""
-    python = next((r for r in target.records if r.params == compiled.params and r.caller == "binding"
-                   and r.pattern == base.pattern and r.workload == "step"), None)  # fmt: skip
-    also = f", {number(*in_micro(f))} from Python" if python is not None and (
-        f := python.figure("complete")) is not None and valued(f) is not None else ""  # fmt: skip
+    python = next(
+        (
+            r
+            for r in target.records
+            if r.params == compiled.params
+            and r.caller == "binding"
+            and r.pattern == base.pattern
+            and r.workload == "step"
+        ),
+        None,
+    )
+    also = (
+        f", {number(*in_micro(f))} from Python"
+        if python is not None and (f := python.figure("complete")) is not None and valued(f) is not None
+        else ""
+    )
     return f"x.add_(y){also}"
 
 

@@ -60,8 +60,14 @@ def _batched(costs: DispatchCosts) -> str:
 def _alone(row: DispatchRow) -> Record | None:
     """The case without a batch by the caller of the batch; None where it has no cost above zero."""
     caller = row.records["batched"].caller
-    return next((r for kind, r in row.records.items()
-                 if kind != "batched" and r.caller == caller and resolved(r.figure("complete"))), None)  # fmt: skip
+    return next(
+        (
+            r
+            for kind, r in row.records.items()
+            if kind != "batched" and r.caller == caller and resolved(r.figure("complete"))
+        ),
+        None,
+    )
 
 
 def _batch(row: DispatchRow) -> str:
@@ -76,8 +82,11 @@ def _batch(row: DispatchRow) -> str:
 def _overstated(costs: DispatchCosts) -> str:
     """How far the time of a single dispatch and its wait lies above its cost."""
     found: list[tuple[DispatchRow, Record]] = [(row, row.records[row.first]) for row in costs.rows if row.marks]
-    told = [(times, row) for row, record in found if (times := overstatement(record, "naive")) is not None
-            and times[2] is not None]  # fmt: skip
+    told = [
+        (times, row)
+        for row, record in found
+        if (times := overstatement(record, "naive")) is not None and times[2] is not None
+    ]
     if not told:
         return ""
     times, row = max(told, key=lambda one: one[0][0])
@@ -99,8 +108,12 @@ def trust_sentence(costs: DispatchCosts) -> str:
     spread = spread_of("host", machine)
     bands = [row for row in costs.rows if row.met is not None]
     unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
-    again = next_run_sentence(machine) if spread is None else (
-        "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
-        f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
-    )  # fmt: skip
+    again = (
+        next_run_sentence(machine)
+        if spread is None
+        else (
+            "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
+            f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
+        )
+    )
     return f"{again} A program that is not pinned to a quiet processor often pays more{unpinned}."

@@ -27,8 +27,11 @@ GLOSSARY = (
     Term("step", "One iteration of a chain, however many dispatches it takes."),
     Term("chain", "The same unit of work n times in a row, each reading what the last one wrote, timed as a whole."),
     Term("slope", "The cost of one more unit: how much longer a chain takes for each unit that it is longer."),
-    Term("fixed cost", "The part of a chain's time that does not depend on its length: one submission and one wait.",
-         ("fixed, µs",)),
+    Term(
+        "fixed cost",
+        "The part of a chain's time that does not depend on its length: one submission and one wait.",
+        ("fixed, µs",),
+    ),
     Term("T(1)", "The time of one unit and its wait, as a stopwatch around a single dispatch reports it."),
     Term("from Python", "Called the usual way, through the library's Python objects."),
     Term("from Python, no wrapper objects", "The same C functions called from Python by cffi or ctypes."),
@@ -50,8 +53,11 @@ GLOSSARY = (
     Term("hybrid", "Part of each step on the CPU, part on the device."),
     Term("CPU time", "How long the CPU is busy with one unit; the device may work meanwhile.", ("host time",)),
     Term("bound", "What limits the chain: the CPU (host) or the device."),
-    Term("met", "The cost in fresh processes that are not pinned to a processor: lowest to highest, or 10th to 90th "
-                "percentile from eight processes on."),
+    Term(
+        "met",
+        "The cost in fresh processes that are not pinned to a processor: lowest to highest, or 10th to 90th "
+        "percentile from eight processes on.",
+    ),
     Term("next run", "The range that should hold the figure of another run on this kind of machine, in 90 % of cases."),
     Term("interval", "The range in brackets: where the value lies with 95 % confidence, within this run."),
     Term("noisy", "The interval is wider than the profile allows: no mark in a figure."),
@@ -61,4 +67,4 @@ GLOSSARY = (
     Term("canary", "A fixed piece of work timed beside every sample; it shows when the processor changes its speed."),
     Term("profile", "How long a run measures: quick, default or thorough."),
     Term("software adapter", "A GPU driver that computes on the CPU; it says nothing of a GPU.", ("(software)",)),
-)  # fmt: skip
+)

@@ -23,15 +23,23 @@ _NEXT_LEVEL = {name: f"{name}-share" for name in ("binding", "interpreter", "pyt
 PAIRED_IN_ONE_RUN = frozenset({*_NEXT_LEVEL.values(), "api-share", "driver-share"})
 """The named comparisons that a ladder reads."""
 TITLES = {
-    "binding": "wrapper objects", "interpreter": "interpreter", "python": "Python",
-    "api and driver": "library and driver", "driver": "driver", "library": "library", "rest": "unsplit rest",
-}  # fmt: skip
+    "binding": "wrapper objects",
+    "interpreter": "interpreter",
+    "python": "Python",
+    "api and driver": "library and driver",
+    "driver": "driver",
+    "library": "library",
+    "rest": "unsplit rest",
+}
 """Layers as pages name them."""
 _PYTHON_LAYERS = frozenset({"binding", "interpreter", "python"})
 _BINDINGS = {
-    "wgpu-native": "wgpu-py objects", "dawn": "wgpu-py objects", "torch": "Python binding of torch",
-    "cupy": "CuPy objects", "cuda-driver": "cuda-bindings calls",
-}  # fmt: skip
+    "wgpu-native": "wgpu-py objects",
+    "dawn": "wgpu-py objects",
+    "torch": "Python binding of torch",
+    "cupy": "CuPy objects",
+    "cuda-driver": "cuda-bindings calls",
+}
 """What the layer ``binding`` (or ``python``) consists of, in words, by stack."""
 _PLAINER = {"binding": "from Python without wrapper objects", "interpreter": "from compiled code"}
 """The level below a layer, in words."""
@@ -156,8 +164,15 @@ def drawn(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
 def _ladder(view: View, top: Record) -> HostShares:
     levels = [r for r in _levels(view, top) if valued(r.figure("host")) is not None] if top.value("host") else []
     host = top.figure("host")
-    validation = next((v for c in view.comparisons("validation-share") if _same_case(view, c, top)
-                       if (v := named(c, "difference")) is not None), None)  # fmt: skip
+    validation = next(
+        (
+            v
+            for c in view.comparisons("validation-share")
+            if _same_case(view, c, top)
+            if (v := named(c, "difference")) is not None
+        ),
+        None,
+    )
     minimal = _minimal(view, levels[-1]) if levels else None
     return HostShares(
         view.target(top), top, host, tuple(levels), tuple(_shares(levels)), minimal, validation, _device(top)
@@ -237,11 +252,15 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     if compiled.stack not in WEBGPU_STACKS or compiled.caller != "native":
         return None
     return next(
-        (r for r in view.own_run(compiled).fingerprint.records
-         if (r.stack, r.adapter) == ("vulkan", compiled.adapter) and r.case == compiled.case
-         and not apart(r, compiled)),
+        (
+            r
+            for r in view.own_run(compiled).fingerprint.records
+            if (r.stack, r.adapter) == ("vulkan", compiled.adapter)
+            and r.case == compiled.case
+            and not apart(r, compiled)
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _doubt(figure: Figure) -> str:
@@ -281,8 +300,14 @@ def ladder_sentences(found: list[HostShares]) -> list[str]:
     """A sentence for each ladder on hardware, and one for all ladders on software adapters, without their shares."""
     said = [ladder_sentence(f) for f in found if not f.target.software]
     smoke = list(dict.fromkeys(f.target.label for f in found if f.target.software))
-    return said + ([f"A smoke test, no statement of who takes the time, because a software adapter's work runs on the "
-                    f"caller's own cores: {listed(smoke)}."] if smoke else [])  # fmt: skip
+    return said + (
+        [
+            f"A smoke test, no statement of who takes the time, because a software adapter's work runs on the "
+            f"caller's own cores: {listed(smoke)}."
+        ]
+        if smoke
+        else []
+    )
 
 
 def ladder_sentence(found: HostShares) -> str:

@@ -266,8 +266,10 @@ def _words(
         sizes = names.setdefault(name, set())
         if r.workload != _STEP and isinstance(elements := r.params.get("elements"), int):
             sizes.add(elements)
-    said = (f"{name} of {listed([f'{n:,}' for n in sorted(sizes)])} element{'s' if sizes != {1} else ''}"
-            if sizes else name for name, sizes in names.items())  # fmt: skip
+    said = (
+        f"{name} of {listed([f'{n:,}' for n in sorted(sizes)])} element{'s' if sizes != {1} else ''}" if sizes else name
+        for name, sizes in names.items()
+    )
     board = ", on another GPU of that name" if moved else ""
     canary = f", canary {at:.1f} us" if isinstance(at := run.volatile.get("canary_us"), float) else ""
     return f"{', '.join(said)}: from the run of {run.created}, profile {run.profile}{canary}{board}"

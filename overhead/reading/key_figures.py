@@ -133,9 +133,7 @@ def _python_share(view: View, label: str) -> KeyFigure:
     cautions = [_caution(f) for r in (top, compiled) if (f := r.figure("host")) is not None]
     caution = "; ".join(dict.fromkeys(c for c in (*cautions, _SMOKE_TEST if target.software else "") if c))
     value, low, high = found.over(1)
-    return KeyFigure(
-        label, percent(value, low, high), value, low, high, "share", caution, top.key, target.label
-    )  # fmt: skip
+    return KeyFigure(label, percent(value, low, high), value, low, high, "share", caution, top.key, target.label)
 
 
 def _node(view: View, label: str) -> KeyFigure:
@@ -143,8 +141,11 @@ def _node(view: View, label: str) -> KeyFigure:
     target = view.best("cuda-graph")
     if target is None:
         return _absent(view, label, "cuda-graph")
-    found = [r for r in target.records if (r.pattern, r.workload) == ("replay", "step")
-             and r.params.get("maker", "driver") == "driver"]  # fmt: skip
+    found = [
+        r
+        for r in target.records
+        if (r.pattern, r.workload) == ("replay", "step") and r.params.get("maker", "driver") == "driver"
+    ]
     if not found:
         return _missing(label, f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
     made = _time(view, label, target, found[0], "complete")
@@ -182,8 +183,9 @@ def _stepped(view: View, stack: str) -> TargetView | None:
 def _by_caller(target: TargetView, caller: Caller) -> Record | None:
     """The target's base case by that caller, with the base's parameters; None where it was not measured."""
     base = target.base
-    return next((r for r in target.records if r.caller == caller and r.pattern == base.pattern
-                 and not target.varied(r)), None)  # fmt: skip
+    return next(
+        (r for r in target.records if r.caller == caller and r.pattern == base.pattern and not target.varied(r)), None
+    )
 
 
 def _to_measure(stack: str, *patterns: str) -> str:
@@ -238,9 +240,12 @@ def _caution(figure: Figure) -> str:
 
 def _missing(label: str, reason: str, target: TargetView | None = None, record: Record | None = None) -> KeyFigure:
     return KeyFigure(
-        label, "missing", reason=reason.removesuffix(": "), record=record.key if record else "",
+        label,
+        "missing",
+        reason=reason.removesuffix(": "),
+        record=record.key if record else "",
         of=target.label if target else "",
-    )  # fmt: skip
+    )
 
 
 def _absent(view: View, label: str, stack: str) -> KeyFigure:

@@ -12,8 +12,10 @@ _NAMES = {
     "wgpu-native": "wgpu-native", "chromium": "Chromium", "firefox": "Firefox", "safari": "Safari", "numpy": "NumPy",
 }  # fmt: skip
 GRAPH_MAKERS = {
-    "driver": "the CUDA driver", "torch": "PyTorch (torch.cuda.CUDAGraph)", "torch-compiled": "torch.compile",
-}  # fmt: skip
+    "driver": "the CUDA driver",
+    "torch": "PyTorch (torch.cuda.CUDAGraph)",
+    "torch-compiled": "torch.compile",
+}
 """Who makes a CUDA graph, by the parameter ``maker``."""
 
 

@@ -95,11 +95,16 @@ def _plain(view: View, acting: Record) -> Record | None:
     wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
     same = (acting.stack, acting.api, acting.adapter, acting.workload, acting.caller, acting.dependency)
     return next(
-        (r for r in view.own_run(acting).fingerprint.records
-         if r.params == wanted and (r.stack, r.api, r.adapter, r.workload, r.caller, r.dependency) == same
-         and r.pattern == "per-submit" and r.device == source_of(acting).device),
+        (
+            r
+            for r in view.own_run(acting).fingerprint.records
+            if r.params == wanted
+            and (r.stack, r.api, r.adapter, r.workload, r.caller, r.dependency) == same
+            and r.pattern == "per-submit"
+            and r.device == source_of(acting).device
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _positive(value: object) -> bool:

@@ -17,9 +17,11 @@ T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
 """In the order of tables: what people write comes first."""
 CALLER_WORDS: dict[Caller, str] = {
-    "binding": "from Python", "browser": "from JavaScript", "ffi": "from Python, no wrapper objects",
+    "binding": "from Python",
+    "browser": "from JavaScript",
+    "ffi": "from Python, no wrapper objects",
     "native": "from compiled code",
-}  # fmt: skip
+}
 """Callers as pages name them."""
 _OTHER = "other"
 _API_ORDER = (

@@ -50,10 +50,17 @@ def explained_page(found: Explanation) -> str:
     blocks = [Block(name, title, [_drawn(part) for part in parts]) for name, title, parts in sections if parts]
     device = found.program.device or found.machine.cpu
     return rendered(
-        blocks, heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
-        about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC", answers="", root="", links=(),
-        skipped=(), place=str, linked=str, drawn_from="one explained step",
-    )  # fmt: skip
+        blocks,
+        heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
+        about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC",
+        answers="",
+        root="",
+        links=(),
+        skipped=(),
+        place=str,
+        linked=str,
+        drawn_from="one explained step",
+    )
 
 
 def save_explained_page(path: Path, found: Explanation) -> None:
@@ -94,10 +101,12 @@ def _verdict(found: Explanation) -> Iterator[Part]:
     counts: list[_Row] = [
         (name, f"{figure.value:,.4g}" if figure.value is not None else "", figure.reason)
         for name, figure in (
-            ("launches", found.per_step.launches), ("copies", found.per_step.copies),
-            ("allocations", found.per_step.allocations), ("synchronisations", found.per_step.synchronisations),
+            ("launches", found.per_step.launches),
+            ("copies", found.per_step.copies),
+            ("allocations", found.per_step.allocations),
+            ("synchronisations", found.per_step.synchronisations),
         )
-    ]  # fmt: skip
+    ]
     columns, shown_counts = _without_empty(("Call", "Count", "Remark"), counts)
     yield Table("Calls of one step", columns, shown_counts, numeric=(1,))
 
@@ -126,15 +135,17 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
         yield Sketch("alternatives", "A step in each way", said, caption, svg)
     table: list[_Row] = [
         (
-            _name(each), "not resolved" if why_unresolved(each) else each.status,
-            time_text(each.step) if has_value(each.step) else "", _gain(each),
+            _name(each),
+            "not resolved" if why_unresolved(each) else each.status,
+            time_text(each.step) if has_value(each.step) else "",
+            _gain(each),
             f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
             f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
             each.verdict(),
             "; ".join(filter(None, (each.results, each.reason, why_unresolved(each), _place(each.site)))),
         )
         for each in found.alternatives
-    ]  # fmt: skip
+    ]
     if table:
         columns: _Row = (
             "Alternative",
@@ -184,11 +195,16 @@ def _operations(found: Explanation) -> Iterator[Part]:
     total = sum(row.host_ns for row in found.operations) or 1.0
     rows: list[_Row] = [
         (
-            plain(row.name, 60), f"{row.count:,.4g}", micro_of(row.host_ns), percent(row.host_ns / total),
-            micro_of(row.device_ns) if row.device_ns else "", _place(row.site), row.site.source,
+            plain(row.name, 60),
+            f"{row.count:,.4g}",
+            micro_of(row.host_ns),
+            percent(row.host_ns / total),
+            micro_of(row.device_ns) if row.device_ns else "",
+            _place(row.site),
+            row.site.source,
         )
         for row in found.operations
-    ]  # fmt: skip
+    ]
     if rows and not found.replay.ok:
         yield Text([UNRANKED])
     elif rows:

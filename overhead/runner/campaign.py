@@ -54,9 +54,17 @@ class Campaign:
             for key, number in past.next_process.items():
                 next_process[key] = max(number, next_process.get(key, 0))
         self._turns = Turns(
-            plan, listener, plugins, seed, next_process, self._tell_time_left,
-            limits=limits, spawn=spawn, lock=lock, clock=clock,
-        )  # fmt: skip
+            plan,
+            listener,
+            plugins,
+            seed,
+            next_process,
+            self._tell_time_left,
+            limits=limits,
+            spawn=spawn,
+            lock=lock,
+            clock=clock,
+        )
         self._began_s = self._replicate_began_s = 0.0
         self._replicate = self._past = 0
         self._targets_at_once = max(1, limits.open_workers // len(runs))

@@ -41,15 +41,22 @@ def show(found: Sequence[Judged], console: Console | None = None, verbose: bool 
     if verbose:
         for one in ordered(found):
             console.print()
-            console.print(Text.assemble((one.verdict, _COLOUR.get(one.verdict, "")), " ", (one.claim.said, "bold")),
-                          soft_wrap=not console.is_terminal)  # fmt: skip
+            console.print(
+                Text.assemble((one.verdict, _COLOUR.get(one.verdict, "")), " ", (one.claim.said, "bold")),
+                soft_wrap=not console.is_terminal,
+            )
             for line in (f"{one.claim.id}; {publication(one.claim, one.source)}", one.sentence, _flaw(one)):
                 if line:
                     say(console, f"  {line}")
         return
-    columns = [Column("verdict", number=True), Column("claim"), Column("published", number=True, optional=2),
-               Column("measured", number=True, optional=1), Column("with their method", number=True, optional=3),
-               Column("attribution", number=True, optional=2)]  # fmt: skip
+    columns = [
+        Column("verdict", number=True),
+        Column("claim"),
+        Column("published", number=True, optional=2),
+        Column("measured", number=True, optional=1),
+        Column("with their method", number=True, optional=3),
+        Column("attribution", number=True, optional=2),
+    ]
     rows: list[list[str | Text]] = []
     for one in ordered(found):
         verdict, *others = _row(one)

@@ -63,20 +63,31 @@ def print_table(
     of the only column without numbers instead of wrapping it.
     """
     kept = _that_fit(console.width, columns, rows)
-    table = Table(title=Text(title, "bold") if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False,
-                  show_header=any(columns[i].heading for i in kept))  # fmt: skip
+    table = Table(
+        title=Text(title, "bold") if title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=any(columns[i].heading for i in kept),
+    )
     numbers = sum(_narrowest(i, columns, rows) + _GAP for i in kept if columns[i].number)
     for i in kept:
         number = columns[i].number
         justify: Literal["left", "right"] = "right" if number else "left"
-        table.add_column(columns[i].heading, justify=justify, no_wrap=number or one_line,
-                         overflow="ellipsis" if one_line else "fold", min_width=_narrowest(i, columns, rows),
-                         max_width=console.width - numbers - _GAP if one_line and not number else None)  # fmt: skip
+        table.add_column(
+            columns[i].heading,
+            justify=justify,
+            no_wrap=number or one_line,
+            overflow="ellipsis" if one_line else "fold",
+            min_width=_narrowest(i, columns, rows),
+            max_width=console.width - numbers - _GAP if one_line and not number else None,
+        )
     ends = set(sections)
     for n, row in enumerate(rows):
         cells = [cell if isinstance(cell, Text) else Text(plain(cell, 1000)) for cell in row]
-        table.add_row(*(cells[i] for i in kept), style=Style.parse(styles[n]) if styles else None,
-                      end_section=n in ends)  # fmt: skip
+        table.add_row(
+            *(cells[i] for i in kept), style=Style.parse(styles[n]) if styles else None, end_section=n in ends
+        )
     console.print(table)
     return [column.heading for i, column in enumerate(columns) if i not in kept]
 

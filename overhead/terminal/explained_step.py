@@ -59,8 +59,11 @@ def _times(found: Explanation, console: Console) -> None:
         )
     print_table(console, "", [Column("each step"), Column(MICRO, number=True), Column("")], rows)
     shown = {name: getattr(counts, name) for name in ("launches", "copies", "allocations", "synchronisations")}
-    said = [f"{_count(figure)} {_one(name) if figure.value == 1 else name}"
-            for name, figure in shown.items() if has_value(figure)]  # fmt: skip
+    said = [
+        f"{_count(figure)} {_one(name) if figure.value == 1 else name}"
+        for name, figure in shown.items()
+        if has_value(figure)
+    ]
     if said:
         say(console, f"Each step: {', '.join(said)}.")
 
@@ -85,12 +88,22 @@ def _operations(found: Explanation, console: Console) -> None:
         return
     whole = sum(row.host_ns for row in found.operations)
     rows = [
-        [row.name, _where(row.site), f"{row.count:,.4g}", micro_of(row.host_ns),
-         percent(row.host_ns / whole) if whole else ""]
+        [
+            row.name,
+            _where(row.site),
+            f"{row.count:,.4g}",
+            micro_of(row.host_ns),
+            percent(row.host_ns / whole) if whole else "",
+        ]
         for row in found.operations[:_MOST_ROWS]
-    ]  # fmt: skip
-    columns = [Column("host work"), Column("line"), Column("calls", number=True, optional=2),
-               Column(MICRO, number=True), Column("share", number=True, optional=1)]  # fmt: skip
+    ]
+    columns = [
+        Column("host work"),
+        Column("line"),
+        Column("calls", number=True, optional=2),
+        Column(MICRO, number=True),
+        Column("share", number=True, optional=1),
+    ]
     print_table(console, "", columns, rows)
     _more(console, len(found.operations), "operations")
 
@@ -102,8 +115,12 @@ def _synchronisations(found: Explanation, console: Console) -> None:
         [row.what, _where(row.site), f"{row.count:,.4g}", micro_of(row.blocked_ns)]
         for row in found.synchronisations[:_MOST_ROWS]
     ]
-    columns = [Column("synchronisation"), Column("line"), Column("calls", number=True),
-               Column(f"waits, {MICRO}", number=True)]  # fmt: skip
+    columns = [
+        Column("synchronisation"),
+        Column("line"),
+        Column("calls", number=True),
+        Column(f"waits, {MICRO}", number=True),
+    ]
     shown = len(columns) - (not found.replay.ok)
     print_table(console, "", columns[:shown], [row[:shown] for row in rows])
     _more(console, len(found.synchronisations), "synchronisations")
@@ -120,8 +137,13 @@ def _alternatives(found: Sequence[Alternative], console: Console) -> None:
     rows = [
         [one.name + KIND_LABELS[one.kind], _step(one), _gain(one), _repaid(one), _remark(one)] for one in _ranked(found)
     ]
-    columns = [Column("what would change it"), Column(f"step, {MICRO}", number=True), Column("faster", number=True),
-               Column("repaid after", number=True, optional=1), Column("")]  # fmt: skip
+    columns = [
+        Column("what would change it"),
+        Column(f"step, {MICRO}", number=True),
+        Column("faster", number=True),
+        Column("repaid after", number=True, optional=1),
+        Column(""),
+    ]
     print_table(console, "", columns, rows)
 
 

@@ -87,8 +87,12 @@ def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
         return
     of, device = without_device([k.of for k in figures])
     again = any(k.next_run for k in figures)
-    columns = [Column(""), Column("this run", number=True),
-               *([Column(f"next run, {MICRO}", number=True, optional=1)] if again else []), Column("")]  # fmt: skip
+    columns = [
+        Column(""),
+        Column("this run", number=True),
+        *([Column(f"next run, {MICRO}", number=True, optional=1)] if again else []),
+        Column(""),
+    ]
     rows: list[list[str | Text]] = []
     for k, target in zip(figures, of, strict=True):
         if k.value is None:
@@ -218,8 +222,14 @@ def _ladders(view: View, console: Console) -> None:
     if not found:
         return
     labels, device = without_device([each.target.label for each in found])
-    columns = [Column("stack"), Column("case"), Column("layer"), Column("share", number=True),
-               Column(MICRO, number=True), Column("")]  # fmt: skip
+    columns = [
+        Column("stack"),
+        Column("case"),
+        Column("layer"),
+        Column("share", number=True),
+        Column(MICRO, number=True),
+        Column(""),
+    ]
     rows: list[list[str]] = []
     ends = []
     for label, each in zip(labels, found, strict=True):
@@ -250,8 +260,13 @@ def _browsers(view: View, console: Console) -> None:
 def _taxes(found: list[Tax], console: Console) -> None:
     """A table of one browser: a section for each case, with a line for it and one for each caller of its library."""
     names = ("complete", "fixed", "naive")
-    columns = [Column("case"), Column("through"), *(Column(f"{n}, {MICRO}", number=True) for n in names),
-               Column("browser / library", number=True), Column("remark", optional=1)]  # fmt: skip
+    columns = [
+        Column("case"),
+        Column("through"),
+        *(Column(f"{n}, {MICRO}", number=True) for n in names),
+        Column("browser / library", number=True),
+        Column("remark", optional=1),
+    ]
     rows: list[list[str]] = []
     ends = []
     for tax in found:

@@ -81,10 +81,9 @@ def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:
         for run in side.of(key)
         if key in run.kernels
     ]
-    return (
-        _first_difference("window.", [(side, _declared(record)) for side, record in windows])
-        or _first_difference("kernel ", [(side, _common(hashes, kernels)) for side, hashes in kernels])
-    )  # fmt: skip
+    return _first_difference("window.", [(side, _declared(record)) for side, record in windows]) or _first_difference(
+        "kernel ", [(side, _common(hashes, kernels)) for side, hashes in kernels]
+    )
 
 
 def _opened(side: Side, key: str) -> list[Record]:
@@ -93,8 +92,9 @@ def _opened(side: Side, key: str) -> list[Record]:
 
 
 def _declared(record: Record) -> dict[str, Scalar]:
-    window = {name: _SINGULAR.sub(r"\1", value) if isinstance(value, str) else value
-              for name, value in record.window.items()}  # fmt: skip
+    window = {
+        name: _SINGULAR.sub(r"\1", value) if isinstance(value, str) else value for name, value in record.window.items()
+    }
     return {**window, "unit": record.unit, "overlap": record.overlap}
 
 

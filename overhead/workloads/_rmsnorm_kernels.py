@@ -242,9 +242,14 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
     """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of ``THREADS``."""
     half = precision == "float16"
     marks: dict[str, Any] = {
-        "ROWS": rows, "WIDTH": columns, "SIZE": rows * columns, "THREADS": THREADS, "GROUP": _GROUP_SIZE,
-        "COLUMNS": repr(float(constants["COLUMNS"])), "EPS": repr(float(constants["EPS"])),
-    }  # fmt: skip
+        "ROWS": rows,
+        "WIDTH": columns,
+        "SIZE": rows * columns,
+        "THREADS": THREADS,
+        "GROUP": _GROUP_SIZE,
+        "COLUMNS": repr(float(constants["COLUMNS"])),
+        "EPS": repr(float(constants["EPS"])),
+    }
     if language == "wgsl":
         own = {"ENABLE": "enable f16;" if half else "", "NUMBER": "f16" if half else "f32"}
         parts = (_WGSL, _WGSL_WHOLE, "1u", "steps.x")
@@ -255,8 +260,10 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
         own = {"NUMBER": precision}
         parts = (_TRITON, _TRITON_WHOLE, "1", "steps")
     text, whole, one, many = parts
-    loops = [_filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""}),
-             _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"})]  # fmt: skip
+    loops = [
+        _filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""}),
+        _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"}),
+    ]
     text = _filled(_filled(text, {"LOOPS": "".join(loops)}), {**marks, **own}).lstrip()
     if language == "triton":
         block = 1 << (columns - 1).bit_length()
@@ -265,15 +272,21 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
         )
     every = -(-rows * columns // _GROUP_SIZE)
     separate = (
-        KernelEntry("add", every, _GROUP_SIZE), KernelEntry("square", every, _GROUP_SIZE),
+        KernelEntry("add", every, _GROUP_SIZE),
+        KernelEntry("square", every, _GROUP_SIZE),
         KernelEntry("mean", rows, THREADS),
-        KernelEntry("root", -(-rows // _GROUP_SIZE), _GROUP_SIZE), KernelEntry("divide", every, _GROUP_SIZE),
+        KernelEntry("root", -(-rows // _GROUP_SIZE), _GROUP_SIZE),
+        KernelEntry("divide", every, _GROUP_SIZE),
         KernelEntry("weigh", every, _GROUP_SIZE),
-    )  # fmt: skip
-    return Kernels(text, {
-        "separate": separate, "one": (KernelEntry("once", rows, THREADS),),
-        "fused": (KernelEntry("fused", rows, THREADS),),
-    })  # fmt: skip
+    )
+    return Kernels(
+        text,
+        {
+            "separate": separate,
+            "one": (KernelEntry("once", rows, THREADS),),
+            "fused": (KernelEntry("fused", rows, THREADS),),
+        },
+    )
 
 
 def _filled(text: str, marks: dict[str, Any]) -> str:

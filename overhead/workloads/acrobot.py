@@ -31,8 +31,13 @@ class Acrobot(Workload):
         "chooses continuously; the sizes are the published ones, the arithmetic is ours"
     )
     constants: ClassVar = {
-        "DT": 0.05, "GRAVITY": 9.8, "SPIN1": 4 * math.pi, "SPIN2": 9 * math.pi, "TURN": 2 * math.pi, "HALF": math.pi
-    }  # fmt: skip
+        "DT": 0.05,
+        "GRAVITY": 9.8,
+        "SPIN1": 4 * math.pi,
+        "SPIN2": 9 * math.pi,
+        "TURN": 2 * math.pi,
+        "HALF": math.pi,
+    }
     state = (Field("theta1"), Field("theta2"), Field("omega1"), Field("omega2"))
     fixed = _network.fields(_LAYER_WIDTHS)
     steps = 500

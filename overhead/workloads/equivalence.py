@@ -95,9 +95,13 @@ class Reference:
         return max(1, within.index(False) if False in within else most)
 
     def _each(
-        self, state: dict[str, Array], at: int, steps: int, precision: type,
+        self,
+        state: dict[str, Array],
+        at: int,
+        steps: int,
+        precision: type,
         seen: Callable[[int, dict[str, Array]], None],
-    ) -> dict[str, Array]:  # fmt: skip
+    ) -> dict[str, Array]:
         fixed: dict[str, Array] = {k: v.astype(precision) for k, v in self._fixed.items()}
         state = {k: v.astype(precision) for k, v in state.items()}
         for t in range(at, at + steps):

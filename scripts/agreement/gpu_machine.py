@@ -23,10 +23,21 @@ ROOT = Path(__file__).resolve().parents[2]
 _EXIT_S = 20.0
 _OVERHEAD = ("-m", "overhead")
 _SCRIPTS = "scripts/agreement"
-_PROGRAMS = ("gpt2_forward", "resnet18_training", "lstm", "unet_denoising", "physics_loop", "mlp_training",
-             "qwen2_decode", "jax_scan")  # fmt: skip
-_DECODING = [word for stack in ("torch", "cuda-driver", "cuda-graph", "dawn", "wgpu-native", "onnxruntime")
-             for word in ("-p", stack)]  # fmt: skip
+_PROGRAMS = (
+    "gpt2_forward",
+    "resnet18_training",
+    "lstm",
+    "unet_denoising",
+    "physics_loop",
+    "mlp_training",
+    "qwen2_decode",
+    "jax_scan",
+)
+_DECODING = [
+    word
+    for stack in ("torch", "cuda-driver", "cuda-graph", "dawn", "wgpu-native", "onnxruntime")
+    for word in ("-p", stack)
+]
 """Without torch.compile, for which all others would wait: opening a process takes a minute for 0.5 billion parameters,
 and compilation several more."""
 

@@ -66,8 +66,13 @@ def ask(index: int, child: Callable[[int, Path, bool], str] | None = None) -> li
                 own = path.with_suffix(OUR_ANSWERS_SUFFIX)
                 return found + (msgspec.json.decode(own.read_bytes(), type=list[ToolAnswer]) if own.exists() else [])
             reasons.append(f"{'with' if blocking else 'without'} its blocking kernel: {found[0].reason}")
-            print(f"nvbench, {_SUBJECTS[index]}, {reasons[-1]}; its process said:", *output.splitlines()[-40:],
-                  sep="\n    ", file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"nvbench, {_SUBJECTS[index]}, {reasons[-1]}; its process said:",
+                *output.splitlines()[-40:],
+                sep="\n    ",
+                file=sys.stderr,
+                flush=True,
+            )
     return [ToolAnswer("nvbench", _SUBJECTS[index], quantity, reason="; ".join(reasons)) for quantity in _QUANTITIES]
 
 

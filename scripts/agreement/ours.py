@@ -37,10 +37,13 @@ def _launches(maker: str) -> Case:
 _ADD = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", "wait": "stream"})
 _STEP = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
 _CASES: Mapping[str, tuple[str, Case]] = {
-    TORCH_ADD: ("torch", _ADD), LCG_STEP: ("cuda-driver", _STEP),
-    f"{TORCH_ADD} node": ("cuda-graph", _graph("torch")), f"{LCG_STEP} node": ("cuda-graph", _graph("driver")),
-    TORCH_ADD_GRAPH: ("cuda-graph", _launches("torch")), LCG_STEP_GRAPH: ("cuda-graph", _launches("driver")),
-}  # fmt: skip
+    TORCH_ADD: ("torch", _ADD),
+    LCG_STEP: ("cuda-driver", _STEP),
+    f"{TORCH_ADD} node": ("cuda-graph", _graph("torch")),
+    f"{LCG_STEP} node": ("cuda-graph", _graph("driver")),
+    TORCH_ADD_GRAPH: ("cuda-graph", _launches("torch")),
+    LCG_STEP_GRAPH: ("cuda-graph", _launches("driver")),
+}
 """The stack and the case of each subject."""
 
 

@@ -91,8 +91,15 @@ def measure_together(jobs: Sequence[StackAndCaller]) -> Iterator[tuple[str, floa
 
     All processes are open before the first measures; one that fails is left out.
     """
-    started = [subprocess.Popen([sys.executable, __file__, "--child", " ".join(job).strip()], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, text=True) for job in jobs]  # fmt: skip
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--child", " ".join(job).strip()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for job in jobs
+    ]
     with ThreadPoolExecutor(len(started)) as pool:
         list(pool.map(lambda process: process.stdout and process.stdout.readline(), started))
     for job, process in zip(jobs, started, strict=True):

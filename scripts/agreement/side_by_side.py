@@ -70,10 +70,14 @@ WANTED: tuple[Wanted, ...] = (
     Wanted("nvbench", LCG_STEP, "cold", "device_busy", False, _COLD),
     Wanted("do_bench", TORCH_ADD, "median", "complete", False, f"{_COLD}; a kernel empties the cache before each"),
     Wanted(
-        "torch.profiler", TORCH_ADD, "cudaLaunchKernel", "host", False,
+        "torch.profiler",
+        TORCH_ADD,
+        "cudaLaunchKernel",
+        "host",
+        False,
         "the runtime call alone, slowed by the tracing: neither Python nor torch's dispatcher are in it",
     ),
-)  # fmt: skip
+)
 
 
 def rows(theirs: Iterable[ToolAnswer], ours: Iterable[ToolAnswer]) -> list[AgreementRow]:

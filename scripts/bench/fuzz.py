@@ -33,9 +33,13 @@ from tests.fakes.runs import Made
 
 READERS = (["show"], ["show", "--json"], ["export"], ["export", "--format", "github"], ["claims", "--json"])
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=30),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=30),
     st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, 2**53, 2**64, [], {}, "\x1b[2J", "=1+1", "../x", "\ud800"]),
-)  # fmt: skip
+)
 NUMBERS: dict[type, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     int: st.one_of(st.integers(0, 300), st.integers(0, 2**53)),

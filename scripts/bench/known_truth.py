@@ -157,15 +157,21 @@ def fresh_laws(seed: int) -> tuple[Scenario, ...]:
     )
     units = [cost(1e3, 20e3) for _ in range(4)]
     bends = [
-        Scenario(f"fresh, bend, {unit / 1e3:.1f} us", _law(unit, 100.0, 5e3, bend=unit * dice.uniform(5e-4, 4e-3)),
-                 refused=("nonlinear",))
+        Scenario(
+            f"fresh, bend, {unit / 1e3:.1f} us",
+            _law(unit, 100.0, 5e3, bend=unit * dice.uniform(5e-4, 4e-3)),
+            refused=("nonlinear",),
+        )
         for unit in units[:2]
-    ]  # fmt: skip
+    ]
     drifts = [
-        Scenario(f"fresh, drift, {unit / 1e3:.1f} us", _law(unit, 100.0, 5e3, rise=dice.uniform(0.2, 0.6), rise_s=0.2),
-                 refused=("noisy",))
+        Scenario(
+            f"fresh, drift, {unit / 1e3:.1f} us",
+            _law(unit, 100.0, 5e3, rise=dice.uniform(0.2, 0.6), rise_s=0.2),
+            refused=("noisy",),
+        )
         for unit in units[2:]
-    ]  # fmt: skip
+    ]
     return (*lines, *bends, *drifts)
 
 

@@ -64,11 +64,15 @@ def large(run: Fingerprint, records: int) -> Fingerprint:
     while len(made) < records:
         made += [
             msgspec.structs.replace(
-                record, params={**record.params, "copy": len(made)}, curve=[], window={}, by_processor=[],
+                record,
+                params={**record.params, "copy": len(made)},
+                curve=[],
+                window={},
+                by_processor=[],
                 figures=[figure for figure in record.figures if figure.name == "complete"],
             )
             for record in run.records
-        ]  # fmt: skip
+        ]
     return msgspec.structs.replace(run, records=made[:records])
 
 

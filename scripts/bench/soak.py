@@ -43,8 +43,16 @@ _DISK_KB = 8192
 _UNDISTURBED_SHARE = 15
 """One undisturbed run of numpy for so many disturbances, to compare its figures."""
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_STEPS = ("write r.jsonl", "sync", "open r.json.part", "write r.json.part", "rename to r.json",
-          "write r.samples.jsonl.gz.part", "rename to r.samples.jsonl.gz", "remove r.jsonl")  # fmt: skip
+_STEPS = (
+    "write r.jsonl",
+    "sync",
+    "open r.json.part",
+    "write r.json.part",
+    "rename to r.json",
+    "write r.samples.jsonl.gz.part",
+    "rename to r.samples.jsonl.gz",
+    "remove r.jsonl",
+)
 CRASH_FAULTS = ("lost lines", "orphans", "left files", "failed", "wrong figures")
 
 

@@ -142,13 +142,16 @@ def score(stack: SimulatedStack, share: str, found: list[Estimate]) -> ShareScor
     truth = stack.truth()[share]
     errors = [abs(e.value / truth - 1) for e in found if e.value is not None and truth]
     return ShareScore(
-        stack.name, share, truth, len(found),
+        stack.name,
+        share,
+        truth,
+        len(found),
         within=sum(error <= _TOLERANCE for error in errors),
         covered=sum(_holds(e, truth) for e in found),
         separable=sum(_separable(e) for e in found),
         right=sum(right(e, truth) for e in found),
         worst=max(errors, default=math.nan),
-    )  # fmt: skip
+    )
 
 
 def right(found: Estimate, truth: float) -> bool:
@@ -221,9 +224,11 @@ def _table(scores: list[ShareScore], options: argparse.Namespace) -> Table:
         table.add_column(name, justify="right")
     for s in scores:
         table.add_row(
-            s.stack if s.share == next(iter(_SHARES)) else "", s.share, f"{s.truth / 1e3:g}",
+            s.stack if s.share == next(iter(_SHARES)) else "",
+            s.share,
+            f"{s.truth / 1e3:g}",
             *(f"{part / s.runs:.0%}" for part in (s.within, s.covered, s.separable, s.right)),
             "-" if math.isnan(s.worst) else f"{s.worst:.1%}",
             end_section=s.share == list(_SHARES)[-1],
-        )  # fmt: skip
+        )
     return table

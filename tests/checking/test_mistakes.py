@@ -34,12 +34,12 @@ MISTAKES = {
         '"arguments": [8]}', '"argumnets": [8]}', "Space.axes has 'argumnets', which the base case lacks", "in space"
     ),
     "an array in the window": Mistake(
-        '"queue": "SimpleQueue"', '"queue": np.arange(3)', "window()['queue'] is array([0, 1, 2]) (ndarray); it must be "  # noqa: E501
+        '"queue": "SimpleQueue"',
+        '"queue": np.arange(3)',
+        "window()['queue'] is array([0, 1, 2]) (ndarray); it must be ",
     ),
     "a wrong overlap": Mistake(
-        "self.warm_up(1)",
-        'self.overlap = "overlapped"',
- "overlap is 'overlapped'; allowed: pipelined, serial"
+        "self.warm_up(1)", 'self.overlap = "overlapped"', "overlap is 'overlapped'; allowed: pipelined, serial"
     ),
     "units that are rejected silently": Mistake(
         "    def _count(self)",
@@ -56,8 +56,10 @@ MISTAKES = {
         "return lcg.distance(self._seeds, self._words)", "return None", "count returned None; it must be a number"
     ),
     "a finish that is called too early": Mistake(
-        "case, launch, self._device.finish, ", "case, launch, self._device.finish(), ",
-        "finish is None; it must be a function, given without calling it", "in __init__"
+        "case, launch, self._device.finish, ",
+        "case, launch, self._device.finish(), ",
+        "finish is None; it must be a function, given without calling it",
+        "in __init__",
     ),
     "an open that fails": Mistake(
         "lcg.seeds()\n", "lcg.seeds()\n        {}['kernel']\n", "KeyError: 'kernel'", "in __init__"
@@ -127,7 +129,7 @@ MISTAKES = {
         "the file imports pyopencl",
         level="warning",
     ),
-}  # fmt: skip
+}
 
 
 def planted(folder: Path, number: int, mistake: Mistake) -> Path:
@@ -165,7 +167,7 @@ def test_a_planted_mistake_is_found(name: str, report: Report) -> None:
         ("__import__('ctypes').string_at(0)", "crashed", "killed by SIGSEGV", "in _read"),
         ("__import__('os')._exit(3)", "crashed", "exit code 3", ""),
     ],
-)  # fmt: skip
+)
 def test_a_hang_or_a_crash_is_one_row_with_its_line(
     call: str, result: Result, said: str, where: str, tmp_path: Path
 ) -> None:

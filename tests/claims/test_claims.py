@@ -52,10 +52,16 @@ def a_run_of_everything() -> Fingerprint:
 
 def _record(target: Target, case: Case) -> Record:
     made = record(
-        target.stack, case.pattern, caller=case.caller, api=target.api, adapter=target.adapter, unit=case.unit,
-        params=dict(case.params), dependency=case.dependency,
+        target.stack,
+        case.pattern,
+        caller=case.caller,
+        api=target.api,
+        adapter=target.adapter,
+        unit=case.unit,
+        params=dict(case.params),
+        dependency=case.dependency,
         more=tuple(figure(f"stage:{name}", 3_000.0) for name in ("finish", "submit")),
-    )  # fmt: skip
+    )
     window: Params = {}
     if "fusions" in case.params:
         window["dispatches"] = 881 - 100 * int(case.params["fusions"]) + int(case.params.get("padding", 0))
@@ -81,9 +87,14 @@ def test_only_known_claims_have_a_ratio_without_a_formula() -> None:
     """The exceptions are rules of thumb and the ratios of an erratum, whose parts are not public."""
     bare = {claim.id for claim in CLAIMS if not claim.formula and claim.unit in ("ratio", "share")}
     assert bare == {
-        "dtype-independent", "acrobot-cuda-176x", "acrobot-jax-33.5x", "compile-fails-at-1000", "bindings-3x",
-        "torch-python-half", "compile-fails-at-5000",
-    }  # fmt: skip
+        "dtype-independent",
+        "acrobot-cuda-176x",
+        "acrobot-jax-33.5x",
+        "compile-fails-at-1000",
+        "bindings-3x",
+        "torch-python-half",
+        "compile-fails-at-5000",
+    }
 
 
 def test_the_registry_is_complete() -> None:
@@ -318,11 +329,12 @@ def test_a_chain_time_includes_the_wait_and_the_flaw_uses_unequal_steps() -> Non
 def test_every_machine_stands_with_all_its_values_and_is_named_once() -> None:
     runs = [
         fingerprint(
-            record("wgpu-native", each=first, adapter=name), record("dawn", each=second, adapter=name),
+            record("wgpu-native", each=first, adapter=name),
+            record("dawn", each=second, adapter=name),
             machine=Machine(id=f"{first:012.0f}", cpu="B", cores=1, memory_gib=1, gpus=[Gpu(name=name)]),
         )
         for name, first, second in (("Fast GPU", 21_000.0, 22_000.0), ("Slow GPU", 31_000.0, 32_000.0))
-    ]  # fmt: skip
+    ]
     one = judged("vulkan-24-36us", *runs)
     assert one.claim.test is not None
     values = by_machine(one.claim.test, [value for value, _ in one.measured])
@@ -367,8 +379,13 @@ def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> No
     params: Params = {"mode": "eager", "elements": 4096}
     place = {"api": "CPU", "adapter": "CPU"}
     eager = record("torch-compile", each=10_000.0, fixed=1_000.0, params=params, **place)  # type: ignore[arg-type]
-    loop = record("torch-compile", each=2_499_000.0, fixed=2_000.0, **place,  # type: ignore[arg-type]
-                  params={"mode": "default", "elements": 4096, "steps": 500})  # fmt: skip
+    loop = record(
+        "torch-compile",
+        each=2_499_000.0,
+        fixed=2_000.0,
+        **place,  # type: ignore[arg-type]
+        params={"mode": "default", "elements": 4096, "steps": 500},
+    )
     run = fingerprint(*(msgspec.structs.replace(r, workload=UNROLLED) for r in (eager, loop)))
     one = judged("compile-2x-at-500", run)
     assert [m.value for m, _ in one.measured] == [pytest.approx(5_001_000 / 2_501_000)]

@@ -96,8 +96,9 @@ def test_the_gain_of_fusion_is_judged_by_stack() -> None:
     (three,) = judged("fusion-e2e-53pct", *dawn, *wgpu).measured
     assert three[0].value == pytest.approx(1.5)
     assert [m.value for m, _ in judged("fusion-e2e-56pct", *dawn, *wgpu).measured] == [
-        pytest.approx(3.0), pytest.approx(12 / 7.7),
-    ]  # fmt: skip
+        pytest.approx(3.0),
+        pytest.approx(12 / 7.7),
+    ]
     assert judged("fusion-e2e-56pct", *dawn, *wgpu).verdict == "partial"
 
 
@@ -149,5 +150,9 @@ def test_a_claim_without_records_names_the_command() -> None:
 
 
 def test_a_software_adapter_judges_no_time_of_a_token() -> None:
-    assert judged("decode-13.5-tokens", token(
-        74.0, "dawn", "per-submit", caller="binding", fusions=0, software=True)).verdict == "inconclusive"  # fmt: skip
+    assert (
+        judged(
+            "decode-13.5-tokens", token(74.0, "dawn", "per-submit", caller="binding", fusions=0, software=True)
+        ).verdict
+        == "inconclusive"
+    )

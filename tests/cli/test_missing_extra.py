@@ -29,7 +29,7 @@ def hide(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_report_names_the_extra(missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(EXAMPLE), "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"overhead: {missing} is not installed: pip install \"overhead[report]\"\n"
+    assert capsys.readouterr().err == f'overhead: {missing} is not installed: pip install "overhead[report]"\n'
 
 
 def test_to_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,8 +122,13 @@ def test_the_first_import_of_pytorch_gives_the_same_random_values_in_each_proces
 @pytest.mark.needs("torch")
 def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None:
     step = TRAINING.replace("LR", "0.1")
-    others = [step, TRAINING.replace("LR", "0.11"), step.replace("steps.add_(1)", "steps.add_(0)"),
-              "def step():\n    pass", "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1"]  # fmt: skip
+    others = [
+        step,
+        TRAINING.replace("LR", "0.11"),
+        step.replace("steps.add_(1)", "steps.add_(0)"),
+        "def step():\n    pass",
+        "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1",
+    ]
     ours, *theirs = [outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]]
     same, *different = [compared(ours, each, own=True) for each in theirs]
     assert same.differences == []

@@ -30,24 +30,36 @@ def timing(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
         figures = [] if ns is None else [Figure(name="complete", value=ns, low=ns * (1 - half), high=ns * (1 + half))]
         status: Any = "ok" if figures else "failed"
         return CallTiming(
-            call="", status=status, reason="" if figures else "out of memory", wait="", on="CPU", bound="host",
-            flags=[], prints=False, figures=figures,
-        )  # fmt: skip
+            call="",
+            status=status,
+            reason="" if figures else "out of memory",
+            wait="",
+            on="CPU",
+            bound="host",
+            flags=[],
+            prints=False,
+            figures=figures,
+        )
 
     def against(position: Any, other_ns: Any) -> Any:
         ratio, difference = other_ns / step_ns, other_ns - step_ns
         return CallRatio(
             position=position,
-            difference=Figure(name="difference", value=difference, low=difference - half * step_ns,
-                              high=difference + half * step_ns),
+            difference=Figure(
+                name="difference", value=difference, low=difference - half * step_ns, high=difference + half * step_ns
+            ),
             ratio=Figure(name="ratio", unit="ratio", value=ratio, low=ratio - half, high=ratio + half),
-        )  # fmt: skip
+        )
 
     return Timing(
-        created="2026-11-23T12:00:00Z", setup="", machine=Machine(id="0" * 12, cpu="", cores=1, memory_gib=1),
-        versions={}, calls=[call(step_ns), *map(call, others_ns)], notes=[],
+        created="2026-11-23T12:00:00Z",
+        setup="",
+        machine=Machine(id="0" * 12, cpu="", cores=1, memory_gib=1),
+        versions={},
+        calls=[call(step_ns), *map(call, others_ns)],
+        notes=[],
         ratios=[against(n, ns) for n, ns in enumerate(others_ns, 2) if ns is not None],
-    )  # fmt: skip
+    )
 
 
 def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = True) -> Any:

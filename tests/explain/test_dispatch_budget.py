@@ -39,8 +39,12 @@ WAIT = (
 )  # fmt: skip
 """Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4 ones."""
 WAIT_ON_HOST = (
-    "x.numpy()", "np.asarray(x)", "np.array(x)", "x.tensor_split(v[1:3])", "torch.tensor_split(x, v[1:3])",
-)  # fmt: skip
+    "x.numpy()",
+    "np.asarray(x)",
+    "np.array(x)",
+    "x.tensor_split(v[1:3])",
+    "torch.tensor_split(x, v[1:3])",
+)
 """Read values too, and need a tensor of the host."""
 DO_NOT_WAIT = (
     "x[v]", "x[:, 1]", "x[m] = 1.0", "x[:, 1] = 1.0", "x.masked_fill(m, 0)", "x.masked_scatter(m[:, None], x)",
@@ -159,10 +163,11 @@ def test_all_operations_whose_result_depends_on_values_are_synchronisations() ->
     packets = (getattr(torch.ops.aten, name) for name in dir(torch.ops.aten))
     tagged = {
         f"aten::{each._opname}"
-        for packet in packets if isinstance(packet, torch._ops.OpOverloadPacket)
+        for packet in packets
+        if isinstance(packet, torch._ops.OpOverloadPacket)
         for each in (getattr(packet, overload) for overload in packet.overloads())
         if tags & set(each.tags) and not each.has_kernel_for_dispatch_key(composite)
-    }  # fmt: skip
+    }
     assert len(tagged) > 5
     with counted() as found:
         for code in WAIT:

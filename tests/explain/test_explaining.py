@@ -170,8 +170,14 @@ def run(step: str, one_ns: float = 1e6) -> tuple[Explanation, dict[str, Any]]:
 
     def profiled(source: StepSource, **more: Any) -> StepProfile:
         found = profile_of(DECODE)
-        return StepProfile(msgspec.structs.replace(found.found, one_ns=one_ns), found.library, found.device,
-                           found.trace, found.host, found.step_ns)  # fmt: skip
+        return StepProfile(
+            msgspec.structs.replace(found.found, one_ns=one_ns),
+            found.library,
+            found.device,
+            found.trace,
+            found.host,
+            found.step_ns,
+        )
 
     def timed(spec: Any, listener: Any, **more: Any) -> Timing:
         asked.update(more, spec=spec)

@@ -139,13 +139,17 @@ def test_tensors_of_each_kind_are_compared() -> None:
 
     small = (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
     pairs = [
-        (sparse(2), sparse(3)), (sparse(2), sparse(2, moved)), (sparse(2), sparse(2, size=4)),
-        (sparse(2).to_sparse_csr(), sparse(3).to_sparse_csr()), (sparse(2).to_sparse_csc(), sparse(3).to_sparse_csc()),
-        (quantised(2), quantised(2.1)), *((nested(1, kind), nested(2, kind)) for kind in (torch.strided, torch.jagged)),
+        (sparse(2), sparse(3)),
+        (sparse(2), sparse(2, moved)),
+        (sparse(2), sparse(2, size=4)),
+        (sparse(2).to_sparse_csr(), sparse(3).to_sparse_csr()),
+        (sparse(2).to_sparse_csc(), sparse(3).to_sparse_csc()),
+        (quantised(2), quantised(2.1)),
+        *((nested(1, kind), nested(2, kind)) for kind in (torch.strided, torch.jagged)),
         (torch.tensor([1 + 1j]).conj(), torch.tensor([1 + 2j]).conj()),
         (torch.ones(2).to(torch.complex32), (1j * torch.ones(2)).to(torch.complex32)),
         *((torch.ones(2).to(kind), torch.full((2,), 1.25).to(kind)) for kind in small),
-    ]  # fmt: skip
+    ]
     for ours, theirs in pairs:
         assert _compare(ours, ours) == []
         assert _compare(ours, theirs)

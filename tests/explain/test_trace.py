@@ -19,17 +19,26 @@ from overhead.explain.trace import busy, call_kind, idle_times, read_chrome_trac
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("launch", "cudaLaunchKernel cudaLaunchKernelExC cuLaunchKernel cuLaunchKernelEx cudaGraphLaunch "
-                   "cudaLaunchCooperativeKernel hipLaunchKernel hipModuleLaunchKernel hipExtModuleLaunchKernel"),
+        (
+            "launch",
+            "cudaLaunchKernel cudaLaunchKernelExC cuLaunchKernel cuLaunchKernelEx cudaGraphLaunch "
+            "cudaLaunchCooperativeKernel hipLaunchKernel hipModuleLaunchKernel hipExtModuleLaunchKernel",
+        ),
         ("copy", "cudaMemcpyAsync cuMemcpyDtoHAsync_v2 hipMemcpyAsync cudaMemcpyPeerAsync"),
-        ("synchronisation", "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize "
-                            "cudaFree cudaMemcpy cuMemcpyDtoH_v2 hipMemcpyWithStream hipDeviceSynchronize"),
+        (
+            "synchronisation",
+            "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuCtxSynchronize "
+            "cudaFree cudaMemcpy cuMemcpyDtoH_v2 hipMemcpyWithStream hipDeviceSynchronize",
+        ),
         ("set", "cudaMemsetAsync cuMemsetD32Async"),
         ("allocation", "cudaMalloc cudaMallocAsync cudaHostAlloc cuMemAlloc_v2 cuMemCreate hipMalloc"),
-        ("other", "cudaEventRecord cudaStreamWaitEvent cudaStreamIsCapturing cudaEventQuery cudaLaunchHostFunc "
-                  "cudaFreeAsync cudaFuncSetAttribute cudaGetDeviceCount"),
+        (
+            "other",
+            "cudaEventRecord cudaStreamWaitEvent cudaStreamIsCapturing cudaEventQuery cudaLaunchHostFunc "
+            "cudaFreeAsync cudaFuncSetAttribute cudaGetDeviceCount",
+        ),
     ],
-)  # fmt: skip
+)
 def test_calls_are_told_by_their_names(kind: str, names: str) -> None:
     assert {name: call_kind(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
 

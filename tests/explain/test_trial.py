@@ -66,7 +66,7 @@ REFUSED = {
     "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL starts a copy of its process"),
     "a fork in SETUP": (CallSpec(calls=["1"], setup="import os; os.fork()"), "SETUP starts a copy of its process"),
     "text that does not compile": (CallSpec(calls=["x ="]), "CALL, line 1: invalid syntax: x ="),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -21,12 +21,21 @@ def entry(case: dict[str, Any], lost: int = 0, **more: Any) -> dict[str, Any]:
 
 def download(entries: list[dict[str, Any]], replicates: int = 3, **more: Any) -> dict[str, Any]:
     page = {
-        "user_agent": "Mozilla/5.0 (Macintosh) Version/26.0 Safari/605", "platform": "MacIntel", "cores": 8,
+        "user_agent": "Mozilla/5.0 (Macintosh) Version/26.0 Safari/605",
+        "platform": "MacIntel",
+        "cores": 8,
         "adapter": {"vendor": "apple", "architecture": "metal-3", "fallback": False},
-        "isolated": False, "clock_step_ns": 1000000, "kernels": hashes(),
-    }  # fmt: skip
+        "isolated": False,
+        "clock_step_ns": 1000000,
+        "kernels": hashes(),
+    }
     page |= more.pop("page", {})
     return {
-        "format": "overhead-browser", "version": 1, "created": "2026-11-21T12:00:00Z", "hidden": False,
-        "page": page, "replicates": [entries] * replicates, **more,
-    }  # fmt: skip
+        "format": "overhead-browser",
+        "version": 1,
+        "created": "2026-11-21T12:00:00Z",
+        "hidden": False,
+        "page": page,
+        "replicates": [entries] * replicates,
+        **more,
+    }

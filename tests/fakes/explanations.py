@@ -32,11 +32,27 @@ def figure(name: str, value: float, unit: str = "ns") -> Figure:
 
 def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timing:
     figures = [figure("complete", wall_ns), figure("issue", issue_ns), figure("fixed", 9000.0)]
-    call = CallTiming(call="build", status="ok", reason="", wait="torch.cuda.synchronize()", on=on, bound="host",
-                      flags=["values-not-checked"], prints=False, figures=figures)  # fmt: skip
+    call = CallTiming(
+        call="build",
+        status="ok",
+        reason="",
+        wait="torch.cuda.synchronize()",
+        on=on,
+        bound="host",
+        flags=["values-not-checked"],
+        prints=False,
+        figures=figures,
+    )
     machine = Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128)
-    return Timing(created="2026-11-23T12:00:00Z", setup="", machine=machine, versions={"torch": "2.13.0"},
-                  calls=[call], ratios=[], notes=[])  # fmt: skip
+    return Timing(
+        created="2026-11-23T12:00:00Z",
+        setup="",
+        machine=machine,
+        versions={"torch": "2.13.0"},
+        calls=[call],
+        ratios=[],
+        notes=[],
+    )
 
 
 def interrupted_timing(spec: CallSpec, listener: Listener, **more: object) -> Timing:
@@ -48,8 +64,7 @@ def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:
     found = FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="NVIDIA H200")
     trace = read_chrome_trace(DEVICE.trace(parts)).settled()
     step_ns = measured_ns or DEVICE.step_ns(parts)
-    return StepProfile(found, "torch", "NVIDIA H200", trace, DEVICE.host_times(parts),
-                       0.99 * step_ns)  # fmt: skip
+    return StepProfile(found, "torch", "NVIDIA H200", trace, DEVICE.host_times(parts), 0.99 * step_ns)
 
 
 def decode_explained() -> Explanation:

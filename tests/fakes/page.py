@@ -66,8 +66,10 @@ class FakePage(_Session):
         words = np.frombuffer(bytes(self.buffers[0]), self.workload.dtype)
         inputs = np.frombuffer(bytes(self.buffers[2]), self.workload.dtype)
         state = sources.unpack(self.workload, words, self.elements)
-        fixed = {field.name: part for field, part in zip(
-            self.workload.fixed, inputs.reshape(len(self.workload.fixed), -1), strict=True)}  # fmt: skip
+        fixed = {
+            field.name: part
+            for field, part in zip(self.workload.fixed, inputs.reshape(len(self.workload.fixed), -1), strict=True)
+        }
         for t in range(sum(ns)):
             state = self.workload.step(np, state, fixed, np.array([t], np.int32))
             state = {name: (values * self.wrong).astype(self.workload.dtype) for name, values in state.items()}

@@ -231,14 +231,29 @@ class _Simulation:
             if first.ns <= 0:
                 queue.popleft()
                 self.events.append(
-                    {"ph": "X", "cat": first.category, "name": first.name, "pid": 0, "tid": stream,
-                     "ts": first.start / 1000, "dur": (self.now + TICK_NS - first.start) / 1000,
-                     "args": {"device": 0, "stream": stream, "correlation": first.correlation}}
-                )  # fmt: skip
+                    {
+                        "ph": "X",
+                        "cat": first.category,
+                        "name": first.name,
+                        "pid": 0,
+                        "tid": stream,
+                        "ts": first.start / 1000,
+                        "dur": (self.now + TICK_NS - first.start) / 1000,
+                        "args": {"device": 0, "stream": stream, "correlation": first.correlation},
+                    }
+                )
         self.now += TICK_NS
 
     def event(self, category: str, name: str, began: int, correlation: int = 0) -> None:
         self.events.append(
-            {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": began / 1000,
-             "dur": (self.now - began) / 1000, "args": {"correlation": correlation} if correlation else {}}
-        )  # fmt: skip
+            {
+                "ph": "X",
+                "cat": category,
+                "name": name,
+                "pid": 1,
+                "tid": 1,
+                "ts": began / 1000,
+                "dur": (self.now - began) / 1000,
+                "args": {"correlation": correlation} if correlation else {},
+            }
+        )

@@ -53,11 +53,18 @@ def record(
     curve: list[Point] = []
     if each is not None:
         figures = [
-            figure("issue", each * 0.7), figure("host", each * 0.8), figure("complete", each, status, reason=reason),
-            figure("fixed", fixed, width=0.1), figure("naive", each + fixed), figure("naive_idle", each + 3 * fixed),
-            figure("legacy", each + fixed / 100), figure("empty_wait", fixed / 8), figure("knee_n", 600.0),
-            figure("first", 80e6), figure("device_busy", each * 0.5),
-        ]  # fmt: skip
+            figure("issue", each * 0.7),
+            figure("host", each * 0.8),
+            figure("complete", each, status, reason=reason),
+            figure("fixed", fixed, width=0.1),
+            figure("naive", each + fixed),
+            figure("naive_idle", each + 3 * fixed),
+            figure("legacy", each + fixed / 100),
+            figure("empty_wait", fixed / 8),
+            figure("knee_n", 600.0),
+            figure("first", 80e6),
+            figure("device_busy", each * 0.5),
+        ]
         totals = {n: fixed + each * n for n in (0, 1, 2, 4, 16, 64, 256, 1024, 4096)}
         curve = [Point(n=n, issue=0.7 * each * n, total=t, q1=0.95 * t, q3=1.1 * t) for n, t in totals.items()]
     return Record(
@@ -76,10 +83,13 @@ def share(name: str, of: Record, against: Record, difference: float) -> Comparis
 def fingerprint(*records: Record, **fields: Any) -> Fingerprint:
     """A fingerprint of these records on a made-up machine."""
     base: dict[str, Any] = {
-        "schema_version": 1, "method_version": 1, "created": "2026-01-02T03:04:05Z", "profile": "quick",
+        "schema_version": 1,
+        "method_version": 1,
+        "created": "2026-01-02T03:04:05Z",
+        "profile": "quick",
         "machine": Machine(id="0123456789ab", cpu="Fake CPU", cores=2, memory_gib=8, gpus=[Gpu(name="Fake GPU")]),
         "records": list(records),
-    }  # fmt: skip
+    }
     return Fingerprint(**{**base, **fields})
 
 
@@ -87,8 +97,11 @@ def crowded() -> Fingerprint:
     """As many targets and cases as a real run holds, with every status."""
     records: list[Record] = []
     comparisons: list[Comparison] = []
-    wgpu = [("Vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)"), ("OpenGL", "llvmpipe (LLVM 15.0.6, 256 bits)"),
-            ("Vulkan", "SwiftShader Device (Subzero) (0x0000C0DE)")]  # fmt: skip
+    wgpu = [
+        ("Vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)"),
+        ("OpenGL", "llvmpipe (LLVM 15.0.6, 256 bits)"),
+        ("Vulkan", "SwiftShader Device (Subzero) (0x0000C0DE)"),
+    ]
     targets = [("wgpu-native", *w) for w in wgpu] + [("dawn", *wgpu[2]), ("vulkan", *wgpu[0]), ("vulkan", *wgpu[2])]
     patterns: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
     for index, (stack, api, adapter) in enumerate(targets):
@@ -139,8 +152,13 @@ def crowded() -> Fingerprint:
         if stack != "vulkan":
             comparisons.append(share("python-share", chain[0], chain[2], scale / 2))
         parts = {"per_submit": scale / 2, "per_pass": scale / 4, "per_dispatch": scale / 20, "per_bind": -scale / 90}
-        comparisons.append(Comparison(name="marginal", of=chain[0].key, figures=[
-            figure(n, v, width=3.0 if v < 0 else 0.1) for n, v in parts.items()]))  # fmt: skip
+        comparisons.append(
+            Comparison(
+                name="marginal",
+                of=chain[0].key,
+                figures=[figure(n, v, width=3.0 if v < 0 else 0.1) for n, v in parts.items()],
+            )
+        )
     records += [
         record("numpy", each=400.0, fixed=90.0, api="CPU", adapter="CPU", unit="launch"),
         record("torch", each=1_900.0, fixed=120.0, api="CPU", adapter="CPU", unit="launch", status="noisy",
@@ -152,24 +170,33 @@ def crowded() -> Fingerprint:
                params={"wait": "poll", "bindgroup": "once"}),
     ]  # fmt: skip
     return fingerprint(
-        *records, comparisons=comparisons,
-        unavailable=[MissingStack(stack="cuda-driver", reason="no NVIDIA driver: libcuda.so.1 not found"),
-                     MissingStack(stack="jax", reason="jax is not installed", mend="make report EXTRAS=jax")],
+        *records,
+        comparisons=comparisons,
+        unavailable=[
+            MissingStack(stack="cuda-driver", reason="no NVIDIA driver: libcuda.so.1 not found"),
+            MissingStack(stack="jax", reason="jax is not installed", mend="make report EXTRAS=jax"),
+        ],
         left_out=[LeftOut(target=records[0].target_key, case=f"case {i}", reason="over the budget") for i in range(9)],
-        versions={"wgpu": "0.32.0", "numpy": "2.5.0"}, kernels={"step.wgsl": "ab" * 32},
-        volatile={"governor": "performance", "load": 0.25, "layers": []}, flags=["fake: 2 of 3 processes measured"],
-    )  # fmt: skip
+        versions={"wgpu": "0.32.0", "numpy": "2.5.0"},
+        kernels={"step.wgsl": "ab" * 32},
+        volatile={"governor": "performance", "load": 0.25, "layers": []},
+        flags=["fake: 2 of 3 processes measured"],
+    )
 
 
 CUDA_GPU: dict[str, Any] = {"api": "CUDA", "adapter": "Fake GPU", "unit": "launch"}
 CUDA_STEP: Params = {"alloc": "in-place", "operand": "number", "wait": "stream"}
 _DRIVER_PARAMS: Params = {"arguments": 1, "stream": "default", "wait": "stream"}
 MAKING = (
-    figure("making:capture", 2_000.0, width=0), figure("making:capture:fixed", 10_000.0, width=0),
-    figure("making:instantiate", 2_000.0, width=0), figure("making:instantiate:fixed", 20_000.0, width=0),
-    figure("making:upload", 1_000.0, width=0), figure("making:upload:fixed", 10_000.0, width=0),
-    figure("making:update", 600.0), figure("making:update:fixed", -50.0),
-)  # fmt: skip
+    figure("making:capture", 2_000.0, width=0),
+    figure("making:capture:fixed", 10_000.0, width=0),
+    figure("making:instantiate", 2_000.0, width=0),
+    figure("making:instantiate:fixed", 20_000.0, width=0),
+    figure("making:upload", 1_000.0, width=0),
+    figure("making:upload:fixed", 10_000.0, width=0),
+    figure("making:update", 600.0),
+    figure("making:update:fixed", -50.0),
+)
 _CAPTURE_VERDICTS = {
     "captured item": "forbidden: RuntimeError: not permitted",
     "captured h2d-pinned": "kept as 1 node",
@@ -208,12 +235,19 @@ def cuda_run() -> Fingerprint:
     forward = msgspec.structs.replace(torch(50_000.0, params=mlp, unit="step"), workload="mlp-forward")
     read = msgspec.structs.replace(torch(90_000.0, "item", params=mlp, unit="step"), workload="mlp-forward")
     return fingerprint(
-        driver(3_000.0), record("cuda-driver", each=2_500.0, **CUDA_GPU, params=_DRIVER_PARAMS, caller="native"),
+        driver(3_000.0),
+        record("cuda-driver", each=2_500.0, **CUDA_GPU, params=_DRIVER_PARAMS, caller="native"),
         replay(1_000.0),
-        graph_launch(_CAPTURE_VERDICTS), torch(5_000.0), torch(15_000.0, "item"), torch(60_000.0, "item", 10),
-        torch(8_000.0, "stream"), torch(None, "nonzero", status="failed", reason="out of memory"), forward, read,
+        graph_launch(_CAPTURE_VERDICTS),
+        torch(5_000.0),
+        torch(15_000.0, "item"),
+        torch(60_000.0, "item", 10),
+        torch(8_000.0, "stream"),
+        torch(None, "nonzero", status="failed", reason="out of memory"),
+        forward,
+        read,
         record("torch-compile", each=27_000.0, **{**CUDA_GPU, "unit": "step"}, params={"mode": "default", "ops": 1}),
-    )  # fmt: skip
+    )
 
 
 def network(workload: str, each: float, act: str = "", shapes: str = "fixed") -> Record:
@@ -225,9 +259,13 @@ def network(workload: str, each: float, act: str = "", shapes: str = "fixed") ->
 def training_run() -> Fingerprint:
     """Forward passes and training steps, with and without synchronisations."""
     return fingerprint(
-    network("mlp-forward", 300_000.0), network("mlp-forward", 340_000.0, "item"),
-    network("mlp-train", 900_000.0), network("mlp-train", 1_000_000.0, "item"),
-    network("mlp-train", 950_000.0, "h2d"),
-    network("mlp-forward", 310_000.0, shapes="varying"), network("mlp-forward", 360_000.0, "item", "varying"),
-    network("mlp-train", 960_000.0, shapes="varying"), network("mlp-train", 1_200_000.0, "item", "varying"),
-)  # fmt: skip
+        network("mlp-forward", 300_000.0),
+        network("mlp-forward", 340_000.0, "item"),
+        network("mlp-train", 900_000.0),
+        network("mlp-train", 1_000_000.0, "item"),
+        network("mlp-train", 950_000.0, "h2d"),
+        network("mlp-forward", 310_000.0, shapes="varying"),
+        network("mlp-forward", 360_000.0, "item", "varying"),
+        network("mlp-train", 960_000.0, shapes="varying"),
+        network("mlp-train", 1_200_000.0, "item", "varying"),
+    )

@@ -75,21 +75,31 @@ class Made:
             chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
             lines += [
                 OpenedLine(
-                    target=key, case=CASES[n].key, worker=key, process=process, overlap="pipelined",
-                    window=dict(self.window), kernels=dict(self.kernels),
+                    target=key,
+                    case=CASES[n].key,
+                    worker=key,
+                    process=process,
+                    overlap="pipelined",
+                    window=dict(self.window),
+                    kernels=dict(self.kernels),
                 )
                 for n in chains
-            ]  # fmt: skip
+            ]
             for number in range(6):
                 canary = clock.canary()
                 for name, chain in chains.items():
                     samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
                     lines.append(
                         RoundLine(
-                            target=key, case=CASES[name].key, worker=key, process=process, round=number,
-                            samples=samples, canary=canary,
+                            target=key,
+                            case=CASES[name].key,
+                            worker=key,
+                            process=process,
+                            round=number,
+                            samples=samples,
+                            canary=canary,
                         )
-                    )  # fmt: skip
+                    )
             lines.append(EndedLine(worker=key, process=process, rule="6 rounds"))
         return lines
 

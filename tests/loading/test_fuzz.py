@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from scripts.bench.fuzz import FUZZED
 
 few = settings(
-    max_examples=20, derandomize=True, deadline=None,
+    max_examples=20,
+    derandomize=True,
+    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("kind", FUZZED)

@@ -182,9 +182,13 @@ def of(function: Any) -> Any:
 
 
 REDUCTIONS = (
-    lambda x: x.sum(), lambda x: x.mean(), lambda x: x.t().mean(), lambda x: x.sum((1, 0), keepdim=True),
-    lambda x: x.amax(), lambda x: x[0, 0].sum(),
-)  # fmt: skip
+    lambda x: x.sum(),
+    lambda x: x.mean(),
+    lambda x: x.t().mean(),
+    lambda x: x.sum((1, 0), keepdim=True),
+    lambda x: x.amax(),
+    lambda x: x[0, 0].sum(),
+)
 
 
 @on_lavapipe

@@ -21,10 +21,11 @@ SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
 H100 = {
     SMI.format("name,pci.device_id"): "NVIDIA H100 80GB HBM3, 0x233010DE",
     SMI.format("driver_version"): "580.95.05",
-    SMI.format("clocks.sm,clocks.max.sm,temperature.gpu,pstate,utilization.gpu,persistence_mode"):
-        "1980, 1980, 31, P0, 0, Enabled",
+    SMI.format(
+        "clocks.sm,clocks.max.sm,temperature.gpu,pstate,utilization.gpu,persistence_mode"
+    ): "1980, 1980, 31, P0, 0, Enabled",
     SMI.format("clocks_event_reasons.active"): "0x0000000000000044",
-}  # fmt: skip
+}
 PCI = "/sys/bus/pci/devices/0000:01:00.0/"
 CPU = "/sys/devices/system/cpu/"
 LINUX = {
@@ -262,9 +263,14 @@ def test_a_host_that_reports_nothing_causes_no_error(platform: str) -> None:
 
 def test_identity_of_this_machine_is_plausible() -> None:
     header = results.HeaderLine(
-        schema_version=1, method_version=1, created="2026-01-01T00:00:00Z", profile="quick",
-        machine=machine.identity(), volatile=machine.volatile(), versions=machine.versions(["numpy"]),
-    )  # fmt: skip
+        schema_version=1,
+        method_version=1,
+        created="2026-01-01T00:00:00Z",
+        profile="quick",
+        machine=machine.identity(),
+        volatile=machine.volatile(),
+        versions=machine.versions(["numpy"]),
+    )
     assert results.decode_line(results.encode_line(header)) == header
     assert header.machine.cores > 0
     assert header.machine == machine.identity()
@@ -279,9 +285,15 @@ def test_doctor_reports_every_disturbance() -> None:
     found = by_name(FakeHost(LINUX, H100, load=15.0))
     disturbed = {name for name, check in found.items() if check.status != "ok"}
     assert disturbed == {
-        "governor", "free cores", "clock source", "hyper-threading", "CPU throttling", "XDG_RUNTIME_DIR",
-        "GPU throttling", "Vulkan loader",
-    }  # fmt: skip
+        "governor",
+        "free cores",
+        "clock source",
+        "hyper-threading",
+        "CPU throttling",
+        "XDG_RUNTIME_DIR",
+        "GPU throttling",
+        "Vulkan loader",
+    }
     assert all(found[name].advice for name in disturbed)
     assert found["Vulkan loader"].status == "bad"
 

@@ -85,10 +85,15 @@ _SOFTWARE_ADAPTERS = (
 )
 _FAKES = (
     Subject("cuda-driver", "CUDA", ("cxx", "numba"), cuda_driver.install),
-    Subject("cuda-graph", "CUDA", ("cxx", "numba"), cuda_driver.install,
-            without=lambda case: case.params["maker"] == "torch"),
+    Subject(
+        "cuda-graph",
+        "CUDA",
+        ("cxx", "numba"),
+        cuda_driver.install,
+        without=lambda case: case.params["maker"] == "torch",
+    ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
-)  # fmt: skip
+)
 SUBJECTS = (
     Subject("floor"),
     Subject("numpy", window={"precision": "int32"}),

@@ -223,8 +223,10 @@ def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
     run: Callable[[], str] = lambda: subprocess.run(  # noqa: E731
         [sys.executable, "-c", script],
         env={"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     assert run() == "0"
     assert run() == "1"
 

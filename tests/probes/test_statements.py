@@ -86,13 +86,16 @@ def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str
         ("nothing()", "", "CALL: NameError: name 'nothing' is not defined: nothing()"),
         ("a = 1\nb = a / 0", "", "CALL, line 2: ZeroDivisionError: division by zero: b = a / 0"),
         ("1", "import nowhere", "SETUP: ModuleNotFoundError: No module named 'nowhere': import nowhere"),
-        ("f()", "x = 1\ndef f():\n    raise OSError('the disk\\n is full')",
-         "SETUP, line 3: OSError: the disk is full: raise OSError('the disk\\n is full')"),
+        (
+            "f()",
+            "x = 1\ndef f():\n    raise OSError('the disk\\n is full')",
+            "SETUP, line 3: OSError: the disk is full: raise OSError('the disk\\n is full')",
+        ),
         ("next(i)", "i = iter([1])", "CALL: StopIteration: next(i)"),
         ("raise SystemExit(3)", "", "CALL: SystemExit: 3: raise SystemExit(3)"),
         ("assert False", "", "CALL: AssertionError: assert False"),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: str) -> None:
     statement = StatementLoop(call, setup)
 

@@ -145,8 +145,10 @@ def test_each_maker_of_a_graph_is_compared_under_its_own_name() -> None:
     graphs = [arm("cuda-graph", "replay", each, 8_000.0, params={"maker": maker}) for maker, each in makers.items()]
     found = groups(View(fingerprint(*graphs, arm("cuda-driver", "fused", 51_200.0, 9_000.0))))
     said = fusions(found)
-    told = {name: next(s for s in said if f"made by {name}:" in s)
-            for name in ("the CUDA driver", "PyTorch (torch.cuda.CUDAGraph)", "torch.compile")}  # fmt: skip
+    told = {
+        name: next(s for s in said if f"made by {name}:" in s)
+        for name in ("the CUDA driver", "PyTorch (torch.cuda.CUDAGraph)", "torch.compile")
+    }
     assert "neither measurably faster nor slower" in told["the CUDA driver"]
     assert "faster" in told["PyTorch (torch.cuda.CUDAGraph)"]
     assert "2.78× (2.67 to 2.90) slower" in told["torch.compile"]
@@ -161,9 +163,13 @@ def test_the_opening_takes_all_its_figures_from_one_run_and_names_another() -> N
     checked, off = arm("dawn", "fused", 50.0, 60_000.0), {"checks": "off"}
     more = [arm("jax", "per-submit", 70_000.0, 1.0), arm("torch", "per-submit", 40_000.0, 10_000.0)]
     older = fingerprint(
-        record("dawn"), graph, checked, arm("dawn", "fused", 10.0, 60_000.0, params=off), *more,
+        record("dawn"),
+        graph,
+        checked,
+        arm("dawn", "fused", 10.0, 60_000.0, params=off),
+        *more,
         created="2026-01-01T00:00:00Z",
-    )  # fmt: skip
+    )
     newer = fingerprint(
         record("dawn"), graph, checked, arm("dawn", "fused", 60.0, 60_000.0, params=off), created="2026-01-03T00:00:00Z"
     )
@@ -182,9 +188,10 @@ def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
     )
     view = View(fingerprint(*gpu().records, numpy))
     assert {g.elements: without_figure(view, g) for g in groups(view)} == {
-        256: ["any GPU stack"], 4096: ["jax", "numpy (CPU)"],
+        256: ["any GPU stack"],
+        4096: ["jax", "numpy (CPU)"],
         1_000_000: ["cuda-driver", "cuda-graph", "numpy (CPU)"],
-    }  # fmt: skip
+    }
     with draw.style():
         tables = [p for p in (*chains_section(view), *workload_page(view, "recurrence")) if isinstance(p, Table)]
     named = [row for table in tables for row in table.rows if "256" in row]
@@ -218,20 +225,34 @@ def test_each_variant_is_a_separate_group() -> None:
     half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
     found = groups(View(fingerprint(*gpu().records, half)))
     assert [(g.elements, g.variant) for g in found] == [
-        (4096, (("precision", "float16"),)), (4096, ()), (1_000_000, ())
-    ]  # fmt: skip
+        (4096, (("precision", "float16"),)),
+        (4096, ()),
+        (1_000_000, ()),
+    ]
     assert found[0].title == "recurrence (precision=float16), 4,096 elements"
 
 
 def test_each_way_to_split_a_step_is_a_separate_kind() -> None:
-    bodies = [("dawn", "one-pass", "separate"), ("dawn", "one-pass", "one"), ("dawn", "per-submit", "one"),
-              ("torch", "per-submit", "library"), ("torch", "per-submit", "separate"),
-              ("cuda-driver", "per-submit", "separate"), ("cuda-driver", "per-submit", "one")]  # fmt: skip
+    bodies = [
+        ("dawn", "one-pass", "separate"),
+        ("dawn", "one-pass", "one"),
+        ("dawn", "per-submit", "one"),
+        ("torch", "per-submit", "library"),
+        ("torch", "per-submit", "separate"),
+        ("cuda-driver", "per-submit", "separate"),
+        ("cuda-driver", "per-submit", "one"),
+    ]
     made = [arm(stack, pattern, 1_000.0, 1.0, params={"body": body}) for stack, pattern, body in bodies]
     (group,) = groups(View(fingerprint(*made)))
     assert sorted(a.kind.name for a in group.arms) == [
-        "eager", "launches", "launches-separate", "library", "wgsl", "wgsl-separate", "wgsl-submits"
-    ]  # fmt: skip
+        "eager",
+        "launches",
+        "launches-separate",
+        "library",
+        "wgsl",
+        "wgsl-separate",
+        "wgsl-submits",
+    ]
 
 
 if __name__ == "__main__":

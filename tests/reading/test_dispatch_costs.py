@@ -23,14 +23,18 @@ def met(low: float, high: float, processes: int = 5) -> Figure:
 
 def gpu_run() -> list[Record]:
     return [
-        record("wgpu-native", each=40_000.0, **VULKAN), record("wgpu-native", each=16_000.0, caller="native", **VULKAN),
+        record("wgpu-native", each=40_000.0, **VULKAN),
+        record("wgpu-native", each=16_000.0, caller="native", **VULKAN),
         record("dawn", each=25_000.0, more=(met(29_000.0, 70_000.0),), **VULKAN),
-        record("dawn", "one-pass", 3_000.0, **VULKAN), record("dawn", "fused", 40.0, **{**VULKAN, "unit": "step"}),
+        record("dawn", "one-pass", 3_000.0, **VULKAN),
+        record("dawn", "fused", 40.0, **{**VULKAN, "unit": "step"}),
         record("vulkan", each=11_000.0, caller="native", **VULKAN),
-        record("cuda-driver", each=4_000.0, **GPU), record("cuda-driver", each=3_500.0, caller="native", **GPU),
+        record("cuda-driver", each=4_000.0, **GPU),
+        record("cuda-driver", each=3_500.0, caller="native", **GPU),
         record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}),
-        record("torch", each=2_000.0, api="CPU", adapter="CPU"), record("lavapipe", each=1_000.0, software=True),
-    ]  # fmt: skip
+        record("torch", each=2_000.0, api="CPU", adapter="CPU"),
+        record("lavapipe", each=1_000.0, software=True),
+    ]
 
 
 def costs(*records: Record, **fields: Any) -> DispatchCosts:

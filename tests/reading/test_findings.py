@@ -57,8 +57,11 @@ def _with(one: Record, complete: Figure) -> Record:
 
 
 def graph(node: float, making: float) -> list[Record]:
-    parts = [figure(f"making:{part}{end}", value) for part in ("capture", "instantiate", "upload")
-             for end, value in (("", making), (":fixed", making))]  # fmt: skip
+    parts = [
+        figure(f"making:{part}{end}", value)
+        for part in ("capture", "instantiate", "upload")
+        for end, value in (("", making), (":fixed", making))
+    ]
     replay = record(
         "cuda-graph", "replay", node, params={"maker": "driver"}, **{**CUDA, "unit": "node"}, more=tuple(parts)
     )
@@ -155,9 +158,15 @@ def test_processors_that_differ() -> None:
 
 
 def test_the_largest_share_of_time_comes_first_and_warnings_last() -> None:
-    run = [met(29_000.0, 70_000.0), dawn(3_000.0, "one-pass"), dawn(12_000.0, caller="native"),
-           dawn(250_000.0, params={"indirect": True}), *graph(1_000.0, 3_000.0),
-           dawn(87_000.0, "wait-each"), dawn(40_000.0, params={"bindgroup": "fresh"})]  # fmt: skip
+    run = [
+        met(29_000.0, 70_000.0),
+        dawn(3_000.0, "one-pass"),
+        dawn(12_000.0, caller="native"),
+        dawn(250_000.0, params={"indirect": True}),
+        *graph(1_000.0, 3_000.0),
+        dawn(87_000.0, "wait-each"),
+        dawn(40_000.0, params={"bindgroup": "fresh"}),
+    ]
     assert list(found(*run)) == ["indirect", "batch", "graph", "wait-each", "compiled", "processors"]
 
 

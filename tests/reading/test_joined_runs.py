@@ -35,29 +35,43 @@ def _run(day: int, *records: Record) -> Fingerprint:
 
 def test_a_workload_size_comes_from_the_newest_run_that_measured_it_completely() -> None:
     older = _run(1, *(_step(stack, "recurrence", n) for n in (1, 2) for stack in ("dawn", "jax", "torch")))
-    newer = _run(2, record("dawn", each=5.0, **GPU), _step("dawn", "recurrence", 1),  # type: ignore[arg-type]
-                 _step("dawn", "recurrence", 2), _step("torch", "recurrence", 2))  # fmt: skip
+    newer = _run(
+        2,
+        record("dawn", each=5.0, **GPU),
+        _step("dawn", "recurrence", 1),  # type: ignore[arg-type]
+        _step("dawn", "recurrence", 2),
+        _step("torch", "recurrence", 2),
+    )
     newest = _run(3, *(_step("dawn", "simulation", n) for n in (1, 2)))
     page = _joined(newest, newer, older)
     assert page.created == newer.created
     taken = {(r.workload, r.params.get("elements"), r.stack) for r in page.records}
     assert len(taken) == len(page.records) == 9
     here = {(r.workload, r.params.get("elements"), r.stack) for r in newer.records}
-    assert taken - here == {
-        *(("recurrence", 1, stack) for stack in ("dawn", "jax", "torch")), ("recurrence", 2, "jax"),
-        ("simulation", 1, "dawn"), ("simulation", 2, "dawn"),
-    } - here  # fmt: skip
+    assert (
+        taken - here
+        == {
+            *(("recurrence", 1, stack) for stack in ("dawn", "jax", "torch")),
+            ("recurrence", 2, "jax"),
+            ("simulation", 1, "dawn"),
+            ("simulation", 2, "dawn"),
+        }
+        - here
+    )
     assert [flag.split(":")[0] for flag in page.flags] == [
-        "simulation of 1 and 2 elements", "recurrence of 1 element, recurrence by jax of 2 elements",
-    ]  # fmt: skip
+        "simulation of 1 and 2 elements",
+        "recurrence of 1 element, recurrence by jax of 2 elements",
+    ]
 
 
 def test_a_missing_stack_comes_with_its_comparisons_from_another_run_once() -> None:
     both = [record(name, each=5.0, **GPU) for name in ("dawn", "torch")]  # type: ignore[arg-type]
     main = _run(1, *both)
     browser = record("chromium", each=50.0, caller="browser", **GPU)  # type: ignore[arg-type]
-    tax = [Comparison(name="browser-tax", of=browser.key, against=[both[0].key]),
-           Comparison(name="other", of=both[0].key, against=[both[1].key])]  # fmt: skip
+    tax = [
+        Comparison(name="browser-tax", of=browser.key, against=[both[0].key]),
+        Comparison(name="other", of=both[0].key, against=[both[1].key]),
+    ]
     page = _joined(msgspec.structs.replace(_run(2, browser, both[0]), comparisons=tax), main)
     assert [r.stack for r in page.records].count("dawn") == 1
     assert {r.stack for r in page.records} == {"dawn", "torch", "chromium"}
@@ -95,8 +109,10 @@ def test_pairs_and_the_fit_with_most_values_are_kept_unchanged() -> None:
 
 def test_a_comparison_of_two_stacks_is_kept_if_another_run_has_more_cases_of_one() -> None:
     vulkan, dawn, floor = (record(stack, each=5.0, adapter="GPU") for stack in ("vulkan", "dawn", "floor"))
-    shares = [Comparison(name="driver-share", of=vulkan.key, against=[floor.key]),
-              Comparison(name="api-share", of=dawn.key, against=[vulkan.key])]  # fmt: skip
+    shares = [
+        Comparison(name="driver-share", of=vulkan.key, against=[floor.key]),
+        Comparison(name="api-share", of=dawn.key, against=[vulkan.key]),
+    ]
     usual = msgspec.structs.replace(_run(1, vulkan, dawn, floor), comparisons=shares)
     patterns: tuple[Pattern, ...] = ("per-submit", "per-k", "one-pass", "fused")
     page = _joined(_run(2, *(record("vulkan", p, each=9.0, adapter="GPU") for p in patterns)), usual)
@@ -107,8 +123,9 @@ def test_a_comparison_of_two_stacks_is_kept_if_another_run_has_more_cases_of_one
 
 def test_the_fit_with_more_values_is_shown_and_validation_is_no_separate_share() -> None:
     plain, act, fused = (record("dawn", p, each=9.0, adapter="GPU") for p in ("per-submit", "per-k", "fused"))
-    none = Comparison(name="marginal", of=plain.key, against=[act.key, fused.key],
-                      figures=[figure("per_submit", None, "unavailable")])  # fmt: skip
+    none = Comparison(
+        name="marginal", of=plain.key, against=[act.key, fused.key], figures=[figure("per_submit", None, "unavailable")]
+    )
     good = Comparison(name="marginal", of=plain.key, against=[act.key], figures=[figure("per_submit", 4.0)])
     validation = Comparison(name="validation-share", of=plain.key, against=[act.key])
     older = msgspec.structs.replace(_run(1, plain, act, fused), comparisons=[none, validation])
@@ -121,8 +138,10 @@ def test_missing_cases_come_from_the_same_board_first_and_a_ladder_from_one_run(
         return [msgspec.structs.replace(r, device=board * 12) for r in records]
 
     usual = [record(stack, each=5.0, adapter="GPU") for stack in ("torch", "vulkan", "dawn")]
-    deep = [record("vulkan", "per-k", each=1.0, adapter="GPU", caller="ffi"),
-            record("vulkan", "per-k", each=2.0, adapter="GPU", caller="native")]  # fmt: skip
+    deep = [
+        record("vulkan", "per-k", each=1.0, adapter="GPU", caller="ffi"),
+        record("vulkan", "per-k", each=2.0, adapter="GPU", caller="native"),
+    ]
     lone = msgspec.structs.replace(deep[1], figures=[figure("complete", 7.0)])
     other = [msgspec.structs.replace(r, figures=[figure("complete", 9.0)]) for r in deep]
     shown, newest = _run(3, *on("a", *usual)), _run(4, *on("b", *other))
@@ -159,8 +178,10 @@ def test_a_base_case_without_a_figure_comes_from_another_run_and_stays_first() -
     failed = msgspec.structs.replace(base, status="failed", figures=[], reason="crashed")
     page = _joined(_run(2, failed, fused, record("dawn", each=5.0, **GPU)), _run(1, base))  # type: ignore[arg-type]
     assert [(r.stack, r.pattern, r.status) for r in page.records] == [
-        ("torch", "per-submit", "ok"), ("torch", "fused", "ok"), ("dawn", "per-submit", "ok"),
-    ]  # fmt: skip
+        ("torch", "per-submit", "ok"),
+        ("torch", "fused", "ok"),
+        ("dawn", "per-submit", "ok"),
+    ]
 
 
 def test_two_devices_with_one_name_are_not_mixed() -> None:
@@ -172,8 +193,10 @@ def test_two_devices_with_one_name_are_not_mixed() -> None:
 
 def test_a_comparison_is_kept_only_with_its_records() -> None:
     binding, ffi, native = (record("dawn", each=5.0, caller=caller, **GPU) for caller in ("binding", "ffi", "native"))  # type: ignore[arg-type]
-    shares = [Comparison(name="binding-share", of=binding.key, against=[ffi.key]),
-              Comparison(name="interpreter-share", of=ffi.key, against=[native.key])]  # fmt: skip
+    shares = [
+        Comparison(name="binding-share", of=binding.key, against=[ffi.key]),
+        Comparison(name="interpreter-share", of=ffi.key, against=[native.key]),
+    ]
     whole = msgspec.structs.replace(_run(1, binding, ffi, native), comparisons=shares)
     assert _joined(_run(2, binding, native), whole).comparisons == []
     assert _joined(whole).comparisons == shares

@@ -27,10 +27,13 @@ def broken(status: Any, reason: str = "") -> Record:
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        ("unavailable", Reason.NOT_SUPPORTED), ("unverified", Reason.WRONG_VALUES), ("failed", Reason.FAILED),
-        ("below-resolution", Reason.BELOW_RESOLUTION), ("nonlinear", Reason.NOT_A_LINE),
+        ("unavailable", Reason.NOT_SUPPORTED),
+        ("unverified", Reason.WRONG_VALUES),
+        ("failed", Reason.FAILED),
+        ("below-resolution", Reason.BELOW_RESOLUTION),
+        ("nonlinear", Reason.NOT_A_LINE),
     ],
-)  # fmt: skip
+)
 def test_every_status_without_a_value_has_a_reason(status: str, reason: Reason) -> None:
     assert missing_value(broken(status, "detail"), "complete") == MissingValue(reason, status, "detail")
     assert why(broken(status, "detail"), "complete") == f"{status}: detail"
@@ -55,8 +58,9 @@ def test_figures_with_the_same_reason_are_listed_together() -> None:
     more = tuple(figure(name, None, "below-resolution", reason="fast") for name in ("one", "two"))
     found = missing_figures(record(more=(*more, figure("three", None, "failed"))))
     assert [(m.reason, names) for m, names in found.items()] == [
-        (Reason.BELOW_RESOLUTION, ["one", "two"]), (Reason.FAILED, ["three"])
-    ]  # fmt: skip
+        (Reason.BELOW_RESOLUTION, ["one", "two"]),
+        (Reason.FAILED, ["three"]),
+    ]
 
 
 def test_a_case_without_a_reason_takes_those_of_its_figures() -> None:

@@ -39,8 +39,10 @@ def test_the_first_synchronisation_with_a_value_represents_its_pattern() -> None
 def test_the_cost_of_a_synchronisation_excludes_the_steps() -> None:
     costs = {(s.act, s.every): s.cost for s in synchronised(VIEW)}
     assert {key: cost and cost.value for key, cost in costs.items()} == {
-        ("item", 10): 30_000 - 10 * 20_000, ("cpu", 1): None, ("item", 1): 10_000
-    }  # fmt: skip
+        ("item", 10): 30_000 - 10 * 20_000,
+        ("cpu", 1): None,
+        ("item", 1): 10_000,
+    }
 
 
 def test_the_label_omits_the_usual_interval_of_one_step() -> None:

@@ -78,12 +78,15 @@ def test_every_arm_has_a_row_with_times_dispatches_and_tokens_a_second() -> None
 
 
 def test_a_page_decodes_from_javascript() -> None:
-    given = [record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
-             record("per-submit", 9.0, "firefox", "browser", 32, fusions=6)]  # fmt: skip
+    given = [
+        record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
+        record("per-submit", 9.0, "firefox", "browser", 32, fusions=6),
+    ]
     (table, *_) = [part for part in decoding(view(*given)) if isinstance(part, Table)]
     assert [text_of(row)[1] for row in table.rows] == [
-        "unfused, one pass a token, from JavaScript", "fused, a submission a dispatch, from JavaScript",
-    ]  # fmt: skip
+        "unfused, one pass a token, from JavaScript",
+        "fused, a submission a dispatch, from JavaScript",
+    ]
 
 
 def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
@@ -91,8 +94,14 @@ def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
     rows = [text_of(row) for row in table.rows]
     assert [row[0] for row in rows] == [
-        "unfused", "+ rms_norm", "+ mlp", "+ k_and_v", "+ residual_norm", "+ rotary", "+ attention",
-    ]  # fmt: skip
+        "unfused",
+        "+ rms_norm",
+        "+ mlp",
+        "+ k_and_v",
+        "+ residual_norm",
+        "+ rotary",
+        "+ attention",
+    ]
     assert [row[2] for row in rows] == ["", "-10", "-6", "-2", "-4", "-16", "-19"]
     assert rows[1][6].startswith("1.06")
     assert any(isinstance(part, Drawing) for part in parts)
@@ -167,8 +176,9 @@ def joined(*runs: Fingerprint) -> View:
 
 
 def run_at(created: str, board: str, *records: Record) -> Fingerprint:
-    on_board = [msgspec.structs.replace(one, api="CUDA", device=board) if one.stack == "cuda-graph" else one
-                for one in records]  # fmt: skip
+    on_board = [
+        msgspec.structs.replace(one, api="CUDA", device=board) if one.stack == "cuda-graph" else one for one in records
+    ]
     return msgspec.structs.replace(fingerprint(*on_board), created=created)
 
 
@@ -253,8 +263,16 @@ def test_without_intervals_it_is_not_resolved_what_bounds_a_step() -> None:
     assert "(PyTorch's CUDA graph of the eager step) at batch 4; for " in open_
     assert "numpy" not in told + open_
     assert [text_of(row)[7] for row in table.rows] == [
-        "not resolved", "not resolved", "device", "not resolved", "device", "host or both", "not resolved", "", "",
-    ]  # fmt: skip
+        "not resolved",
+        "not resolved",
+        "device",
+        "not resolved",
+        "device",
+        "host or both",
+        "not resolved",
+        "",
+        "",
+    ]
 
 
 def with_issue(found: Record, **changes: Any) -> Record:

@@ -48,7 +48,11 @@ def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
     texts = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows]
     first, second, _ = (dict(zip(table.columns, row, strict=True)) for row in texts)
     assert (first["called"], first["next run, µs"], first["met, µs"], first["bound"]) == (
-        "from Python", "", "25 to 35", "host")  # fmt: skip
+        "from Python",
+        "",
+        "25 to 35",
+        "host",
+    )
     assert second["next run, µs"] == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), H200) != ""
     assert (second["met, µs"], second["bound"]) == ("12.1 to 13.6", "balanced")
 
@@ -62,8 +66,9 @@ def test_the_sentence_on_what_the_device_limits_says_what_the_records_say() -> N
         "wgpu-native": record("wgpu-native", each=15_400.0, caller="native", **VULKAN),
     }
     bounds = {"vulkan": "device", "dawn": "balanced", "wgpu-native": "host"}
-    device, balanced = device_limits(View(fingerprint(
-        *(msgspec.structs.replace(one, bound=bounds[stack]) for stack, one in made.items()))))  # fmt: skip
+    device, balanced = device_limits(
+        View(fingerprint(*(msgspec.structs.replace(one, bound=bounds[stack]) for stack, one in made.items())))
+    )
     assert "raw Vulkan 11.4" in device
     assert "Dawn" not in device
     assert "Dawn 11.7" in balanced
@@ -164,9 +169,11 @@ def test_printed_values_do_not_overlap(narrow: bool) -> None:
     from overhead.report.core import draw
     from overhead.report.core.headline_figure import headline_figure
 
-    near = [record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
-            record("cuda-driver", each=3_990.0, caller="native", **GPU),
-            record("cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})]  # fmt: skip
+    near = [
+        record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
+        record("cuda-driver", each=3_990.0, caller="native", **GPU),
+        record("cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}),
+    ]
     costs = dispatch_costs(View(fingerprint(*near, *gpu_run()[:6])))
     assert costs is not None
     with draw.style():

@@ -301,8 +301,17 @@ def test_nothing_overflows_in_a_browser(out: Path, tmp_path: Path, width: int) -
     probe = tmp_path / "probe.html"
     probe.write_text(text, encoding="utf-8")
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--dump-dom",
-               f"--window-size={width},900", f"--user-data-dir={tmp_path / 'profile'}", probe.as_uri()]  # fmt: skip
+    command = [
+        browser,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--dump-dom",
+        f"--window-size={width},900",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        probe.as_uri(),
+    ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     found = re.search(r'data-width="(\d+)/(\d+)"', dom)
     assert found is not None

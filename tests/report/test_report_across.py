@@ -159,12 +159,15 @@ def test_pages_of_other_machines_have_only_template_figures(out: Path) -> None:
 @pytest.mark.parametrize(
     ("adapter", "api", "expected"),
     [
-        ("NVIDIA GeForce RTX 4090", "Vulkan", "NVIDIA"), ("AMD Radeon 780M (RADV PHOENIX)", "Vulkan", "AMD"),
-        ("Intel(R) Arc(tm) A770 Graphics (DG2)", "Vulkan", "Intel"), ("Apple M3 Max", "Metal", "Apple"),
-        ("Adreno (TM) 740", "Vulkan", "Qualcomm"), ("Something new", "Vulkan", "another vendor"),
+        ("NVIDIA GeForce RTX 4090", "Vulkan", "NVIDIA"),
+        ("AMD Radeon 780M (RADV PHOENIX)", "Vulkan", "AMD"),
+        ("Intel(R) Arc(tm) A770 Graphics (DG2)", "Vulkan", "Intel"),
+        ("Apple M3 Max", "Metal", "Apple"),
+        ("Adreno (TM) 740", "Vulkan", "Qualcomm"),
+        ("Something new", "Vulkan", "another vendor"),
         ("CPU", "CPU", "Intel CPU"),
     ],
-)  # fmt: skip
+)
 def test_the_vendor_follows_from_the_adapter_name(adapter: str, api: Any, expected: str) -> None:
     assert vendor(record(adapter=adapter, api=api), "Intel(R) Xeon(R) Processor") == expected
 

@@ -127,8 +127,10 @@ def test_a_synchronisation_costs_its_unit_minus_the_steps_in_it() -> None:
 def test_a_paired_difference_replaces_the_difference_of_two_figures() -> None:
     file = cuda_run()
     read = next(r for r in file.records if r.params.get("sync") == "item" and r.params["every"] == 1)
-    figures = [Figure(name="difference", value=9_000.0, low=8_500.0, high=9_500.0, status="ok"),
-               Figure(name="ratio", unit="ratio", value=2.9, low=2.8, high=3.0, status="ok")]  # fmt: skip
+    figures = [
+        Figure(name="difference", value=9_000.0, low=8_500.0, high=9_500.0, status="ok"),
+        Figure(name="ratio", unit="ratio", value=2.9, low=2.8, high=3.0, status="ok"),
+    ]
     pair = Comparison(name="sync-cost", of=read.key, figures=figures)
     (found,) = (s for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair]))) if s.record == read)
     assert found.cost == Span(9_000.0, 8_500.0, 9_500.0)

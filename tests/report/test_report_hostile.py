@@ -42,17 +42,24 @@ def hostile() -> Fingerprint:
         records.append(
             record(adapter=name, reason=text, params={text: text, "elements": 64}, unit="step" if i % 2 else text[:200])
         )
-    work = [msgspec.structs.replace(r, workload=HOSTILE[i], pattern="fused", unit="step")
-            for i, r in enumerate(records[:8])]  # fmt: skip
+    work = [
+        msgspec.structs.replace(r, workload=HOSTILE[i], pattern="fused", unit="step") for i, r in enumerate(records[:8])
+    ]
     first = HOSTILE[0]
     below = msgspec.structs.replace(records[0], caller="native")
     return fingerprint(
-        *records, *work, below, comparisons=[share("python-share", records[0], below, 9_000.0)],
+        *records,
+        *work,
+        below,
+        comparisons=[share("python-share", records[0], below, 9_000.0)],
         unavailable=[MissingStack(stack="jax", reason=t, mend=t) for t in HOSTILE],
-        left_out=[LeftOut(target=first, case=first, reason=first)], volatile={first: [first]},
-        versions={t: t for t in HOSTILE}, kernels={first: first}, flags=list(HOSTILE),
+        left_out=[LeftOut(target=first, case=first, reason=first)],
+        volatile={first: [first]},
+        versions={t: t for t in HOSTILE},
+        kernels={first: first},
+        flags=list(HOSTILE),
         machine=Machine(id="0123456789ab", cpu=first, cores=1, memory_gib=1, gpus=[Gpu(name=t) for t in HOSTILE]),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

@@ -153,8 +153,11 @@ def test_a_missing_middle_level_leaves_python_as_one_layer() -> None:
 def test_python_has_one_share_in_the_key_figure_the_opening_and_the_section() -> None:
     callers: list[Caller] = ["binding", "ffi", "native"]
     top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
-    pairs = [share("binding-share", top, ffi, 7e3), share("interpreter-share", ffi, native, 7e3),
-             share("python-share", top, native, 15e3)]  # fmt: skip
+    pairs = [
+        share("binding-share", top, ffi, 7e3),
+        share("interpreter-share", ffi, native, 7e3),
+        share("python-share", top, native, 15e3),
+    ]
     view = View(fingerprint(top, ffi, native, comparisons=pairs))
     (found,) = ladders(view)
     assert found.python is not None
@@ -173,9 +176,11 @@ def test_shares_of_a_software_adapter_are_not_in_sentences() -> None:
 
 @pytest.mark.parametrize(
     ("ffi_each", "said", "doubt"),
-    [(20_375.0, "wgpu-py objects is not separable: −0.3", "not separable"),
-     (25e3, "With wgpu-py objects a call is faster than from Python without wrapper objects, by 4", "below zero")],
-)  # fmt: skip
+    [
+        (20_375.0, "wgpu-py objects is not separable: −0.3", "not separable"),
+        (25e3, "With wgpu-py objects a call is faster than from Python without wrapper objects, by 4", "below zero"),
+    ],
+)
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, said: str, doubt: str) -> None:
     top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
     pairs = [share("binding-share", top, ffi, -300.0), share("interpreter-share", ffi, native, 8e3)]
@@ -203,8 +208,10 @@ def test_the_drawing_has_a_row_for_the_base_case_of_each_target() -> None:
 
     made, pairs = list[Record](), list[Comparison]()
     cases: list[tuple[str, Pattern, float]] = [
-        ("wgpu-native", "per-submit", 40e3), ("wgpu-native", "one-pass", 5e3), ("dawn", "per-submit", 25e3),
-    ]  # fmt: skip
+        ("wgpu-native", "per-submit", 40e3),
+        ("wgpu-native", "one-pass", 5e3),
+        ("dawn", "per-submit", 25e3),
+    ]
     for stack, pattern, each in cases:
         top, ffi = record(stack, pattern, each), record(stack, pattern, caller="ffi", each=each / 2)
         made += [top, ffi]
@@ -218,8 +225,9 @@ def test_the_drawing_has_a_row_for_the_base_case_of_each_target() -> None:
     assert [label.split(",")[0].split()[0] for label in labels] == ["dawn", "wgpu-native"]
     assert drawing.alt.endswith("dawn 20.0 from Python; wgpu-native 32.0 from Python.")
     assert [(len(part.paragraphs), part.folded) for part in parts if isinstance(part, Text)] == [
-        (2, "In sentences"), (1, "Every other case in a sentence"),
-    ]  # fmt: skip
+        (2, "In sentences"),
+        (1, "Every other case in a sentence"),
+    ]
 
 
 def test_a_minimal_vulkan_program_stands_beside_the_bar_and_is_no_layer() -> None:
@@ -276,8 +284,11 @@ def test_stages_are_checked_against_the_issue_without_stages() -> None:
 
 def test_circular_and_dangling_comparisons_do_not_loop() -> None:
     top, ffi, native = _callers()
-    ring = [share("binding-share", top, ffi, 1.0), share("interpreter-share", ffi, native, 1.0),
-            share("driver-share", native, ffi, 1.0)]  # fmt: skip
+    ring = [
+        share("binding-share", top, ffi, 1.0),
+        share("interpreter-share", ffi, native, 1.0),
+        share("driver-share", native, ffi, 1.0),
+    ]
     assert len(ladders(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
     assert len(ladders(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
 

@@ -54,16 +54,29 @@ def test_a_cause_keeps_the_line_and_the_words() -> None:
 def test_a_table_says_a_cause_once_and_counts_its_cases() -> None:
     records = [
         Record(
-            stack="a", api="CPU", adapter="CPU", pattern="per-submit", caller="binding", dependency="chained",
-            unit="call", workload="step", params={"n": n}, status="unverified", reason=f"{n} units issued, 0 executed",
+            stack="a",
+            api="CPU",
+            adapter="CPU",
+            pattern="per-submit",
+            caller="binding",
+            dependency="chained",
+            unit="call",
+            workload="step",
+            params={"n": n},
+            status="unverified",
+            reason=f"{n} units issued, 0 executed",
         )
         for n in range(1, 6)
-    ]  # fmt: skip
+    ]
     run: Fingerprint = crowded()
     made = Fingerprint(
-        schema_version=run.schema_version, method_version=run.method_version, created=run.created,
-        profile=run.profile, machine=run.machine, records=records,
-    )  # fmt: skip
+        schema_version=run.schema_version,
+        method_version=run.method_version,
+        created=run.created,
+        profile=run.profile,
+        machine=run.machine,
+        records=records,
+    )
     out = io.StringIO()
     fingerprint.show(made, Console(file=out, width=300), every=True)
     said = [line for line in out.getvalue().splitlines() if line.startswith("No cost of")]

@@ -172,8 +172,10 @@ def test_an_incomplete_process_counts_only_if_there_are_too_few_complete_ones(
     lines = list(files.read_journal(outcome.samples))
     (planned,) = (line for line in lines if isinstance(line, PlannedLine))
     rounds = [line for line in lines if isinstance(line, RoundLine) and line.process == 0]
-    cut = [msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])
-           for line in rounds[:2]]  # fmt: skip
+    cut = [
+        msgspec.structs.replace(line, process=7, samples=[[n, i, 9 * t] for n, i, t, *_ in line.samples])
+        for line in rounds[:2]
+    ]
 
     def processes(path: Path, kept: list[results.JournalLine]) -> int:
         path.write_bytes(b"".join(map(results.encode_line, kept)))

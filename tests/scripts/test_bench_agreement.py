@@ -173,8 +173,10 @@ def test_without_cuda_the_bench_prints_the_reason_and_passes(
 
 def test_the_tables_hold_values_verdicts_and_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     ours = [ToolAnswer("overhead", TORCH_ADD, "complete", 4_600.0)]
-    theirs = [ToolAnswer("torch.utils.benchmark", TORCH_ADD, "complete", 4_500.0),
-              ToolAnswer("nvbench", "", "", reason="ImportError: cuda.bench")]  # fmt: skip
+    theirs = [
+        ToolAnswer("torch.utils.benchmark", TORCH_ADD, "complete", 4_500.0),
+        ToolAnswer("nvbench", "", "", reason="ImportError: cuda.bench"),
+    ]
     ba.show(ba.rows(theirs, ours), ours, Console(width=200))
     said = capsys.readouterr().out
     for words in (

@@ -93,9 +93,14 @@ def test_every_extra_that_is_chosen_exists(script: ModuleType) -> None:
     ],
 )
 def test_missing_system_packages_are_found(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch,
-    loader: bool, driver: bool, browsers: bool, distribution: str, packages: set[str],
-) -> None:  # fmt: skip
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    loader: bool,
+    driver: bool,
+    browsers: bool,
+    distribution: str,
+    packages: set[str],
+) -> None:
     monkeypatch.setattr(script, "has_vulkan_loader", lambda: loader)
     monkeypatch.setattr(script, "has_vulkan_driver", lambda: driver)
     monkeypatch.setattr(script, "has_venv", lambda: True)
@@ -120,9 +125,13 @@ def test_as_root_missing_system_packages_are_installed(
 
 @pytest.mark.parametrize(("debian", "advice"), [(True, "sudo apt-get install"), (False, "your distribution's")])
 def test_without_root_the_install_command_is_printed(
-    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    debian: bool, advice: str,
-) -> None:  # fmt: skip
+    script: ModuleType,
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    debian: bool,
+    advice: str,
+) -> None:
     monkeypatch.setattr(script, "as_root", lambda: None)
     script.install_system({"libvulkan1": "the loader"}, debian)
     assert calls == []
@@ -229,9 +238,12 @@ def test_download_sizes_are_reported(script: ModuleType, monkeypatch: pytest.Mon
 
 
 def test_set_up_is_done_once(
-    script: ModuleType, calls: Calls, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    script: ModuleType,
+    calls: Calls,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     root = clone(tmp_path, script, monkeypatch)
     (root / ".venv").mkdir()
     monkeypatch.setenv("SYSTEM", "skip")
@@ -406,7 +418,7 @@ def test_lint_checks_the_code_of_every_system_and_the_workflows(
     assert (calls[-1][-1] == ".github/workflows") == installed
     calls.clear()
     assert script.lint(["overhead/cli.py"]) == 0
-    assert [call[2] for call in calls] == ["ruff", "mypy"]
+    assert {call[2] for call in calls} == {"ruff", "mypy"}
 
 
 def test_clean_keeps_measurements(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,10 +99,19 @@ def decode_record(stack: str, ms: float, language: str = "", **params: Any) -> R
         Figure(name=n, value=v * 1e6, low=v * 1e6, high=v * 1e6) for n, v in (("complete", 9.0), ("device_busy", ms))
     ]
     return Record(
-        stack=stack, api="CUDA", adapter="GPU", pattern="launches", caller="binding", dependency="chained",
-        unit="token", workload="qwen2.5-0.5b", params=params, status="ok", figures=figures,
+        stack=stack,
+        api="CUDA",
+        adapter="GPU",
+        pattern="launches",
+        caller="binding",
+        dependency="chained",
+        unit="token",
+        workload="qwen2.5-0.5b",
+        params=params,
+        status="ok",
+        figures=figures,
         window={"language": language} if language else {},
-    )  # fmt: skip
+    )
 
 
 def test_the_kernels_of_a_token_may_take_one_and_a_half_times_those_of_torch(

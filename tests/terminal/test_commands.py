@@ -119,8 +119,9 @@ def test_a_sentence_wraps_in_a_terminal_only() -> None:
 def test_labels_lose_a_device_that_all_share() -> None:
     labels = ["torch", "torch on NVIDIA H200", "dawn on NVIDIA H200", "dawn on Null backend (runs nothing)"]
     assert without_device(labels) == (
-        ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"], "NVIDIA H200"
-    )  # fmt: skip
+        ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"],
+        "NVIDIA H200",
+    )
     assert without_device(["torch on A", "torch on B"]) == (["torch on A", "torch on B"], "")
 
 

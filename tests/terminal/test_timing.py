@@ -14,13 +14,25 @@ def test_a_met_cost_far_above_the_quiet_one_is_told(met: float, told: bool) -> N
     figures = [Figure(name="complete", value=2360.0, low=2300.0, high=2420.0, processes=5)]
     figures += [Figure(name="met", value=met, low=met * 0.9, high=met * 1.2, processes=5)]
     call = CallTiming(
-        call="f()", status="ok", reason="", wait="nothing", on="CPU", bound="host", flags=[], prints=False,
+        call="f()",
+        status="ok",
+        reason="",
+        wait="nothing",
+        on="CPU",
+        bound="host",
+        flags=[],
+        prints=False,
         figures=figures,
-    )  # fmt: skip
+    )
     result = Timing(
-        created="", setup="", machine=Machine(id="", cpu="", cores=1, memory_gib=1, gpus=[]), versions={}, calls=[call],
-        ratios=[], notes=[],
-    )  # fmt: skip
+        created="",
+        setup="",
+        machine=Machine(id="", cpu="", cores=1, memory_gib=1, gpus=[]),
+        versions={},
+        calls=[call],
+        ratios=[],
+        notes=[],
+    )
     said = [line for line in sentences(result) if "met" in line and "complete" in line]
     assert bool(said) is told
     assert all("2.5" in line for line in said)

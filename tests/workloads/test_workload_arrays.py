@@ -52,8 +52,9 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
     from overhead.probes._support.torch import workload
 
     every = workload._INHERITED_PROCESSORS
-    chains = [workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra))
-              for extra in ({"threads": "all"}, {})]  # fmt: skip
+    chains = [
+        workload.open_case("cpu", case("hybrid elementwise", "hybrid", **extra)) for extra in ({"threads": "all"}, {})
+    ]
     if sys.platform == "linux":
         os.sched_setaffinity(0, {min(every)})
     try:

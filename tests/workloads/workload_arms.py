@@ -67,9 +67,13 @@ def long_run(chain: WorkChain) -> None:
 def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Change one constant by 5 % in all kernels of a workload and in its array step, but not in the reference."""
     constant = {
-        "recurrence": "C", "simulation": "SHARE", "acrobot": "GRAVITY", "rastrigin": "RATE", "rmsnorm": "COLUMNS",
+        "recurrence": "C",
+        "simulation": "SHARE",
+        "acrobot": "GRAVITY",
+        "rastrigin": "RATE",
+        "rmsnorm": "COLUMNS",
         "hybrid": "KEPT",
-    }[name.split()[0]]  # fmt: skip
+    }[name.split()[0]]
 
     def off(right: Workload) -> Workload:
         wrong = copy.copy(right)

@@ -39,9 +39,14 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
     ):
         return None
     new = Norm(
-        x=x, weight=weight, bias=None, epsilon=epsilon.scalars[0], centred=False, output=weighed.output,
+        x=x,
+        weight=weight,
+        bias=None,
+        epsilon=epsilon.scalars[0],
+        centred=False,
+        output=weighed.output,
         place=mean.place,
-    )  # fmt: skip
+    )
     return Replacement(frozenset(positions), new, positions[-1])
 
 

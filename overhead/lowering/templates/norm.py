@@ -53,8 +53,9 @@ class Norm(Operation):
         lines = []
         if residual is not None and total is not None:
             # Each thread reads back only what it wrote itself, so no barrier is needed.
-            lines.append(along(lambda k: f"{x(k)} = {self.in_row(self.x, 'group', k)} + "
-                                         f"{self.in_row(residual, 'group', k)};"))  # fmt: skip
+            lines.append(
+                along(lambda k: f"{x(k)} = {self.in_row(self.x, 'group', k)} + {self.in_row(residual, 'group', k)};")
+            )
         middle = "0.0"
         if self.centred:
             lines += ["f32 sum = 0.0;", along(lambda k: f"sum += {x(k)};"), "part[lane] = sum;"]

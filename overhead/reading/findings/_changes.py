@@ -89,18 +89,27 @@ def changes(view: View, of: Callable[[TargetView], Change | None]) -> list[Chang
 
 
 def case(
-    target: TargetView, params: Mapping[str, Scalar] | None = None, *, pattern: Pattern | None = None,
+    target: TargetView,
+    params: Mapping[str, Scalar] | None = None,
+    *,
+    pattern: Pattern | None = None,
     caller: Caller | None = None,
-) -> Record | None:  # fmt: skip
+) -> Record | None:
     """The case of the step that differs from the target's base case in these coordinates only; None without one."""
     base = target.base
     wanted = {**base.params, **(params or {})}
     return next(
-        (r for r in target.records
-         if r.workload == base.workload and r.dependency == base.dependency and r.params == wanted
-         and r.pattern == (pattern or base.pattern) and r.caller == (caller or base.caller)),
+        (
+            r
+            for r in target.records
+            if r.workload == base.workload
+            and r.dependency == base.dependency
+            and r.params == wanted
+            and r.pattern == (pattern or base.pattern)
+            and r.caller == (caller or base.caller)
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def finding(title: str, found: list[Change], condition: str) -> Finding:

@@ -66,5 +66,8 @@ def _numbers_of_operations(target: TargetView) -> set[int]:
 def _of_step(target: TargetView, ops: int) -> str:
     both = [case(target, {"ops": ops}), case(target, {"ops": ops, "mode": "eager"})]
     said = [cost_text(record) for record in both if record is not None and record.status == "ok"]
-    return f"A step of {ops} operations: {listed([f'{said[0]} {MICRO} compiled', f'{said[1]} eager'])}." if len(
-        said) == 2 else ""  # fmt: skip
+    return (
+        f"A step of {ops} operations: {listed([f'{said[0]} {MICRO} compiled', f'{said[1]} eager'])}."
+        if len(said) == 2
+        else ""
+    )

@@ -16,8 +16,13 @@ _LEAST_PROCESSES = 3
 @rule("processors")
 def processors_differ(view: View) -> Finding | None:
     """The cost that fresh processes met spans a wide range."""
-    found = [(high / low, target, low, high) for target in targets_shown(view)[0] if target.first.api != "CPU"
-             for low, high in _met(target) if high >= _LEAST_TIMES * low]  # fmt: skip
+    found = [
+        (high / low, target, low, high)
+        for target in targets_shown(view)[0]
+        if target.first.api != "CPU"
+        for low, high in _met(target)
+        if high >= _LEAST_TIMES * low
+    ]
     if not found:
         return None
     _, target, low, high = max(found, key=lambda one: one[0])

@@ -10,8 +10,14 @@ from overhead.reading.view import CALLER_WORDS, TargetView, View
 
 _LEAST_TIMES = 1.5
 """A step with its wait must surely take this many times as long as the step alone."""
-_ACTS = {"item": ".item()", "cpu": ".cpu()", "nonzero": "nonzero()", "branch": "a Python branch on a tensor",
-         "stream": "a stream synchronisation", "device": "torch.cuda.synchronize()"}  # fmt: skip
+_ACTS = {
+    "item": ".item()",
+    "cpu": ".cpu()",
+    "nonzero": "nonzero()",
+    "branch": "a Python branch on a tensor",
+    "stream": "a stream synchronisation",
+    "device": "torch.cuda.synchronize()",
+}
 """Synchronising acts as readers know them, the usual one first."""
 
 

@@ -17,10 +17,12 @@ from overhead.report.core.parts import Cell, Part, Table, Text
 @register_across("claims", "Published claims, judged", 70, page="claims")
 def claims(machines: Machines) -> Iterator[Part]:
     found = ordered(machines.judged)
-    yield Text([
-        summary(found),
-        TOLERANCE,
-    ])  # fmt: skip
+    yield Text(
+        [
+            summary(found),
+            TOLERANCE,
+        ]
+    )
     columns = ["claim", "published", "verdict", "why"]
     for title, open_ones in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
         rows: list[list[str | Cell]] = [
@@ -40,19 +42,35 @@ def _verdicts(one: Judged) -> str:
 
 @register_across("points", "Published points", 80, page="claims")
 def points(machines: Machines) -> Iterator[Part]:
-    yield Text([
-        "What others published, nearly all of it of hardware that was not measured here. Each holds what its contract "
-        "says, so none enters a fit or a ratio with ours."
-    ])  # fmt: skip
+    yield Text(
+        [
+            "What others published, nearly all of it of hardware that was not measured here. Each holds what "
+            "its contract "
+            "says, so none enters a fit or a ratio with ours."
+        ]
+    )
     rows: list[list[str | Cell]] = [
-        [f"[{i}] {p.vendor} {p.adapter}", f"{p.api}, {p.platform}", p.implementation, p.quantity,
-         f"{p.value:,.10g} {'µs' if p.unit == 'us' else p.unit}", p.contract, p.note, cited(sources()[p.source])]
+        [
+            f"[{i}] {p.vendor} {p.adapter}",
+            f"{p.api}, {p.platform}",
+            p.implementation,
+            p.quantity,
+            f"{p.value:,.10g} {'µs' if p.unit == 'us' else p.unit}",
+            p.contract,
+            p.note,
+            cited(sources()[p.source]),
+        ]
         for i, p in enumerate(published_points(), 1)
-    ]  # fmt: skip
+    ]
     columns = ["hardware", "API, platform", "implementation", "quantity", "value", "contract", "note", "source"]
     yield Table("Published points and their sources", columns, rows, numeric=(4,), folded=True, prose=True)
-    yield Text([
-        "Contracts: sequential: 100 dispatches, a submission each, and one wait, over 100. Single: one dispatch and "
-        "its wait, as the source waits. Slope: fitted to totals over several counts. Back to back: many empty kernels "
-        "in a stream or graph, per kernel. Host call: the time until one call returns, nothing waited for."
-    ], quiet=True)  # fmt: skip
+    yield Text(
+        [
+            "Contracts: sequential: 100 dispatches, a submission each, and one wait, over 100. Single: one "
+            "dispatch and "
+            "its wait, as the source waits. Slope: fitted to totals over several counts. Back to back: many "
+            "empty kernels "
+            "in a stream or graph, per kernel. Host call: the time until one call returns, nothing waited for."
+        ],
+        quiet=True,
+    )

@@ -14,9 +14,11 @@ from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.run_summary import Way
 
 QUANTITIES = {
-    "dispatch": "a dispatch", "launch": "a launch or an operation", "node": "a node of a recording",
+    "dispatch": "a dispatch",
+    "launch": "a launch or an operation",
+    "node": "a node of a recording",
     "submit": "a submission, fitted",
-}  # fmt: skip
+}
 """What a panel shows, by the unit that it is per."""
 
 
@@ -29,13 +31,14 @@ def costs(machines: Machines) -> Iterator[Part]:
     drawn = {f"{QUANTITIES[q]}: {MICRO} each": found for q, found in panels.items()}
     figure, _ = machine_rows.panels_figure(machines, drawn)
     yield Drawing(
-        "across-costs", "Cost of one more unit, by vendor, API and implementation",
+        "across-costs",
+        "Cost of one more unit, by vendor, API and implementation",
         f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
         "The base case of each stack, 95 % intervals where there are few machines; hollow: noisy or two speeds. All "
         "panels share one axis. Published figures are on the page of claims: they hold other things than the cost "
         "of one more unit (an empty kernel, one call, one wait).",
         figure,
-    )  # fmt: skip
+    )
     if lost := _unresolved(machines):
         yield Text([f"In no figure, because its interval reaches zero: {listed(lost)}."])
     yield table(panels)
@@ -58,7 +61,7 @@ def _unresolved(machines: Machines) -> list[str]:
         if way.quantity in QUANTITIES
         and valued(figure := way.figures.get("complete")) is not None
         and not resolved(figure)
-    ]  # fmt: skip
+    ]
 
 
 def table(panels: dict[str, list[MachineRow]]) -> Table:
@@ -76,6 +79,14 @@ def table(panels: dict[str, list[MachineRow]]) -> Table:
                     *machine_rows.said(one),
                 ]
             )
-    columns = ["implementation", "vendor", "API", "called", "unit", "machines", f"this machine, {MICRO}",
-               f"all: median and range, {MICRO}"]  # fmt: skip
+    columns = [
+        "implementation",
+        "vendor",
+        "API",
+        "called",
+        "unit",
+        "machines",
+        f"this machine, {MICRO}",
+        f"all: median and range, {MICRO}",
+    ]
     return Table("Cost of one more unit, measured", columns, rows, numeric=(5, 6, 7), folded=len(rows) > 30)

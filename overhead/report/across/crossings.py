@@ -54,24 +54,30 @@ def _drawing(machines: Machines, found: _Found) -> Drawing:
         unit_below(ax, "dependent steps")
     shared_axis([ax for (ax,) in grid], panels)
     return Drawing(
-        "across-crossings", "From how many dependent steps on the second way is cheaper",
+        "across-crossings",
+        "From how many dependent steps on the second way is cheaper",
         f"The number of steps from which on one way to run a chain is cheaper than another, on "
         f"{count(len(machines.summaries), 'machine')}; the numbers are in the table below.",
         "From each machine's own fits, fixed + slope × steps, at the size nearest to 4,096 elements; lines are all "
         "that the intervals of both fits allow. This machine's mark has a dark edge. A dot at 1 is cheaper from the "
         "first step on. Pairs of which one always or never wins, or that do not differ measurably, are in the table.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[RunSummary, Crossover]]) -> DotRow:
     spans = [(summary, p.steps) for summary, p in group if p.steps is not None]
     few = len(spans) <= _MOST_WITH_INTERVAL
     marks = [
-        Mark(max(s.value, _LEAST_STEPS), _end(s.low) if few else None, _end(s.high) if few else None, MUTED,
-             ring=summary is machines.own)
+        Mark(
+            max(s.value, _LEAST_STEPS),
+            _end(s.low) if few else None,
+            _end(s.high) if few else None,
+            MUTED,
+            ring=summary is machines.own,
+        )
         for summary, s in sorted(spans, key=lambda one: one[1].value)
-    ]  # fmt: skip
+    ]
     return DotRow(f"{second} over {first}", marks, _words(group))
 
 

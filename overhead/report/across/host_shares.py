@@ -63,11 +63,19 @@ def _drawing(
         for y, (_, rungs) in enumerate(rows):
             at = 0.0
             for name, value in rungs.pieces:
-                ax.barh(y, value / 1e3, left=at, height=0.7, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
-                        linewidth=0.6)  # fmt: skip
+                ax.barh(
+                    y,
+                    value / 1e3,
+                    left=at,
+                    height=0.7,
+                    color=LAYER_COLOURS.get(name, MUTED),
+                    edgecolor=PAPER,
+                    linewidth=0.6,
+                )
                 at += value / 1e3
-            ax.annotate(number(rungs.host / 1e3), (at, y), (4, 0), textcoords="offset points", va="center",
-                        fontsize=SMALL)  # fmt: skip
+            ax.annotate(
+                number(rungs.host / 1e3), (at, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL
+            )
         names = [_name(machines, summary, rungs) for summary, rungs in rows]
         ax.set_yticks(range(len(rows)), names, fontsize=SMALL)
         ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -83,21 +91,27 @@ def _drawing(
         if n in shown
     ]
     figure.legend(handles=keys, loc="outside upper left", ncols=4)
-    some = "" if whole else (
-        f" Of more than {MOST_MACHINES_DRAWN} machines, {MOST_MACHINES_DRAWN} are drawn, "
-        "evenly from the cheapest to the dearest "
-        "and this one among them; the table has all."
-    )  # fmt: skip
+    some = (
+        ""
+        if whole
+        else (
+            f" Of more than {MOST_MACHINES_DRAWN} machines, {MOST_MACHINES_DRAWN} are drawn, "
+            "evenly from the cheapest to the dearest "
+            "and this one among them; the table has all."
+        )
+    )
     return Drawing(
-        "across-ladders", "Host time by layer, by machine",
-        "Host time per unit by layer, a bar for each machine: " + "; ".join(_finding(*one) for one in panels.items())
+        "across-ladders",
+        "Host time by layer, by machine",
+        "Host time per unit by layer, a bar for each machine: "
+        + "; ".join(_finding(*one) for one in panels.items())
         + ".",
         "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
         "objects, and from Python as usual. A layer is the difference of two of these, measured in one "
         "run. Where wrapper objects or interpreter come out below zero, Python is one piece; the table has all layers. "
         f"All panels share one scale.{some}",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _finding(place: tuple[str, str, str], rows: Sequence[tuple[RunSummary, HostTimeSplit]]) -> str:
@@ -112,8 +126,9 @@ def _name(machines: Machines, summary: RunSummary, rungs: HostTimeSplit) -> str:
 
 
 def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[RunSummary, HostTimeSplit]]]) -> Table:
-    names = [n for n in host_shares.TITLES
-             if any(n == s[0] for rows in panels.values() for _, r in rows for s in r.shares)]  # fmt: skip
+    names = [
+        n for n in host_shares.TITLES if any(n == s[0] for rows in panels.values() for _, r in rows for s in r.shares)
+    ]
     rows: list[list[str | Cell]] = []
     for (stack, api, unit), group in panels.items():
         for summary, rungs in group:

@@ -10,11 +10,15 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Part, Table, Text
 
 _KEY_FIGURE_COLUMNS = (
-    "One operation, PyTorch, from Python", "One launch, CUDA driver, from Python",
-    "One dispatch, raw Vulkan, from compiled code", "One dispatch, Dawn, from Python",
-    "One dispatch, wgpu-native, from Python", "One dispatch, Chromium, from JavaScript",
-    "One node of a CUDA graph, CUDA driver", "Python's share of the host's time, Dawn",
-)  # fmt: skip
+    "One operation, PyTorch, from Python",
+    "One launch, CUDA driver, from Python",
+    "One dispatch, raw Vulkan, from compiled code",
+    "One dispatch, Dawn, from Python",
+    "One dispatch, wgpu-native, from Python",
+    "One dispatch, Chromium, from JavaScript",
+    "One node of a CUDA graph, CUDA driver",
+    "Python's share of the host's time, Dawn",
+)
 
 
 @register_across("machines", "The machines", 10)
@@ -27,9 +31,12 @@ def machines_table(machines: Machines) -> Iterator[Part]:
         rows.append(
             [head, summary.created[:10], summary.profile, *(cards.get(label, "") for label in _KEY_FIGURE_COLUMNS)]
         )
-    yield Text([
-        f"{count(len(rows), 'machine')}, the newest run of each. A figure that is missing here has its reason on the "
-        "machine's own page."
-    ])  # fmt: skip
+    yield Text(
+        [
+            f"{count(len(rows), 'machine')}, the newest run of each. A figure that is missing here has its "
+            f"reason on the "
+            "machine's own page."
+        ]
+    )
     columns = ["machine", "measured", "profile", *_KEY_FIGURE_COLUMNS]
     yield Table("The machines", columns, rows, numeric=range(3, 3 + len(_KEY_FIGURE_COLUMNS)), folded=len(rows) > 60)

@@ -33,12 +33,13 @@ def naive(machines: Machines) -> Iterator[Part]:
     for ax in axes:
         ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
     yield Drawing(
-        "across-naive", "What one-shot figures make of it, by implementation",
+        "across-naive",
+        "What one-shot figures make of it, by implementation",
         f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(titled)}",
         "T(1) is what most benchmarks print, T(100)/100 the published “sequential” figure: both hold the wait. Each "
         "ratio is of two figures of one case on one machine, its line all that both intervals allow.",
         figure,
-    )  # fmt: skip
+    )
     rows: list[list[str | Cell]] = [
         [
             Cell(one.way.stack, one.way.stack),
@@ -51,8 +52,16 @@ def naive(machines: Machines) -> Iterator[Part]:
         for shot, found in panels.items()
         for one in found
     ]
-    columns = ["implementation", "vendor", "API", "unit", "ratio", "machines", f"this machine, {TIMES}",
-               f"all: median and range, {TIMES}"]  # fmt: skip
+    columns = [
+        "implementation",
+        "vendor",
+        "API",
+        "unit",
+        "ratio",
+        "machines",
+        f"this machine, {TIMES}",
+        f"all: median and range, {TIMES}",
+    ]
     yield Table("One-shot figures over the slope", columns, rows, numeric=(5, 6, 7), folded=len(rows) > 12)
 
 

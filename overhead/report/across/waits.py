@@ -14,9 +14,10 @@ from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Way
 
 _WAIT_TITLES = {
-    "empty_wait": "the wait alone, nothing issued", "naive": "one unit and its wait, warm",
+    "empty_wait": "the wait alone, nothing issued",
+    "naive": "one unit and its wait, warm",
     "naive_idle": "one unit and its wait, after 50 ms idle",
-}  # fmt: skip
+}
 _UNITS = ("dispatch", "launch", "node")
 
 
@@ -39,12 +40,13 @@ def waits(machines: Machines) -> Iterator[Part]:
 def _drawing(machines: Machines, drawn: dict[str, list[MachineRow]]) -> Drawing:
     figure, _ = machine_rows.panels_figure(machines, drawn)
     return Drawing(
-        "across-waits", "Waits, by vendor, API and implementation",
+        "across-waits",
+        "Waits, by vendor, API and implementation",
         f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
         "Each implementation with its cheapest direct wait. All panels share one axis. Browsers are in the table: "
         "their only wait is the page's.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _table(panels: dict[str, list[MachineRow]]) -> Table:
@@ -53,8 +55,15 @@ def _table(panels: dict[str, list[MachineRow]]) -> Table:
         for state, ours in panels.items()
         for one in ours
     ]
-    columns = ["implementation", "vendor", "API", "what", "machines", f"this machine, {MICRO}",
-               f"all: median and range, {MICRO}"]  # fmt: skip
+    columns = [
+        "implementation",
+        "vendor",
+        "API",
+        "what",
+        "machines",
+        f"this machine, {MICRO}",
+        f"all: median and range, {MICRO}",
+    ]
     return Table("Waits, measured", columns, rows, numeric=(4, 5, 6), folded=len(rows) > 12)
 
 

@@ -184,8 +184,17 @@ def _arrows(ax: Axes, rows: Sequence[DotRow], log: bool) -> None:
         for offset, m in zip(_offsets(len(shown)), shown, strict=True):
             for end, edge, shape in ((m.low, left, "<"), (m.high, right, ">")):
                 if end is not None and (end < left if shape == "<" else end > right):
-                    ax.plot([edge], [y + offset], linestyle="", marker=shape, markersize=5, color=m.colour,
-                            clip_on=False, zorder=3, label="arrow")  # fmt: skip
+                    ax.plot(
+                        [edge],
+                        [y + offset],
+                        linestyle="",
+                        marker=shape,
+                        markersize=5,
+                        color=m.colour,
+                        clip_on=False,
+                        zorder=3,
+                        label="arrow",
+                    )
 
 
 def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
@@ -207,15 +216,30 @@ def _dot(ax: Axes, y: float, m: Mark, label: str) -> None:
         low = max(m.low, m.value / 1e3) if ax.get_xscale() == "log" else m.low
         ax.plot([low, m.high], [y, y], color=m.colour, linewidth=1.6, zorder=2)
     (dot,) = ax.plot(
-        [m.value], [y], linestyle="", marker=m.marker, markersize=MARKER_SIZE.get(m.marker, 5),
-        markeredgecolor=INK if m.ring else m.colour, markerfacecolor=PAPER if m.hollow else m.colour,
-        markeredgewidth=1.2, zorder=4 if m.ring else 3,
-    )  # fmt: skip
+        [m.value],
+        [y],
+        linestyle="",
+        marker=m.marker,
+        markersize=MARKER_SIZE.get(m.marker, 5),
+        markeredgecolor=INK if m.ring else m.colour,
+        markerfacecolor=PAPER if m.hollow else m.colour,
+        markeredgewidth=1.2,
+        zorder=4 if m.ring else 3,
+    )
     if isinstance(ax.figure, Figure):
         tip(ax.figure, dot, f"{label}{f', {m.of}' if m.of else ''}: {spread(m.value, *ends)}")
 
 
 def _note(ax: Axes, y: float, note: str, *, beside: bool) -> None:
     x, side = (0.995, "right") if beside else (0.01, "left")
-    ax.text(x, y - (0.3 if beside else 0.0), plain(note, 60), transform=ax.get_yaxis_transform(), va="center", ha=side,
-            fontsize=SMALL, color=MUTED, zorder=1)  # fmt: skip
+    ax.text(
+        x,
+        y - (0.3 if beside else 0.0),
+        plain(note, 60),
+        transform=ax.get_yaxis_transform(),
+        va="center",
+        ha=side,
+        fontsize=SMALL,
+        color=MUTED,
+        zorder=1,
+    )

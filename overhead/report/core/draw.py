@@ -41,9 +41,12 @@ MUTED = "#63686d"
 GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
 _THEME = {
-    INK: "var(--ink)", MUTED: "var(--muted)", GRID_COLOUR: "var(--grid)", PAPER: "var(--paper)",
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    GRID_COLOUR: "var(--grid)",
+    PAPER: "var(--paper)",
     **{c: themed(c) for c in every_colour()},
-}  # fmt: skip
+}
 """Colours that the page's light or dark theme replaces in inline SVG."""
 _FONT_STYLE = "font-family: 'DejaVu Sans', sans-serif; "
 """In every text of a figure; the page's style has the same."""

@@ -81,12 +81,27 @@ def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
     for row, top, lines in zip(costs.rows, tops, notes, strict=True):
         _draw_row(ax, row, top, lines, size, narrow=narrow)
     if not narrow:
-        title = figure.text(0.012, 1 - 0.1 / total, f"{costs.title}, {MICRO} per dispatch", fontsize=size.font + 2.5,
-                            fontweight="bold", color=INK, va="top")  # fmt: skip
+        title = figure.text(
+            0.012,
+            1 - 0.1 / total,
+            f"{costs.title}, {MICRO} per dispatch",
+            fontsize=size.font + 2.5,
+            fontweight="bold",
+            color=INK,
+            va="top",
+        )
         _shrink(title, 0.976)
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - (head - legend - 0.02) / total),
-                  ncols=size.legend_columns, fontsize=size.small, handletextpad=0.3, columnspacing=1.0, borderpad=0.3,
-                  labelspacing=0.35)  # fmt: skip
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0, 1 - (head - legend - 0.02) / total),
+        ncols=size.legend_columns,
+        fontsize=size.small,
+        handletextpad=0.3,
+        columnspacing=1.0,
+        borderpad=0.3,
+        labelspacing=0.35,
+    )
     figure.text(0.012, 0.08 / total, "\n".join(about), fontsize=size.about, color=MUTED)
     return figure
 
@@ -101,10 +116,18 @@ def _handles(kinds: Sequence[Kind], *, met: bool) -> list[Any]:
     from matplotlib.patches import Patch
 
     made: list[Any] = [
-        Line2D([], [], linestyle="", marker=_MARKERS[kind], markersize=_SIZES[kind] * 0.75, markeredgewidth=2,
-               color=CALL_COLOURS[kind], label=KIND_TITLES[kind])
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker=_MARKERS[kind],
+            markersize=_SIZES[kind] * 0.75,
+            markeredgewidth=2,
+            color=CALL_COLOURS[kind],
+            label=KIND_TITLES[kind],
+        )
         for kind in kinds
-    ]  # fmt: skip
+    ]
     if met:
         made.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label=_MET_TITLE))
     return made
@@ -136,32 +159,57 @@ def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str], size
     y = top + size.row * (0.8 if narrow else 0.66)
     where = ax.get_yaxis_transform()
     if narrow:
-        ax.text(0, top + 0.13, row.label, transform=where, fontsize=size.font, color=INK, va="center",
-                fontweight="bold")  # fmt: skip
+        ax.text(
+            0, top + 0.13, row.label, transform=where, fontsize=size.font, color=INK, va="center", fontweight="bold"
+        )
     else:
         ax.text(-0.02, y, row.label, transform=where, fontsize=size.font, color=INK, ha="right", va="center")
     if row.met is not None:
-        ax.fill_betweenx([y - 0.09, y + 0.09], *row.met, color=CALL_COLOURS[next(iter(row.records))], alpha=_MET_ALPHA,
-                         linewidth=0)  # fmt: skip
+        ax.fill_betweenx(
+            [y - 0.09, y + 0.09], *row.met, color=CALL_COLOURS[next(iter(row.records))], alpha=_MET_ALPHA, linewidth=0
+        )
     if len(row.marks) > 1:
         ax.plot([min(row.marks.values()), max(row.marks.values())], [y, y], color=GRID_COLOUR, linewidth=3, zorder=1)
     for kind, value in row.marks.items():
-        ax.plot([value], [y], linestyle="", marker=_MARKERS[kind], markersize=_SIZES[kind], color=CALL_COLOURS[kind],
-                markeredgecolor=CALL_COLOURS[kind] if kind == "batched" else PAPER,
-                markeredgewidth=3 if kind == "batched" else 0.8, zorder=3)  # fmt: skip
+        ax.plot(
+            [value],
+            [y],
+            linestyle="",
+            marker=_MARKERS[kind],
+            markersize=_SIZES[kind],
+            color=CALL_COLOURS[kind],
+            markeredgecolor=CALL_COLOURS[kind] if kind == "batched" else PAPER,
+            markeredgewidth=3 if kind == "batched" else 0.8,
+            zorder=3,
+        )
     _print_values(ax, row, y - 0.1, size)
     for i, line in enumerate(notes):
-        ax.text(0.0 if narrow else 0.01, top + size.row + size.note * (i + 0.4), line, transform=where,
-                fontsize=size.small, color=MUTED, va="center")  # fmt: skip
+        ax.text(
+            0.0 if narrow else 0.01,
+            top + size.row + size.note * (i + 0.4),
+            line,
+            transform=where,
+            fontsize=size.small,
+            color=MUTED,
+            va="center",
+        )
 
 
 def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
     """Print the value of each mark above it, moved sideways where two would overlap."""
     texts = [
-        ax.text(value, y, number(value, value * 0.99, value * 1.01), ha="center", va="bottom", fontsize=size.value,
-                color=CALL_COLOURS[kind], zorder=4)
+        ax.text(
+            value,
+            y,
+            number(value, value * 0.99, value * 1.01),
+            ha="center",
+            va="bottom",
+            fontsize=size.value,
+            color=CALL_COLOURS[kind],
+            zorder=4,
+        )
         for kind, value in sorted(row.marks.items(), key=lambda one: one[1])
-    ]  # fmt: skip
+    ]
     if row.met is not None:
         end = max([row.met[1], *row.marks.values()])
         texts.append(ax.text(end, y, f"met {between(*row.met)}", ha="center", va="bottom", fontsize=size.value - 1,

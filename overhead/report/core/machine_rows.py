@@ -113,10 +113,18 @@ def _row(line: MachineRow, markers: Mapping[str, str]) -> DotRow:
         values = sorted(v[0] for _, v in line.values)
         return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|", of="median and range")])
     marks = [
-        Mark(v[0], v[1], v[2], own, markers.get(machine, "o"), not v[3], ring=v is line.own,
-             of="this machine" if v is line.own else machine)
+        Mark(
+            v[0],
+            v[1],
+            v[2],
+            own,
+            markers.get(machine, "o"),
+            not v[3],
+            ring=v is line.own,
+            of="this machine" if v is line.own else machine,
+        )
         for machine, v in sorted(line.values, key=lambda one: one[1][0])
-    ]  # fmt: skip
+    ]
     return DotRow(line.label, marks)
 
 
@@ -128,11 +136,29 @@ def _cloud(ax: Axes, y: int, line: MachineRow) -> None:
     for hollow in (False, True):
         kept = [(v[0], h) for v, h in zip(ordered, heights, strict=True) if v[3] is not hollow]
         if kept:
-            ax.plot(*zip(*kept, strict=True), linestyle="", marker="o", markersize=3.4, alpha=alpha, color=own,
-                    markerfacecolor=PAPER if hollow else own, markeredgewidth=0.8, zorder=2)  # fmt: skip
+            ax.plot(
+                *zip(*kept, strict=True),
+                linestyle="",
+                marker="o",
+                markersize=3.4,
+                alpha=alpha,
+                color=own,
+                markerfacecolor=PAPER if hollow else own,
+                markeredgewidth=0.8,
+                zorder=2,
+            )
     if line.own is not None:
-        ax.plot([line.own[0]], [y + 0.21], linestyle="", marker="o", markersize=MARKER_SIZE["o"] + 1, color=own,
-                markeredgecolor=INK, markeredgewidth=1.3, zorder=4)  # fmt: skip
+        ax.plot(
+            [line.own[0]],
+            [y + 0.21],
+            linestyle="",
+            marker="o",
+            markersize=MARKER_SIZE["o"] + 1,
+            color=own,
+            markeredgecolor=INK,
+            markeredgewidth=1.3,
+            zorder=4,
+        )
 
 
 def _legend(figure: Figure, machines: Machines, markers: Mapping[str, str], *, many: bool) -> None:

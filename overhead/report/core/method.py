@@ -70,16 +70,29 @@ def _curve(target: TargetView) -> Iterator[Part]:
     yield Text(_story(target, points))
     yield _drawing(target, points, each, once)
     rows = [
-        [f"{p.n:,}", number(p.total / 1e3), f"{number(p.q1 / 1e3)} to {number(p.q3 / 1e3)}",
-         _each(p.total / p.n), _each((once + each * p.n) / p.n), number(p.issue / 1e3)]
+        [
+            f"{p.n:,}",
+            number(p.total / 1e3),
+            f"{number(p.q1 / 1e3)} to {number(p.q3 / 1e3)}",
+            _each(p.total / p.n),
+            _each((once + each * p.n) / p.n),
+            number(p.issue / 1e3),
+        ]
         for p in points
-    ]  # fmt: skip
+    ]
     yield Table(
         "The rungs of this ladder",
-        ["n", f"T(n), {MICRO}, median", "quartiles", f"T(n)/n, {MICRO}", f"by the fit, {MICRO}",
-         f"control back, {MICRO}"],
-        rows, numeric=range(6),
-    )  # fmt: skip
+        [
+            "n",
+            f"T(n), {MICRO}, median",
+            "quartiles",
+            f"T(n)/n, {MICRO}",
+            f"by the fit, {MICRO}",
+            f"control back, {MICRO}",
+        ],
+        rows,
+        numeric=range(6),
+    )
 
 
 def _each(ns: float) -> str:
@@ -123,10 +136,23 @@ def _drawing(target: TargetView, points: Sequence[Point], each: float, once: flo
     if naive is not None and naive > 0:
         end = min(top, 1.25 * (once + each * top) / naive)
         line.plot([0, end], [0, naive * end / 1e3], ":", color=MUTED, linewidth=1.3, zorder=1)
-        line.annotate("T(1) × n", (end, naive * end / 1e3), (-6, -2), textcoords="offset points", ha="right",
-                      va="top", fontsize=7.5, color=MUTED)  # fmt: skip
-    line.annotate(f"slope: {number(each / 1e3)} {MICRO}", (0.6 * top, (once + each * 0.6 * top) / 1e3), (6, -12),
-                  textcoords="offset points", fontsize=8)  # fmt: skip
+        line.annotate(
+            "T(1) × n",
+            (end, naive * end / 1e3),
+            (-6, -2),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=7.5,
+            color=MUTED,
+        )
+    line.annotate(
+        f"slope: {number(each / 1e3)} {MICRO}",
+        (0.6 * top, (once + each * 0.6 * top) / 1e3),
+        (6, -12),
+        textcoords="offset points",
+        fontsize=8,
+    )
     line.set_xlim(0, top * 1.05)
     line.set_ylim(0, 1.3 * (once + each * top) / 1e3)
     line.set_title(f"T(n), {MICRO}: a line with an intercept")
@@ -138,20 +164,30 @@ def _drawing(target: TargetView, points: Sequence[Point], each: float, once: flo
     ratio.plot([p.n for p in points], [p.total / p.n / 1e3 for p in points], "o", markersize=5, color=own, zorder=3)
     if each > 0:
         ratio.axhline(each / 1e3, color=MUTED, linewidth=1, linestyle="--")
-        ratio.text(0.99, each / 1e3, "the slope", transform=ratio.get_yaxis_transform(), ha="right", va="bottom",
-                   fontsize=7.5, color=MUTED, bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1})  # fmt: skip
+        ratio.text(
+            0.99,
+            each / 1e3,
+            "the slope",
+            transform=ratio.get_yaxis_transform(),
+            ha="right",
+            va="bottom",
+            fontsize=7.5,
+            color=MUTED,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
+        )
     ratio.set_title(f"T(n)/n, {MICRO}: a quotient that depends on n")
     ratio.set_xlabel("n", fontsize=8)
     for axis in (ratio.xaxis, ratio.yaxis):
         plain_log_ticks(axis)
     return Drawing(
-        "method", "The same measurements, as a line and as a quotient",
+        "method",
+        "The same measurements, as a line and as a quotient",
         f"Time grows along a line of {number(each / 1e3)} microseconds a unit that starts at {number(once / 1e3)}; "
         "time divided by the number of units falls towards the slope as n grows.",
         "Dots: medians of all processes. Solid: the fit. Dotted: what timing one unit predicts. Below, the quotient "
         "that benchmarks print falls with n and reaches the slope (dashed) only where the wait has been spread thin.",
         figure,
-    )  # fmt: skip
+    )
 
 
 _IDEA = (

@@ -32,27 +32,37 @@ def _page(name: str, title: str, answers: str, *, any_machine: bool = False) -> 
 
 FRONT = ReportPage("front", "Overview", "index.html", any_machine=True)
 METHOD = _page(
-    "method", "Method",
+    "method",
+    "Method",
     "How a cost is measured, why no total is divided by a count, and what must hold before a number is shown.",
     any_machine=True,
-)  # fmt: skip
+)
 PAGES = (
     FRONT,
     _page("chains", "Chains and workloads", "Which way to run many dependent steps, by workload, size and length."),
-    _page("decode", "Decoding tokens",
-          "What a token of a language model costs through each stack, what each fusion of dispatches saves, what one "
-          "dispatch costs in a real program, and from which batch on overhead stops mattering."),
-    _page("synchronisation", "Synchronisation",
-          "What it costs to wait for the device or to read a value back, and what that does to a step."),
+    _page(
+        "decode",
+        "Decoding tokens",
+        "What a token of a language model costs through each stack, what each fusion of dispatches saves, what one "
+        "dispatch costs in a real program, and from which batch on overhead stops mattering.",
+    ),
+    _page(
+        "synchronisation",
+        "Synchronisation",
+        "What it costs to wait for the device or to read a value back, and what that does to a step.",
+    ),
     _page("operations", "Operations", "What an operation of PyTorch costs, by kind."),
-    _page("variants", "What one change does",
-          "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base "
-          "case and variant of a comparison come from one run."),
+    _page(
+        "variants",
+        "What one change does",
+        "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base "
+        "case and variant of a comparison come from one run.",
+    ),
     _page("cases", "All cases", "Every figure of this machine, how the figures check each other, and what is missing."),
     _page("machines", "All machines", "The same figures of every machine, side by side.", any_machine=True),
     _page("claims", "Claims", "What others published, and what these measurements say of it.", any_machine=True),
     METHOD,
-)  # fmt: skip
+)
 
 
 def page_named(name: str) -> ReportPage:

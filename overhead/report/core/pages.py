@@ -85,8 +85,16 @@ def write(machines: Machines, out: Path) -> Path:
         heading = _front_heading(machines.own) if page is FRONT else page.title
         listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
         of_runs = about if page is FRONT else about + more
-        site.page(page.path, heading, _many(machines) if page.name == "machines" else of_runs, found[page],
-                  site.navigation(pages, page), listed, GlossaryLinks(page.path), page.answers)  # fmt: skip
+        site.page(
+            page.path,
+            heading,
+            _many(machines) if page.name == "machines" else of_runs,
+            found[page],
+            site.navigation(pages, page),
+            listed,
+            GlossaryLinks(page.path),
+            page.answers,
+        )
     for other in machines.summaries[1:]:
         _machine_page(site, other)
     return out / FRONT.path
@@ -160,10 +168,14 @@ class Site:
         main = "" if current is None else current.parent or current.name
         shown = [page for page in pages if not page.parent or page.parent == main]
         return [
-            Link(page.path, page.title + (f" ({self.machines:,})" if page.name == "machines" else ""),
-                 page is current, bool(page.parent))
+            Link(
+                page.path,
+                page.title + (f" ({self.machines:,})" if page.name == "machines" else ""),
+                page is current,
+                bool(page.parent),
+            )
             for page in shown
-        ]  # fmt: skip
+        ]
 
     def blocks(
         self, sections: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]], prefix: str = ""
@@ -206,17 +218,31 @@ class Site:
         return name
 
     def page(
-        self, place: str, heading: str, about: str, blocks: Sequence[Block], links: Sequence[Link],
-        skipped: Sequence[Skipped] = (), linked: Callable[[str], str] = str, answers: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        place: str,
+        heading: str,
+        about: str,
+        blocks: Sequence[Block],
+        links: Sequence[Link],
+        skipped: Sequence[Skipped] = (),
+        linked: Callable[[str], str] = str,
+        answers: str = "",
+    ) -> None:
         """Write one page to ``place`` in the folder. ``linked``: adds links to the glossary to a text."""
         text = rendered(
-            blocks, heading=heading, about=about, answers=answers, root="../" if "/" in place else "", links=links,
-            skipped=skipped, place=self.place, linked=linked,
+            blocks,
+            heading=heading,
+            about=about,
+            answers=answers,
+            root="../" if "/" in place else "",
+            links=links,
+            skipped=skipped,
+            place=self.place,
+            linked=linked,
             drawn_from=(
                 "one machine's fingerprint" if self.machines == 1 else f"the fingerprints of {self.machines:,} machines"
             ),
-        )  # fmt: skip
+        )
         _fresh(self.out / place).write_text(text, encoding="utf-8")
 
 

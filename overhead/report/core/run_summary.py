@@ -23,9 +23,13 @@ from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
 
 _KEPT_FIGURES = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
 _VENDOR_PATTERNS = {
-    "NVIDIA": "nvidia|geforce|quadro|tesla|rtx", "AMD": "amd|radeon|radv|gfx[0-9]", "Apple": "apple", "Arm": "mali|arm",
-    "Intel": "intel|iris|arc", "Qualcomm": "qualcomm|adreno",
-}  # fmt: skip
+    "NVIDIA": "nvidia|geforce|quadro|tesla|rtx",
+    "AMD": "amd|radeon|radv|gfx[0-9]",
+    "Apple": "apple",
+    "Arm": "mali|arm",
+    "Intel": "intel|iris|arc",
+    "Qualcomm": "qualcomm|adreno",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,11 +103,17 @@ def summarise(fingerprint: Fingerprint) -> RunSummary:
     view = View(fingerprint)
     built = [(s.name, s.title, tuple(contained(s.name, partial(s.build, view)))) for s in registered() if s.brief]
     return RunSummary(
-        machine=fingerprint.machine, created=fingerprint.created, profile=fingerprint.profile,
-        measured=measured_cases(fingerprint), ways=tuple(_ways(view)), rungs=tuple(_host_time_splits(view)),
-        crossovers=tuple(_crossovers(view)), cards=tuple(key_figures_of(view)), evidence=evidence_of(view),
+        machine=fingerprint.machine,
+        created=fingerprint.created,
+        profile=fingerprint.profile,
+        measured=measured_cases(fingerprint),
+        ways=tuple(_ways(view)),
+        rungs=tuple(_host_time_splits(view)),
+        crossovers=tuple(_crossovers(view)),
+        cards=tuple(key_figures_of(view)),
+        evidence=evidence_of(view),
         sections=tuple((name, title, parts) for name, title, parts in built if parts),
-    )  # fmt: skip
+    )
 
 
 def vendor(record: Record, cpu: str) -> str:

@@ -146,6 +146,14 @@ def _template(
     tops = list(itertools.accumulate((len(p.rows) * _ROW_PX + _AXIS_PX for p in panels), initial=0))
     made = [(p, top, *scale(p, frame)) for p, top in zip(panels, tops, strict=False)]
     return template(name).render(
-        panels=made, height=tops[-1], WIDTH=frame.width, LEFT=frame.labels, MIDDLE=frame.middle, ROW=_ROW_PX, INK=INK,
-        MUTED=MUTED, GRID_COLOUR=GRID_COLOUR, PAPER=PAPER,
-    )  # fmt: skip
+        panels=made,
+        height=tops[-1],
+        WIDTH=frame.width,
+        LEFT=frame.labels,
+        MIDDLE=frame.middle,
+        ROW=_ROW_PX,
+        INK=INK,
+        MUTED=MUTED,
+        GRID_COLOUR=GRID_COLOUR,
+        PAPER=PAPER,
+    )

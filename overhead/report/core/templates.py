@@ -19,9 +19,12 @@ def template(name: str) -> Template:
     import jinja2
 
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     made.filters["plain"] = plain
     made.globals["colour"] = lambda stack: themed(colour(stack))
     return made.get_template(name)

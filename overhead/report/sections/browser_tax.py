@@ -45,12 +45,13 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
     callers = dict.fromkeys(c for t in found for c in ("browser", *t.against))
     marker_legend(figure, {CALLER_WORDS[c]: CALLER_MARKERS[c] for c in callers})
     return Drawing(
-        "browser-tax", "A browser and the library inside it",
+        "browser-tax",
+        "A browser and the library inside it",
         " ".join(tax_sentence(t) for t in first_of_each(found)),
         "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
         "Left: the slope. Right: T(1), which in a browser is mostly its wait: what a single timed dispatch says.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _row(tax: Tax, name: str) -> DotRow:
@@ -89,10 +90,18 @@ def _table(found: list[Tax]) -> Table:
             rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
     return Table(
         f"{found[0].target.label}, beside {found[0].library}",
-        ["case", "through", *(f"{title}, {MICRO}" for title in _COMPARED_FIGURES.values()), "the browser's slope is",
-         "T(1) overstates the slope", "remark"],
-        rows, numeric=range(2, 8), folded=True,
-    )  # fmt: skip
+        [
+            "case",
+            "through",
+            *(f"{title}, {MICRO}" for title in _COMPARED_FIGURES.values()),
+            "the browser's slope is",
+            "T(1) overstates the slope",
+            "remark",
+        ],
+        rows,
+        numeric=range(2, 8),
+        folded=True,
+    )
 
 
 def _numbers(record: Record) -> list[str]:

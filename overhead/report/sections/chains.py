@@ -111,8 +111,11 @@ def without_figure(view: View, group: Group) -> list[str]:
     no_gpu = not any(kind == "gpu" for _, kind in have) and (
         any(kind == "gpu" for _, kind in lacking) or any(not gpu.software for gpu in view.fingerprint.machine.gpus)
     )
-    others = [plain(stack, 40) + ("" if kind == "gpu" else f" ({'CPU' if kind == 'cpu' else kind})")
-              for stack, kind in sorted(lacking) if not (no_gpu and kind == "gpu")]  # fmt: skip
+    others = [
+        plain(stack, 40) + ("" if kind == "gpu" else f" ({'CPU' if kind == 'cpu' else kind})")
+        for stack, kind in sorted(lacking)
+        if not (no_gpu and kind == "gpu")
+    ]
     return ["any GPU stack", *others] if no_gpu else others
 
 
@@ -123,11 +126,19 @@ def _overview(view: View, found: Sequence[Group]) -> Table:
         steps = steps_of(group.workload)
         best, *others = group.by_kind(steps)
         nearest = others[0] if others else None
-        rows.append([
-            group.name, f"{group.elements:,}", f"{steps:,}", Cell(_way(best), best.record.stack), _time(best, steps),
-            Cell(_way(nearest), nearest.record.stack) if nearest else "", _to(nearest, best, steps) if nearest else "",
-            listed(without_figure(view, group)), _other_run(view, group),
-        ])  # fmt: skip
+        rows.append(
+            [
+                group.name,
+                f"{group.elements:,}",
+                f"{steps:,}",
+                Cell(_way(best), best.record.stack),
+                _time(best, steps),
+                Cell(_way(nearest), nearest.record.stack) if nearest else "",
+                _to(nearest, best, steps) if nearest else "",
+                listed(without_figure(view, group)),
+                _other_run(view, group),
+            ]
+        )
     return Table(
         "The cheapest of the ways that were measured, by workload and size, at the workload's own number of steps",
         ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE,
@@ -180,18 +191,21 @@ def _costs(group: Group) -> Drawing:
     figure, narrow = dot_figures([DotRow(a.label, [_mark(a, steps)]) for a in arms], f"{MICRO} for {steps:,} steps")
     best, last = arms[0], arms[-1]
     return Drawing(
-        f"chains-{slug(group.name)}-ways", f"{steps:,} steps by each way: {group.title}",
+        f"chains-{slug(group.name)}-ways",
+        f"{steps:,} steps by each way: {group.title}",
         f"Of {len(arms)} ways to run {steps:,} steps the cheapest is {best.label}, {_time(best, steps)} microseconds, "
         f"and the dearest {last.label}, {_time(last, steps)}.",
         "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or with two speeds.",
-        figure, narrow,
-    )  # fmt: skip
+        figure,
+        narrow,
+    )
 
 
 def _mark(arm: ArmFit, steps: int) -> Mark:
     status = arm.record.status
-    return Mark(*arm.cost(steps).over(1e3), colour(arm.record.stack), hollow=status != "ok",
-                of="" if status == "ok" else status)  # fmt: skip
+    return Mark(
+        *arm.cost(steps).over(1e3), colour(arm.record.stack), hollow=status != "ok", of="" if status == "ok" else status
+    )
 
 
 def _about(found: Sequence[Group]) -> list[str]:
@@ -218,19 +232,26 @@ def _table(group: Group) -> Table:
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
         a_second = Span(1e9, 1e9, 1e9) / cost
-        rows.append([
-            Cell(plain(arm.label, 90), arm.record.stack), number(*arm.slope.over(1e3)),
-            _a_second(a_second) + star, spread(*cost.over(1e3)) + star,
-            _to(arm, fastest, steps), spread(*arm.fixed.over(1e3)),
-        ])  # fmt: skip
+        rows.append(
+            [
+                Cell(plain(arm.label, 90), arm.record.stack),
+                number(*arm.slope.over(1e3)),
+                _a_second(a_second) + star,
+                spread(*cost.over(1e3)) + star,
+                _to(arm, fastest, steps),
+                spread(*arm.fixed.over(1e3)),
+            ]
+        )
     for record in group.failed:
         reason = plain(not_a_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", "", ""])
     return Table(
         f"{group.title}, {steps:,} steps",
         ["way", f"{MICRO} a step", "chains a second", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"],
-        rows, numeric=range(1, 6), folded=True,
-    )  # fmt: skip
+        rows,
+        numeric=range(1, 6),
+        folded=True,
+    )
 
 
 def _a_second(rate: Span) -> str:

@@ -92,10 +92,12 @@ def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
     return Table(
         f"Cost of one more unit, {MICRO}, by stack and pattern",
         ["target", "called", "per", *(" ".join([pattern, *words(dict(needed))]) for pattern, needed in ordered)],
-        [[Cell(row[0], rows[row][0].stack), *row[1:], *(cell(rows[row][1].get(c)) for c in ordered)]
-         for row in sorted(rows, key=rank)],
+        [
+            [Cell(row[0], rows[row][0].stack), *row[1:], *(cell(rows[row][1].get(c)) for c in ordered)]
+            for row in sorted(rows, key=rank)
+        ],
         numeric=range(3, 3 + len(ordered)),
-    )  # fmt: skip
+    )
 
 
 def _needed(target: TargetView, record: Record) -> dict[str, Scalar]:

@@ -43,13 +43,17 @@ _LINES = {"complete": "-", "issue": "--", "device_busy": ":"}
 @register("decode", "A token through each stack", 10, page="decode")
 def decoding(view: View) -> Iterator[Part]:
     for found in decoded(view):
-        yield Text([
-            f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
-            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
-            "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
-            *_runs(found, view),
-            *_one_process(found),
-        ])  # fmt: skip
+        yield Text(
+            [
+                f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache "
+                f"stay on the "
+                "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches "
+                "are counted "
+                "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
+                *_runs(found, view),
+                *_one_process(found),
+            ]
+        )
         if any(arm.complete is not None for arm in found.arms):
             yield _arms_drawing(found)
         yield _arms(found)
@@ -202,12 +206,13 @@ def _sweep_drawing(found: Decoded) -> Drawing:
     for ax in axes[len(found.sweeps) :]:
         ax.set_visible(False)
     return Drawing(
-        f"decode-{slug(found.name)}-batches", f"Time of a step of {found.name} over the batch",
+        f"decode-{slug(found.name)}-batches",
+        f"Time of a step of {found.name} over the batch",
         f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
         "Dots: a step with its work done. Dashed: the host's time to issue it. Dotted: the device's time. Both axes "
         "are logarithmic.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _arms(found: Decoded) -> Table:
@@ -239,13 +244,14 @@ def _arms_drawing(found: Decoded) -> Drawing:
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("ms a token")
     return Drawing(
-        f"decode-{slug(found.name)}", f"Time of a token of {found.name}",
+        f"decode-{slug(found.name)}",
+        f"Time of a token of {found.name}",
         f"A bar for each of {len(shown)} ways to decode; the numbers are in the table below.",
         "Bar: a token with its work done. Stroke: the host's time to issue it. Point: the device's time. Host and "
         "device work at the same time where the stack allows it, so the two do not add up."
         + ("" if all(arm.resolved("complete") for arm, _ in shown) else dotted),
         figure,
-    )  # fmt: skip
+    )
 
 
 def _reads(found: Decoded) -> Table:
@@ -314,8 +320,17 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
     figure, [[ax]] = canvas([2.2], around=0.6)
     points, stack = levels.points, levels.arms[0][1].target.stack
     own = colour(stack)
-    ax.plot([x for x, _ in points], [s.value / _MILLI for _, s in points], color=own, linewidth=0.8, marker="o",
-            markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own, clip_on=False)  # fmt: skip
+    ax.plot(
+        [x for x, _ in points],
+        [s.value / _MILLI for _, s in points],
+        color=own,
+        linewidth=0.8,
+        marker="o",
+        markersize=5.5,
+        markerfacecolor=PAPER,
+        markeredgecolor=own,
+        clip_on=False,
+    )
     for x, one in points:
         if one.low is not None and one.high is not None:
             ax.plot([x, x], [one.low / _MILLI, one.high / _MILLI], color=own, linewidth=1.6)
@@ -325,10 +340,12 @@ def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing
     ax.set_title("time of a token, ms")
     name = f"decode-{slug(found.name)}-levels-{number + 1}"
     return Drawing(
-        name, f"{found.name}: each fusion, {_place(levels)}",
+        name,
+        f"{found.name}: each fusion, {_place(levels)}",
         f"The time of a token over its dispatches at {len(points)} fusion levels; the numbers are in the table below.",
-        "Lines: intervals within this run.", figure,
-    )  # fmt: skip
+        "Lines: intervals within this run.",
+        figure,
+    )
 
 
 def _kernels(found: Decoded) -> Iterator[Part]:

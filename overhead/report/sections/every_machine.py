@@ -27,20 +27,23 @@ def ladders(view: View) -> Iterator[Part]:
     for unit in dict.fromkeys(f.top.unit for f in found):
         rows = []
         for each in (f for f in reversed(drawn.values()) if f.top.unit == unit):
-            clear = [(host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
-                     for name, value in host_shares.drawn(each.shares)]  # fmt: skip
+            clear = [
+                (host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
+                for name, value in host_shares.drawn(each.shares)
+            ]
             host = each.host
             note = f"{micro(host)} {MICRO}" if host is not None and valued(host) is not None else ""
             rows.append(template_figures.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
         panels.append(template_figures.TemplatePanel(f"{MICRO} of host time per {unit}", rows))
     yield Sketch(
-        "ladder", "Host time by layer",
+        "ladder",
+        "Host time by layer",
         "Stacked bars of the host's time per unit by library and driver, interpreter and wrapper objects.",
         "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
         "objects, and from Python as usual, which the bar ends at. Where wrapper objects or interpreter come out below "
         "zero, Python is one piece. The plainest case of each pattern; all are in the sentences.",
         template_figures.bars(panels),
-    )  # fmt: skip
+    )
     yield Text(host_shares.ladder_sentences(found), folded="In sentences")
 
 
@@ -50,16 +53,19 @@ def costs(view: View) -> Iterator[Part]:
         return
     units = dict.fromkeys(t.base.unit for t in view.stacked)
     yield Sketch(
-        "costs", "One more unit of work",
+        "costs",
+        "One more unit of work",
         "Dots on log axes: microseconds per unit for each stack; the numbers are in the table below.",
         "The slope of the base case of each stack, with its 95 % interval; hollow where it is noisy or has two speeds.",
-        template_figures.dots([
-            template_figures.TemplatePanel(
-                f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit]
-            )
-            for unit in units
-        ]),
-    )  # fmt: skip
+        template_figures.dots(
+            [
+                template_figures.TemplatePanel(
+                    f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit]
+                )
+                for unit in units
+            ]
+        ),
+    )
     rows: list[list[str | Cell]] = []
     for t in view.stacked:
         figures = [t.base.figure(name) for name in _BASE_FIGURES]

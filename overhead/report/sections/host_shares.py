@@ -38,10 +38,12 @@ _HOST_BAR, _GPU_BAR = 0.4, 0.2
 def who(view: View) -> Iterator[Part]:
     found = view.once(host_shares.ladders)
     if not found:
-        yield Text([
-            "The split needs the same calls from Python and from compiled code in one worker; this file holds no "
-            "such comparison."
-        ])  # fmt: skip
+        yield Text(
+            [
+                "The split needs the same calls from Python and from compiled code in one worker; this file holds no "
+                "such comparison."
+            ]
+        )
         return
     first = leading(found)
     drawn = [f for f in first if f.split and f.target.first.api != "CPU"]
@@ -86,17 +88,21 @@ def _drawing(found: list[HostShares]) -> Drawing:
     keys = [
         Patch(color=LAYER_COLOURS.get(n, MUTED), label=title) for n, title in host_shares.TITLES.items() if n in shown
     ]
-    keys += [Patch(facecolor=MUTED, label="GPU time you wait for"),
-             Patch(facecolor=PAPER, edgecolor=MUTED, label="GPU time overlapped by the CPU")]  # fmt: skip
+    keys += [
+        Patch(facecolor=MUTED, label="GPU time you wait for"),
+        Patch(facecolor=PAPER, edgecolor=MUTED, label="GPU time overlapped by the CPU"),
+    ]
     figure.legend(handles=keys, loc="outside upper left", ncols=3)
     return Drawing(
-        "ladder", "The host's time by layer, and the GPU's time below it", _finding(ordered),
+        "ladder",
+        "The host's time by layer, and the GPU's time below it",
+        _finding(ordered),
         "One axis for all stacks; the base case of each. Upper bar: the host's time per dispatch or launch. From left "
         "to right: library and driver as measured from compiled code, the interpreter, the wrapper objects; the whole "
         "is what the same calls take from Python. Where the two parts of Python cannot be told apart they are one "
         "piece. Lower bar: GPU time.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _called(found: HostShares) -> str:
@@ -120,8 +126,9 @@ def _bars(ax: Axes, found: HostShares, y: int) -> None:
     at = 0.0
     for name, value in host_shares.drawn(found.shares):
         width = value / 1e3
-        (bar,) = ax.barh(y, width, left=at, height=_HOST_BAR, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER,
-                         linewidth=0.8)  # fmt: skip
+        (bar,) = ax.barh(
+            y, width, left=at, height=_HOST_BAR, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER, linewidth=0.8
+        )
         if isinstance(ax.figure, Figure):
             tip(
                 ax.figure, bar, f"{found.target.short}, {host_shares.TITLES.get(name, name)}: {micro_of(value)} {MICRO}"
@@ -142,8 +149,9 @@ def _gpu_bar(ax: Axes, device: Device, y: float) -> None:
     note = micro(device.figure) if device.figure else ""
     if device.holds_gaps:
         note += ", idle time included"
-    ax.annotate(note, (hidden + exposed, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL,
-                color=MUTED)  # fmt: skip
+    ax.annotate(
+        note, (hidden + exposed, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL, color=MUTED
+    )
 
 
 def _table(found: list[HostShares]) -> Table:
@@ -152,15 +160,29 @@ def _table(found: list[HostShares]) -> Table:
     for each in found:
         shares = {s.name: s for s in each.shares}
         python = each.python
-        rows.append([
-            Cell(each.target.short, each.target.stack), each.case, each.top.unit,
-            micro_spread(each.host) if each.host is not None else "missing",
-            percent_spread(*python.over(1)) if python is not None else "",
-            *(_layer(each, shares[n]) if n in shares else "" for n in names),
-            *(micro_spread(f) if f is not None else "" for f in (each.validation, each.minimal)), each.reason,
-        ])  # fmt: skip
-    columns = ["target", "pattern", "unit", "host", "Python's share", *(host_shares.TITLES[n] for n in names),
-               "of it validation", "a minimal Vulkan program", "remark"]  # fmt: skip
+        rows.append(
+            [
+                Cell(each.target.short, each.target.stack),
+                each.case,
+                each.top.unit,
+                micro_spread(each.host) if each.host is not None else "missing",
+                percent_spread(*python.over(1)) if python is not None else "",
+                *(_layer(each, shares[n]) if n in shares else "" for n in names),
+                *(micro_spread(f) if f is not None else "" for f in (each.validation, each.minimal)),
+                each.reason,
+            ]
+        )
+    columns = [
+        "target",
+        "pattern",
+        "unit",
+        "host",
+        "Python's share",
+        *(host_shares.TITLES[n] for n in names),
+        "of it validation",
+        "a minimal Vulkan program",
+        "remark",
+    ]
     caption = f"The host's time, layer by layer: per cent of the host's time and {MICRO} per unit"
     return Table(caption, columns, rows, numeric=range(3, 7 + len(names)))
 
@@ -180,13 +202,29 @@ def _checks(view: View, found: list[HostShares]) -> Table | None:
                 "Dawn's Null backend and a minimal Vulkan program": checks.null_check(view, level),
             }
             rows += [
-                [Cell(each.target.short, each.target.stack), each.target.pattern_label(level),
-                 CALLER_WORDS[level.caller], micro_of(check.measured), way, micro_of(check.predicted),
-                 spread(*check.residual.over(1e3)), percent(check.residual.value / check.measured)]
-                for way, check in ways.items() if check is not None and check.residual is not None
-            ]  # fmt: skip
-    columns = ["target", "pattern", "measured", f"host, {MICRO}", "second way", f"second way, {MICRO}",
-               f"residual, {MICRO}", "of the host's time"]  # fmt: skip
+                [
+                    Cell(each.target.short, each.target.stack),
+                    each.target.pattern_label(level),
+                    CALLER_WORDS[level.caller],
+                    micro_of(check.measured),
+                    way,
+                    micro_of(check.predicted),
+                    spread(*check.residual.over(1e3)),
+                    percent(check.residual.value / check.measured),
+                ]
+                for way, check in ways.items()
+                if check is not None and check.residual is not None
+            ]
+    columns = [
+        "target",
+        "pattern",
+        "measured",
+        f"host, {MICRO}",
+        "second way",
+        f"second way, {MICRO}",
+        f"residual, {MICRO}",
+        "of the host's time",
+    ]
     caption = "Each measured time beside a second way to it, and what that way leaves unexplained"
     return Table(caption, columns, rows, numeric=(3, 5, 6, 7)) if rows else None
 
@@ -197,10 +235,18 @@ def _devices(found: list[HostShares]) -> Table:
         device = each.device
         kind = "span, holds gaps" if device.holds_gaps else "busy"
         time = f"{micro(device.figure)} ({kind})" if device.figure and valued(device.figure) is not None else "missing"
-        rows.append([
-            Cell(each.target.short, each.target.stack), each.case, each.top.overlap, time,
-            _difference(device.exposed), _difference(device.hidden), _check(each), device.reason,
-        ])  # fmt: skip
+        rows.append(
+            [
+                Cell(each.target.short, each.target.stack),
+                each.case,
+                each.top.overlap,
+                time,
+                _difference(device.exposed),
+                _difference(device.hidden),
+                _check(each),
+                device.reason,
+            ]
+        )
     columns = [
         "target",
         "pattern",

@@ -21,9 +21,12 @@ from overhead.results import Record
 _PARAMETERS_SHOWN_ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}
 """Axes that other sections show: their rows would hide the stacks."""
 _MAKING_PARTS = {
-    "capture": "capture", "instantiate": "instantiate", "upload": "upload", "first_launch": "first launch and its wait",
+    "capture": "capture",
+    "instantiate": "instantiate",
+    "upload": "upload",
+    "first_launch": "first launch and its wait",
     "update": "update of the parameters",
-}  # fmt: skip
+}
 _MAKING_PHRASES = {"first_launch": "what the first launch takes beyond a replay"}
 _BREAK_EVEN_NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
@@ -79,23 +82,28 @@ def _launch_drawing(rows: _Rows) -> Drawing:
     shapes = caller_shapes({r.caller for records in rows.values() for _, r in records})
     figure, narrow = dot_figures([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
     ends = [next(iter(rows.values()))[0], list(rows.values())[-1][0]]
-    said = [f"{t.short} {micro(f)} {CALLER_WORDS[r.caller]}" for t, r in ends
-            if (f := r.figure("complete")) is not None]  # fmt: skip
+    said = [
+        f"{t.short} {micro(f)} {CALLER_WORDS[r.caller]}" for t, r in ends if (f := r.figure("complete")) is not None
+    ]
     return Drawing(
-        "launches", "One more launch, by stack and caller",
+        "launches",
+        "One more launch, by stack and caller",
         f"Microseconds per launch for {count(len(rows), 'way')} to launch: from {' to '.join(said)}.",
         "The slope of the wall time until everything has finished. A launch of a graph with one node stands beside the "
         "eager ones. The values stand at the right, in the order of the marks.",
-        figure, narrow,
-    )  # fmt: skip
+        figure,
+        narrow,
+    )
 
 
 def _row(records: list[tuple[TargetView, Record]]) -> DotRow:
     """The way in a few words."""
     target, first = records[0]
     shown = {k: v for k, v in first.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
-    way = [word if isinstance(v, bool | int) else word.partition("=")[2]
-           for word, v in zip(words(shown), shown.values(), strict=True)]  # fmt: skip
+    way = [
+        word if isinstance(v, bool | int) else word.partition("=")[2]
+        for word, v in zip(words(shown), shown.values(), strict=True)
+    ]
     return caller_row(" ".join([target.short, *way]), records)
 
 
@@ -103,10 +111,14 @@ def _launch_table(rows: _Rows) -> Table:
     return Table(
         "Launches",
         ["target", "called", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES), "bound"],
-        [[Cell(label, t.stack), CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
-         for label, records in rows.items() for t, r in records],
-        numeric=(2, 3, 4), folded=True,
-    )  # fmt: skip
+        [
+            [Cell(label, t.stack), CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
+            for label, records in rows.items()
+            for t, r in records
+        ],
+        numeric=(2, 3, 4),
+        folded=True,
+    )
 
 
 def sentence(graph: Graph) -> str:
@@ -146,13 +158,14 @@ def _graph_drawing(found: list[Graph], measured: int) -> Drawing:
         small_titles(ax, f"{graph.target.short}, made by {graph.maker}", f"{MICRO} per node")
     shared_axis([ax for (ax,) in grid], rows)
     return Drawing(
-        "graphs", "A graph's node against a launch, and what making it costs",
+        "graphs",
+        "A graph's node against a launch, and what making it costs",
         " ".join(sentence(g) for g in found),
         "What one more node adds to each part, beside the eager launch that it stands for. What a part costs once for "
         "a graph, whatever its size, is in the table."
         + (f" Of {measured} graphs the first {len(found)} are drawn." if measured > len(found) else ""),
         figure,
-    )  # fmt: skip
+    )
 
 
 def _graph_rows(graph: Graph) -> list[DotRow]:
@@ -188,8 +201,10 @@ def _making_table(found: list[Graph]) -> Table:
     return Table(
         "Making a graph",
         ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"],
-        rows, numeric=(2, 3), folded=True,
-    )  # fmt: skip
+        rows,
+        numeric=(2, 3),
+        folded=True,
+    )
 
 
 def two_speeds(found: Sequence[Record]) -> str:
@@ -212,11 +227,17 @@ def two_speeds(found: Sequence[Record]) -> str:
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(f"{t.short}, made by {graph_maker(r)}", t.stack), CALLER_WORDS[r.caller],
-         plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)] for t, r in found
-    ]  # fmt: skip
+        [
+            Cell(f"{t.short}, made by {graph_maker(r)}", t.stack),
+            CALLER_WORDS[r.caller],
+            plain(str(r.params.get("nodes", "")), 12),
+            *(micro_cell(r, n) for n in _LAUNCH_FIGURES),
+        ]
+        for t, r in found
+    ]
     return Table(
         "Launching a graph",
         ["graph", "called", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)],
-        rows, numeric=(2, 3, 4, 5),
-    )  # fmt: skip
+        rows,
+        numeric=(2, 3, 4, 5),
+    )

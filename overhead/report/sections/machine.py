@@ -32,10 +32,16 @@ def machine(view: View) -> Iterator[Part]:
     if run.flags:
         yield Text([f"To know of this run: {'; '.join(run.flags)}."])
     targets: list[list[str | Cell]] = [
-        [Cell(t.label, t.stack), t.first.api, t.first.adapter, t.first.device, _kind(t.software, t.executes),
-         " ".join(f"{k}={v}" for k, v in t.first.environment.items())]
+        [
+            Cell(t.label, t.stack),
+            t.first.api,
+            t.first.adapter,
+            t.first.device,
+            _kind(t.software, t.executes),
+            " ".join(f"{k}={v}" for k, v in t.first.environment.items()),
+        ]
         for t in view.targets
-    ]  # fmt: skip
+    ]
     yield Table("Targets", ["target", "API", "adapter", "device", "kind", "environment"], targets)
     yield Table("Versions", ["what", "version"], sorted(run.versions.items()), folded=True)
     yield Table("Kernel sources (SHA-256)", ["kernel", "hash"], sorted(run.kernels.items()), folded=True)
@@ -48,5 +54,10 @@ def _kind(software: bool, executes: bool) -> str:
 def _said(value: Scalar | list[str]) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "none"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:.6g}" if isinstance(
-        value, float) else str(value)  # fmt: skip
+    return (
+        {True: "yes", False: "no"}[value]
+        if isinstance(value, bool)
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else str(value)
+    )

@@ -54,12 +54,13 @@ def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing | No
     shared_axis([ax for (ax,) in grid], list(panels.values()))
     caller_legend(figure, {r.caller for _, r, _ in found})
     return Drawing(
-        "marginal", "What each part of a submission adds",
+        "marginal",
+        "What each part of a submission adds",
         f"Microseconds that {listed(list(panels))} add, by stack; the numbers are in the table below.",
         "Fitted over the patterns of one stack together. All panels share one axis. Costs whose interval reaches zero "
         "are in the table only. Hollow: noisy.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _rows(found: list[tuple[TargetView, Record, Comparison]], name: str) -> list[DotRow]:

@@ -18,8 +18,9 @@ from overhead.results import Caller, Record
 def missing(view: View) -> Iterator[Part]:
     run = view.fingerprint
     if run.unavailable:
-        rows = [(u.stack, u.reason, u.mend, " ".join(f"{k}={v}" for k, v in u.environment.items()))
-                for u in run.unavailable]  # fmt: skip
+        rows = [
+            (u.stack, u.reason, u.mend, " ".join(f"{k}={v}" for k, v in u.environment.items())) for u in run.unavailable
+        ]
         yield Table(
             "Stacks and devices that are not available", ["stack", "reason", "how to add it", "environment"], rows
         )

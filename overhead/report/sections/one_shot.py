@@ -27,14 +27,16 @@ def naive(view: View) -> Iterator[Part]:
     shapes = {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()}
     figure, narrow = dot_figures([_row(t) for t in shown], "times the slope (1 is right)", shapes, one=1)
     yield Drawing(
-        "naive", "What one-shot figures make of it",
+        "naive",
+        "What one-shot figures make of it",
         f"Timing one unit and its wait overstates what one more costs by up to {factor(_most(shown[0]))}, through "
         f"{shown[0].short}.",
         "Base case of each target. T(1) is what most benchmarks print; T(100)/100 is the published “sequential” "
         "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
         "no mark where the slope's interval reaches zero. Hollow: the figure or the slope is noisy or has two speeds.",
-        figure, narrow,
-    )  # fmt: skip
+        figure,
+        narrow,
+    )
     yield Table(
         "One-shot figures and the slope",
         ["target", "unit", f"slope, {MICRO}", *(f"{title}, {MICRO}" for title in _FIGURE_TITLES.values()),

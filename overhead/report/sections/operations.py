@@ -23,11 +23,14 @@ def operations(view: View) -> Iterator[Part]:
     if not found:
         return
     found.sort(key=lambda one: _on_processor(one[0]))
-    yield Text([
-        "Each operation is called from Python on small tensors (256 elements, matrices of 16 x 16 and 64 x 64), so "
-        "its cost is overhead. Complete is one more call with its work done; to the first is its multiple of the first "
-        "row. The last values of each round are compared with the same operation in float64 on the processor.",
-    ])  # fmt: skip
+    yield Text(
+        [
+            "Each operation is called from Python on small tensors (256 elements, matrices of 16 x 16 and 64 x 64), so "
+            "its cost is overhead. Complete is one more call with its work done; to the first is its multiple "
+            "of the first "
+            "row. The last values of each round are compared with the same operation in float64 on the processor.",
+        ]
+    )
     for target, own in found:
         yield _table(target, own)
 

@@ -19,15 +19,26 @@ def stacks(view: View) -> Iterator[Part]:
     if costs is None:
         return
     machine = costs.view.fingerprint.machine
-    columns = ["stack", "called", "unit", f"one more, {MICRO}", f"CPU time of it, {MICRO}", f"next run, {MICRO}",
-               f"met, {MICRO}", "bound", "remark"]  # fmt: skip
+    columns = [
+        "stack",
+        "called",
+        "unit",
+        f"one more, {MICRO}",
+        f"CPU time of it, {MICRO}",
+        f"next run, {MICRO}",
+        f"met, {MICRO}",
+        "bound",
+        "remark",
+    ]
     rows = [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}]
     kept = [i for i in range(len(columns)) if i < 3 or any(row[i] for row in rows)]
     yield Table(
-        "One dispatch through each stack, with intervals; each row is one caller", [columns[i] for i in kept],
+        "One dispatch through each stack, with intervals; each row is one caller",
+        [columns[i] for i in kept],
         [[row[i] for i in kept] for row in rows],
-        numeric=[at for at, i in enumerate(kept) if 3 <= i < 7], sortable=True,
-    )  # fmt: skip
+        numeric=[at for at, i in enumerate(kept) if 3 <= i < 7],
+        sortable=True,
+    )
     yield Text([next_run_sentence(machine)], quiet=True)
 
 
@@ -40,7 +51,13 @@ def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
     cost, host = (record.figure(figure) for figure in ("complete", "host"))
     met = met_range(record)
     return [
-        name, called, record.unit, micro_spread(cost) if cost is not None and kind in row.marks else "",
-        micro_spread(host) if host is not None else "", next_run_text(record, machine), between(*met) if met else "",
-        record.bound, remark,
-    ]  # fmt: skip
+        name,
+        called,
+        record.unit,
+        micro_spread(cost) if cost is not None and kind in row.marks else "",
+        micro_spread(host) if host is not None else "",
+        next_run_text(record, machine),
+        between(*met) if met else "",
+        record.bound,
+        remark,
+    ]

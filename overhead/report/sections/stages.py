@@ -37,12 +37,15 @@ def stages(view: View) -> Iterator[Part]:
         f"Do the calls add up to what issuing costs? {MICRO} per unit",
         ["target", "pattern", "called", "sum of the calls", "issue, in the same rounds", "verdict"],
         [_adds_up(t, pattern, r) for t, pattern, group in found for r, _ in group],
-        numeric=(3, 4), folded=True,
-    )  # fmt: skip
+        numeric=(3, 4),
+        folded=True,
+    )
     rows: list[list[str | Cell]] = [
         [Cell(t.short, t.stack), pattern, CALLER_WORDS[r.caller], _call(f), micro_spread(f), f.reason]
-        for t, pattern, group in found for r, figures in group for f in figures
-    ]  # fmt: skip
+        for t, pattern, group in found
+        for r, figures in group
+        for f in figures
+    ]
     columns = ["target", "pattern", "called", "call", f"{MICRO} per unit", "remark"]
     yield Table("Calls, timed one by one", columns, rows, numeric=(4,), folded=True)
 
@@ -52,10 +55,18 @@ def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
     panels = []
     for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
         rows = [
-            DotRow(call, [m for r, figures in group for f in figures if _call(f) == call
-                       for m in mark(f, colour(target.stack), CALLER_MARKERS[r.caller], CALLER_WORDS[r.caller])])
+            DotRow(
+                call,
+                [
+                    m
+                    for r, figures in group
+                    for f in figures
+                    if _call(f) == call
+                    for m in mark(f, colour(target.stack), CALLER_MARKERS[r.caller], CALLER_WORDS[r.caller])
+                ],
+            )
             for call in _calls(group)
-        ]  # fmt: skip
+        ]
         dot_rows(ax, rows)
         panels.append(rows)
         small_titles(ax, f"{target.short}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
@@ -63,11 +74,12 @@ def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
     callers = {r.caller for _, _, group in found for r, _ in group}
     caller_legend(figure, callers)
     return Drawing(
-        "stages", "Calls, timed one by one",
+        "stages",
+        "Calls, timed one by one",
         f"The dearest call of each chain, in microseconds: {'; '.join(_dearest(*one) for one in found)}.",
         "A clock reading stands between the calls; its own measured cost is subtracted. All panels share one axis.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _dearest(target: TargetView, pattern: str, group: _Group) -> str:

@@ -19,11 +19,18 @@ from overhead.report.core.registry import register
 from overhead.results import Record
 
 _ACT_TITLES = {
-    "item": ".item()", "cpu": ".cpu()", "cpu-pinned": "copy to pinned memory", "branch": "a branch on a value",
-    "nonzero": "nonzero", "stream": "stream synchronize", "device": "device synchronize",
-    "event": "spinning event synchronize", "event-blocking": "blocking event synchronize",
-    "h2d": "copy to the device", "h2d-pinned": "pinned copy to the device",
-}  # fmt: skip
+    "item": ".item()",
+    "cpu": ".cpu()",
+    "cpu-pinned": "copy to pinned memory",
+    "branch": "a branch on a value",
+    "nonzero": "nonzero",
+    "stream": "stream synchronize",
+    "device": "device synchronize",
+    "event": "spinning event synchronize",
+    "event-blocking": "blocking event synchronize",
+    "h2d": "copy to the device",
+    "h2d-pinned": "pinned copy to the device",
+}
 _STEP_TITLES = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
 _OTHER_MARKER = "^"
@@ -83,11 +90,16 @@ def sentence(target: str, step: str, group: list[Synchronised]) -> str:
     if not each:
         costs.sort(key=lambda c: c[0].every)
     shown = each[:1] + each[-1:] if len(each) > 1 else each or costs[:1]
-    parts = [f"{_act(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {_times(slow)} as long')}"
-             for s, cost, slow in shown]  # fmt: skip
+    parts = [
+        f"{_act(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {_times(slow)} as long')}"
+        for s, cost, slow in shown
+    ]
     last = shown[-1][0]
-    rarely = [f"{_when(s.every)} {_times(slow)}" for s, _, slow in sorted(costs, key=lambda c: c[0].every)
-              if s.act == last.act and s.every > last.every]  # fmt: skip
+    rarely = [
+        f"{_when(s.every)} {_times(slow)}"
+        for s, _, slow in sorted(costs, key=lambda c: c[0].every)
+        if s.act == last.act and s.every > last.every
+    ]
     more = f" Done more rarely, {_act(last.act)} makes it, {listed(rarely)} as long." if rarely else ""
     return f"{target}, {step}: {listed(parts)}.{more}"
 
@@ -105,8 +117,11 @@ def verdicts(record: Record) -> dict[str, str]:
 def in_graph(found: dict[str, str]) -> str:
     """Which synchronisations a CUDA graph removes, leaves and forbids."""
     kinds = {"removes": "removed", "keeps as nodes": "kept", "forbids": "forbidden"}
-    said = [f"{verb} {listed(acts)}" for verb, start in kinds.items()
-            if (acts := [_act(name) for name, text in found.items() if text.startswith(start)])]  # fmt: skip
+    said = [
+        f"{verb} {listed(acts)}"
+        for verb, start in kinds.items()
+        if (acts := [_act(name) for name, text in found.items() if text.startswith(start)])
+    ]
     return f"Captured in a step, a CUDA graph {'; '.join(said)}." if said else "No verdict of a capture is known."
 
 
@@ -143,13 +158,14 @@ def _drawing(groups: _Groups) -> Drawing:
     rhythms = sorted({s.every for group in groups.values() for s in group})
     marker_legend(figure, {_when(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms})
     return Drawing(
-        "synchronisation", "One synchronisation, and what it makes of the step",
+        "synchronisation",
+        "One synchronisation, and what it makes of the step",
         " ".join(sentence(*key, group) for key, group in groups.items()),
         "Left: the time of the steps and one act, less that of the steps alone. Right: their ratio. Both are formed "
         "round by round in one process, where the file has such pairs. The panels of a side share an axis. Hollow: the "
         "interval of the ratio reaches one, or a figure behind it is noisy.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def apart(found: Sequence[Training]) -> list[str]:
@@ -204,20 +220,23 @@ def _training_drawing(found: Sequence[Training]) -> Drawing:
         },
     )
     return Drawing(
-        "training", "Training work and synchronisation",
+        "training",
+        "Training work and synchronisation",
         " ".join(apart(found)),
         "The forward pass runs in inference mode. What the whole step takes beyond it is training; what a step with a "
         "synchronisation takes beyond the same step without is the synchronisation. Drawn: the acts that were measured "
         "on both; the table has all.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _step_mark(s: Synchronised | None, shapes: str, *, alone: bool) -> list[Mark]:
     record = None if s is None else s.plain if alone else s.record
-    return [] if s is None or record is None else mark(
-        record.figure("complete"), colour(s.target.stack), _SHAPES_MARKERS.get(shapes, _OTHER_MARKER)
-    )  # fmt: skip
+    return (
+        []
+        if s is None or record is None
+        else mark(record.figure("complete"), colour(s.target.stack), _SHAPES_MARKERS.get(shapes, _OTHER_MARKER))
+    )
 
 
 def _training_table(found: Sequence[Training]) -> Table:
@@ -246,9 +265,12 @@ def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:
     clear = all(f is not None and f.status == "ok" for f in figures)
     reaches = value.low is not None and value.low <= nothing
     return Mark(
-        *value.over(unit), colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER), reaches or not clear,
+        *value.over(unit),
+        colour(s.target.stack),
+        _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER),
+        reaches or not clear,
         of=_when(s.every),
-    )  # fmt: skip
+    )
 
 
 def _table(groups: _Groups) -> Table:
@@ -261,8 +283,10 @@ def _table(groups: _Groups) -> Table:
     return Table(
         "Synchronisations",
         ["target", "step", "act", "when", f"adds, {MICRO}", "the step takes", "remark"],
-        rows, numeric=(4, 5), folded=True,
-    )  # fmt: skip
+        rows,
+        numeric=(4, 5),
+        folded=True,
+    )
 
 
 def _remark(s: Synchronised) -> str:

@@ -28,10 +28,14 @@ def curves(view: View) -> Iterator[Part]:
     if not shown:
         yield Text(["No base case gave a curve."])
         return
-    yield Text([
-        "Nothing here divides a total by a count: a chain of n units is timed for several n, and the cost of one is "
-        "the slope of the line through them. The flat part at the left is what a chain costs once, whatever its length."
-    ])  # fmt: skip
+    yield Text(
+        [
+            "Nothing here divides a total by a count: a chain of n units is timed for several n, and the cost "
+            "of one is "
+            "the slope of the line through them. The flat part at the left is what a chain costs once, whatever "
+            "its length."
+        ]
+    )
     rows = math.ceil(len(shown) / _PANEL_COLUMNS)
     figure, grid = canvas([1.7] * rows, _PANEL_COLUMNS, around=0.75)
     axes = [ax for row in grid for ax in row]
@@ -42,15 +46,17 @@ def curves(view: View) -> Iterator[Part]:
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
     yield Drawing(
-        "curves", "Time of a chain of n units",
+        "curves",
+        "Time of a chain of n units",
         f"Time against the number of units for {count(len(shown), 'base case')}: each follows its fitted line, flat "
         "where the fixed cost dominates, then rising by the slope.",
         "Filled dots: until everything has finished, medians of all processes with quartiles. Open dots: until the "
         "stack gave control back. Solid line: the fit, intercept plus slope times n, bent here because both axes are "
         "logarithmic. Dotted line: T(1) times n, what timing a single unit predicts. A dashed upright marks the knee, "
         "where the queue is full.",
-        figure, folded=True,
-    )  # fmt: skip
+        figure,
+        folded=True,
+    )
 
 
 def _panel(ax: Axes, target: TargetView, record: Record) -> None:
@@ -67,8 +73,15 @@ def _panel(ax: Axes, target: TargetView, record: Record) -> None:
     ax.plot(ns, totals, "o", markersize=4, color=own, zorder=3)
     issued = [(p.n, p.issue / 1e3) for p in points if p.issue > 0]
     if issued and record.overlap != "serial":
-        ax.plot(*zip(*issued, strict=True), "o", markersize=3.2, markerfacecolor=PAPER, markeredgecolor=own,
-                markeredgewidth=0.9, zorder=2)  # fmt: skip
+        ax.plot(
+            *zip(*issued, strict=True),
+            "o",
+            markersize=3.2,
+            markerfacecolor=PAPER,
+            markeredgecolor=own,
+            markeredgewidth=0.9,
+            zorder=2,
+        )
     _fit(ax, record, max(ns, default=1), min(totals, default=1.0), max(totals, default=1.0))
     ax.set_title(two_lines(target.short), fontsize=8.5)
     ax.set_xlabel(f"n, {plain(record.unit, 20)} ({record.pattern})", fontsize=SMALL)
@@ -99,5 +112,13 @@ def _fit(ax: Axes, record: Record, top: int, floor: float, ceiling: float) -> No
         ax.axvline(at, color=MUTED, linewidth=0.9, linestyle="--", zorder=0)
         lines.append(f"knee at {at:,.0f}")
     ax.set_ylim(floor / 3, ceiling * 3)
-    ax.text(0.04, 0.95, "\n".join(lines), transform=ax.transAxes, va="top", fontsize=7.5, color=INK,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5})  # fmt: skip
+    ax.text(
+        0.04,
+        0.95,
+        "\n".join(lines),
+        transform=ax.transAxes,
+        va="top",
+        fontsize=7.5,
+        color=INK,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
+    )

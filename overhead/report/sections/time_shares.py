@@ -31,21 +31,25 @@ def time_shares(view: View) -> Iterator[Part]:
     rows = [
         template_figures.BarRow(
             stack_name(each.target),
-            [(host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
-             for name, value in host_shares.drawn(each.shares)],
+            [
+                (host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
+                for name, value in host_shares.drawn(each.shares)
+            ],
             f"{micro_spread(each.host).split(' ')[0]} {MICRO}" if each.host is not None else "",
         )
         for each in found
-    ]  # fmt: skip
+    ]
     panels = [template_figures.TemplatePanel(f"{MICRO} of CPU time per dispatch or launch", rows)]
     yield Sketch(
-        "time-shares", "CPU time of one dispatch, by layer",
+        "time-shares",
+        "CPU time of one dispatch, by layer",
         "Stacked bars of the CPU time per dispatch or launch, from the cheapest stack to the dearest; the table below "
         "has the numbers.",
         "From left to right: library and driver (the same calls from compiled code), then what the interpreter and the "
         "library's wrapper objects add. The bar ends at the CPU time from Python. All cases has every pattern.",
-        template_figures.bars(panels), template_figures.narrow_bars(panels),
-    )  # fmt: skip
+        template_figures.bars(panels),
+        template_figures.narrow_bars(panels),
+    )
     yield _table(found)
 
 
@@ -79,9 +83,15 @@ def device_limits(view: View) -> list[str]:
 def _base_cases(view: View) -> list[HostShares]:
     """The split CPU times of the base cases of the targets shown, the cheapest first; only resolved ones."""
     keys = {target.key: target for target in targets_shown(view)[0]}
-    found = [each for each in view.once(host_shares.ladders)
-             if each.target.key in keys and each.top.key == each.target.base.key and each.split
-             and resolved(each.host) and resolved(_compiled(each))]  # fmt: skip
+    found = [
+        each
+        for each in view.once(host_shares.ladders)
+        if each.target.key in keys
+        and each.top.key == each.target.base.key
+        and each.split
+        and resolved(each.host)
+        and resolved(_compiled(each))
+    ]
     return sorted(found, key=lambda each: valued(each.host) or 0.0)
 
 
@@ -92,12 +102,20 @@ def _compiled(each: HostShares) -> Number:
 
 def _table(found: list[HostShares]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(stack_name(each.target), each.target.stack), each.top.unit,
-         micro_spread(each.host) if each.host is not None else "",
-         percent_spread(*each.python.over(1)) if each.python is not None else "",
-         micro_spread(_compiled(each))]
+        [
+            Cell(stack_name(each.target), each.target.stack),
+            each.top.unit,
+            micro_spread(each.host) if each.host is not None else "",
+            percent_spread(*each.python.over(1)) if each.python is not None else "",
+            micro_spread(_compiled(each)),
+        ]
         for each in found
-    ]  # fmt: skip
-    columns = ["stack", "unit", f"CPU time from Python, {MICRO}", "Python's share",
-               f"CPU time from compiled code, {MICRO}"]  # fmt: skip
+    ]
+    columns = [
+        "stack",
+        "unit",
+        f"CPU time from Python, {MICRO}",
+        "Python's share",
+        f"CPU time from compiled code, {MICRO}",
+    ]
     return Table("CPU time and Python's share of it", columns, rows, numeric=(2, 3, 4))

@@ -51,12 +51,13 @@ def _drawing(found: Loops, number: int) -> Drawing:
     name = "unrolled" if not number else f"unrolled-{number + 1}"
     version = f", torch {found.torch}" if found.torch else ""
     return Drawing(
-        name, f"A whole loop under torch.compile: {found.place}{version}",
+        name,
+        f"A whole loop under torch.compile: {found.place}{version}",
         f"Two curves over {len(lengths)} lengths of the loop: seconds to compile it, and its speed-up over eager; "
         "the numbers, and the lengths that failed, are in the table below.",
         "Lines: 95 % intervals over the processes, each compiling anew in an empty cache. A cross: that length failed.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _curve(axes: Axes, points: Sequence[tuple[Span | None, float]]) -> None:
@@ -67,9 +68,16 @@ def _curve(axes: Axes, points: Sequence[tuple[Span | None, float]]) -> None:
         if value.low is not None and value.high is not None:
             axes.plot([place, place], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.6)
     axes.plot(
-        [place for place, _ in shown], [s.value for _, s in shown], color=own, linewidth=0.8, marker="o",
-        markersize=5.5, markerfacecolor=PAPER, markeredgecolor=own, markeredgewidth=1.2,
-    )  # fmt: skip
+        [place for place, _ in shown],
+        [s.value for _, s in shown],
+        color=own,
+        linewidth=0.8,
+        marker="o",
+        markersize=5.5,
+        markerfacecolor=PAPER,
+        markeredgecolor=own,
+        markeredgewidth=1.2,
+    )
     if shown:
         values = [s.value for _, s in shown]
         axes.set_ylim(min([*values, 1]) / 2, max([*values, 1]) * 3)
@@ -77,8 +85,7 @@ def _curve(axes: Axes, points: Sequence[tuple[Span | None, float]]) -> None:
 
 
 def _cross(ax: Axes, place: int) -> None:
-    ax.text(place, 0.93, TIMES, transform=ax.get_xaxis_transform(), ha="center", va="center", fontsize=12,
-            color=MUTED)  # fmt: skip
+    ax.text(place, 0.93, TIMES, transform=ax.get_xaxis_transform(), ha="center", va="center", fontsize=12, color=MUTED)
 
 
 def _table(found: Loops) -> Table:
@@ -90,8 +97,9 @@ def _table(found: Loops) -> Table:
     return Table(
         f"A whole loop of {found.workload} under torch.compile, {found.place}",
         ["length", "compile, s", "memory, MiB", f"a call, {MICRO}", "to eager", "remark"],
-        rows, numeric=range(1, 5),
-    )  # fmt: skip
+        rows,
+        numeric=range(1, 5),
+    )
 
 
 def _shown(found: Span | None, unit: float) -> str:

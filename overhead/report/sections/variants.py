@@ -94,13 +94,15 @@ def _drawing(found: list[_Change]) -> Drawing:
     ends = [most] if most is least else [most, least]
     said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in ends if c.times]
     return Drawing(
-        "axes", "What one change does to the cost of one more unit",
+        "axes",
+        "What one change does to the cost of one more unit",
         f"The cost with one change as a multiple of the base case, at the ends {'; '.join(said)}.",
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
         "come from one run on one board and have one caller. The interval is all that both intervals allow; overhead "
         "compare RUN --across compares them process by process. Changes whose interval holds 1 are named below.",
-        figure, narrow,
-    )  # fmt: skip
+        figure,
+        narrow,
+    )
 
 
 def _mark(change: _Change) -> Mark:
@@ -150,12 +152,16 @@ def _base(view: View, target: TargetView, variant: Record) -> Record | None:
     """The base case by the variant's caller, in its run and on its board; None where that run did not measure it."""
     base = target.base
     return next(
-        (r for r in view.own_run(variant).fingerprint.records
-         if (r.stack, r.api, r.adapter, r.pattern, r.workload, r.dependency, r.caller)
-         == (base.stack, base.api, base.adapter, base.pattern, base.workload, base.dependency, variant.caller)
-         and r.params == base.params and not apart(r, variant)),
+        (
+            r
+            for r in view.own_run(variant).fingerprint.records
+            if (r.stack, r.api, r.adapter, r.pattern, r.workload, r.dependency, r.caller)
+            == (base.stack, base.api, base.adapter, base.pattern, base.workload, base.dependency, variant.caller)
+            and r.params == base.params
+            and not apart(r, variant)
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _is_variant(target: TargetView, record: Record) -> bool:

@@ -39,12 +39,21 @@ def waiting(view: View) -> Iterator[Part]:
         f"each unit not waited for, {MICRO}",
     ]
     yield Table(
-        "One wait, and a wait after each unit", columns,
-        [[Cell(stack_name(t), t.stack), CALLER_WORDS[t.base.caller], str(wait_of(t.base) or ""),
-          *(_cell(t.base, name) for name in _FIGURES), _cell(_waited(t), "complete"), _cell(t.base, "complete")]
-         for t in rows],
+        "One wait, and a wait after each unit",
+        columns,
+        [
+            [
+                Cell(stack_name(t), t.stack),
+                CALLER_WORDS[t.base.caller],
+                str(wait_of(t.base) or ""),
+                *(_cell(t.base, name) for name in _FIGURES),
+                _cell(_waited(t), "complete"),
+                _cell(t.base, "complete"),
+            ]
+            for t in rows
+        ],
         numeric=range(3, 8),
-    )  # fmt: skip
+    )
 
 
 def _single(target: TargetView) -> float:
@@ -54,10 +63,15 @@ def _single(target: TargetView) -> float:
 def _waited(target: TargetView) -> Record | None:
     """The case that waits after each unit and differs from the base case in nothing else."""
     return next(
-        (r for r in target.records if (r.pattern, r.caller, r.workload) == ("wait-each", target.base.caller, "step")
-         and set(target.varied(r)) <= {"sync", "every"} and r.params.get("sync", "stream") == "stream"),
+        (
+            r
+            for r in target.records
+            if (r.pattern, r.caller, r.workload) == ("wait-each", target.base.caller, "step")
+            and set(target.varied(r)) <= {"sync", "every"}
+            and r.params.get("sync", "stream") == "stream"
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _cell(record: Record | None, name: str) -> str:
@@ -77,8 +91,10 @@ def _sentence(rows: list[TargetView]) -> str:
     known = [(t, low, high) for t, low, high in ranges if low is not None and high is not None and low > 0]
     if not known:
         return "This run does not resolve the time of a single unit and its wait."
-    said = [f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)} {CALLER_WORDS[t.base.caller]}{_of_it(t)}"
-            for t, low, high in (known[0], known[-1])]  # fmt: skip
+    said = [
+        f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)} {CALLER_WORDS[t.base.caller]}{_of_it(t)}"
+        for t, low, high in (known[0], known[-1])
+    ]
     if len(known) == 1:
         return f"One {known[0][0].base.unit} and its wait takes {said[0]}."
     return f"One unit of work and its wait takes {said[0]}, and {said[1]}."

@@ -35,17 +35,26 @@ def waits(view: View) -> Iterator[Part]:
     ]
     if drawn := [(t, r) for t, r in latencies if _stands_for_its_stack(t, r)]:
         yield _latency(drawn)
-    columns = ["target", "pattern", "called", *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()), f"fixed, {MICRO}",
-               *(f"{p}, {MICRO}" for p in _PERCENTILE_MARKERS)]  # fmt: skip
+    columns = [
+        "target",
+        "pattern",
+        "called",
+        *(f"{s}, {MICRO}" for s in _WAIT_TITLES.values()),
+        f"fixed, {MICRO}",
+        *(f"{p}, {MICRO}" for p in _PERCENTILE_MARKERS),
+    ]
     names = [*_WAIT_TITLES, "fixed", *_PERCENTILE_MARKERS]
     if every := _unique([*_waits(view), *latencies]):
         yield Table(
             "Waits by primitive",
             columns,
-            [[Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
-             for t, r in every],
-            numeric=range(3, 10), folded=True,
-        )  # fmt: skip
+            [
+                [Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
+                for t, r in every
+            ],
+            numeric=range(3, 10),
+            folded=True,
+        )
     else:
         yield Text(["No wait was measured."])
 
@@ -99,13 +108,15 @@ def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
     drawn = [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows]
     figure, narrow = dot_figures(drawn, MICRO, shapes)
     return Drawing(
-        "waits", "One wait, by stack",
+        "waits",
+        "One wait, by stack",
         _finding(rows),
         "The base case of each stack, ended by its usual wait. The distance from the first mark to the second is the "
         "work, and what the library deferred into the wait; the third also holds what waking up costs. The values "
         "stand at the right in this order.",
-        figure, narrow,
-    )  # fmt: skip
+        figure,
+        narrow,
+    )
 
 
 def _finding(rows: list[tuple[TargetView, Record]]) -> str:
@@ -122,11 +133,12 @@ def _latency(rows: list[tuple[TargetView, Record]]) -> Drawing:
         ax.set_title(title)
     marker_legend(figure, _PERCENTILE_MARKERS)
     return Drawing(
-        "latency", "Latency when every unit is waited for",
+        "latency",
+        "Latency when every unit is waited for",
         "Dot plot on log axes: median, 95th and 99th percentile of one unit and its wait, by stack.",
         "wait-each waits after every unit, read-each reads a value back as well: latency as an engine sees it.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _groups(rows: list[tuple[TargetView, Record]]) -> dict[str, list[tuple[TargetView, Record]]]:

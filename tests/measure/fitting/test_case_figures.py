@@ -132,10 +132,18 @@ def test_the_knee_is_a_figure_if_most_processes_have_it() -> None:
 
 def test_one_off_values_become_figures() -> None:
     once = {
-        "naive": [900.0, 1_000.0, 1_100.0], "naive_idle": [5_000.0], "empty_wait": [100.0], "first": [9e6],
-        "latency": [float(v) for v in range(1_001)], "prepare": [300.0], "legacy": [61_000.0], "stage:submit": [40.0],
-        "device_busy": [1_100.0, 600.0, 350.0], "device_quantum": [1.0], "start_latency": [7_000.0],
-    }  # fmt: skip
+        "naive": [900.0, 1_000.0, 1_100.0],
+        "naive_idle": [5_000.0],
+        "empty_wait": [100.0],
+        "first": [9e6],
+        "latency": [float(v) for v in range(1_001)],
+        "prepare": [300.0],
+        "legacy": [61_000.0],
+        "stage:submit": [40.0],
+        "device_busy": [1_100.0, 600.0, 350.0],
+        "device_quantum": [1.0],
+        "start_latency": [7_000.0],
+    }
     at = {"device_busy": [100, 50, 25]}
     one_off = {name: OneOff(values, at.get(name, ())) for name, values in once.items()}
     found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)

@@ -72,10 +72,15 @@ def test_a_process_keeps_host_if_only_slow_rounds_read_the_cpu_clock() -> None:
     n = 4
     cpu = [[n, n * 600, n * 600 + 10_000, n * 100], [2 * n, n * 1_200, n * 1_200 + 10_000, n * 200]]
     processes = [
-        replace(p, rounds=[replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1)) if i == 0 else r
-                           for i, r in enumerate(p.rounds)])
+        replace(
+            p,
+            rounds=[
+                replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1)) if i == 0 else r
+                for i, r in enumerate(p.rounds)
+            ],
+        )
         for p in made.processes
-    ]  # fmt: skip
+    ]
     found = estimate(replace(made, processes=processes), 0.03)
     assert found["host"].processes == found["complete"].processes == 4
 

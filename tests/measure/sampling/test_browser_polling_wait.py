@@ -109,9 +109,11 @@ def test_the_quick_profile_measures_three_cases_of_a_polling_stack_and_gives_the
 
 def test_four_stacks_of_a_browser_comparison_fit_a_quick_run() -> None:
     stacks = {
-        "chromium": [Candidate(str(i), "slow") for i in range(14)], "dawn": [Candidate(str(i)) for i in range(14)],
-        "firefox": [Candidate(str(i), "polling") for i in range(14)], "wgpu": [Candidate(str(i)) for i in range(14)],
-    }  # fmt: skip
+        "chromium": [Candidate(str(i), "slow") for i in range(14)],
+        "dawn": [Candidate(str(i)) for i in range(14)],
+        "firefox": [Candidate(str(i), "polling") for i in range(14)],
+        "wgpu": [Candidate(str(i)) for i in range(14)],
+    }
     found = allot(stacks, QUICK)
     assert len(found.cases["firefox"]) == 3
     assert len(found.cases["chromium"]) == 8

@@ -168,8 +168,10 @@ def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> 
 def test_samples_with_cpu_time_are_separate_and_only_of_chains_that_wait_without_spinning() -> None:
     clock = FakeClock()
     chains = {
-        "plain": Steady(clock), "spins": Steady(clock, wait_spins=True), "sync": Steady(clock, synchronous=True),
-    }  # fmt: skip
+        "plain": Steady(clock),
+        "spins": Steady(clock, wait_spins=True),
+        "sync": Steady(clock, synchronous=True),
+    }
     _, events, _ = measured(chains, clock)
     widths = {case: {len(row) for r in rounds(events, case) for row in r.samples} for case in chains}
     assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}

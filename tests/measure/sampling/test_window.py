@@ -57,8 +57,16 @@ def test_a_sample_warms_drains_prepares_and_then_times() -> None:
     chain = LoggingChain()
     window.sample(chain, [7], chain.clock)
     assert chain.calls == [
-        "prepare 1", "issue 1", "wait", "prepare 7", "now", "issue 7", "now", "wait", "now",
-    ]  # fmt: skip
+        "prepare 1",
+        "issue 1",
+        "wait",
+        "prepare 7",
+        "now",
+        "issue 7",
+        "now",
+        "wait",
+        "now",
+    ]
 
 
 def test_the_second_timestamp_is_taken_before_the_wait_and_the_third_after_it() -> None:
@@ -107,8 +115,16 @@ def test_totals_follow_a_warm_unit_and_naive_idle_follows_50_ms_of_sleep() -> No
     logging = LoggingChain()
     window.naive_idle(logging, 1, logging.clock)
     assert logging.calls == [
-        "prepare 1", "issue 1", "wait", "prepare 1", "sleep 0.05", "now", "issue 1", "wait", "now",
-    ]  # fmt: skip
+        "prepare 1",
+        "issue 1",
+        "wait",
+        "prepare 1",
+        "sleep 0.05",
+        "now",
+        "issue 1",
+        "wait",
+        "now",
+    ]
     clock = FakeClock()
     chain = Steady(clock)
     assert window.totals(chain, 1, 3, clock) == pytest.approx([11_500] * 3, abs=200)

@@ -95,9 +95,12 @@ class ChromiumDriver(Driver):
         piped = [sys.executable, "-c", _PIPED, str(to_read), str(to_write)]
         self.process = subprocess.Popen(
             [*piped, *command, "--remote-debugging-pipe", "about:blank"],
-            pass_fds=(to_read, to_write), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(to_read, to_write),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "TMPDIR": str(self.profile)},
-        )  # fmt: skip
+        )
         os.close(to_read)
         os.close(to_write)
         self._left, self._number, self._session = b"", 0, ""
@@ -176,8 +179,10 @@ class FirefoxDriver(Driver):
             file.write('user_pref("browser.download.useDownloadDir", true);\n')
         self.process = subprocess.Popen(
             [*command, "--marionette", "about:blank"],
-            start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         port = self._port()
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S)
         self._left, self._number = b"", 0

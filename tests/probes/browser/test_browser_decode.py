@@ -125,11 +125,13 @@ def test_firefox_gets_no_warm_token(page: GpuPage) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        case("one-pass"), case("read-each", readback="logits"), vary(case(), "caller", "native"),
+        case("one-pass"),
+        case("read-each", readback="logits"),
+        vary(case(), "caller", "native"),
         vary(case(), "workload", "qwen2.5-0.5b"),
     ],
     ids=lambda case: case.key,
-)  # fmt: skip
+)
 def test_decode_cases_that_the_page_cannot_run_are_unsupported(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(cast(Any, None), asked)
@@ -142,8 +144,12 @@ def test_browsers_offer_the_tiny_decoder_only(stack: str, software: bool) -> Non
     cases = [one for one in registry()[stack].space(target).star() if one.workload in DECODERS]
     assert {one.workload for one in cases} == {TINY}
     assert [(one.pattern, one.params["fusions"]) for one in cases] == [
-        ("per-pass", 0), ("per-pass", 6), ("per-submit", 0), ("per-submit", 6), ("read-each", 6),
-    ]  # fmt: skip
+        ("per-pass", 0),
+        ("per-pass", 6),
+        ("per-submit", 0),
+        ("per-submit", 6),
+        ("read-each", 6),
+    ]
 
 
 def test_a_message_without_bindings_has_the_buffers_in_order() -> None:

@@ -29,19 +29,24 @@ def write(folder: Path, content: Any) -> Path:
 
 def test_a_download_becomes_a_journal(tmp_path: Path) -> None:
     cases: list[dict[str, Any]] = [
-        {"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "per-k", "k": 16},
+        {"pattern": "per-submit"},
+        {"pattern": "fused"},
+        {"pattern": "per-k", "k": 16},
         {"pattern": "per-submit", "dependency": "independent", "bindgroup": "rotated"},
         {"pattern": "per-submit", "wait": "map"},
-    ]  # fmt: skip
+    ]
     path = write(tmp_path, download([entry(case) for case in cases]))
     lines = import_file(path)
     assert isinstance(lines[0], HeaderLine)
     assert lines[0].machine.cpu == "not told to a browser (MacIntel)"
     planned = [line for line in lines if isinstance(line, PlannedLine)]
     assert [line.case.key for line in planned] == [
-        "step per-submit browser chained", "step fused browser chained", "step per-k browser chained k=16",
-        "step per-submit browser independent bindgroup=rotated", "step per-submit browser chained wait=map",
-    ]  # fmt: skip
+        "step per-submit browser chained",
+        "step fused browser chained",
+        "step per-k browser chained k=16",
+        "step per-submit browser independent bindgroup=rotated",
+        "step per-submit browser chained wait=map",
+    ]
     assert (planned[0].target.stack, planned[0].target.api, planned[0].target.software) == ("safari", "Metal", False)
     assert not [line for line in lines if isinstance(line, FailedLine)]
     assert len([line for line in lines if isinstance(line, RoundLine)]) == 3 * 5 * 4

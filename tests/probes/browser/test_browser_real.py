@@ -37,9 +37,13 @@ KINDS = [
 ]
 PROBES = {"chromium": browsers.ChromiumProbe, "firefox": browsers.FirefoxProbe}
 SHORT = {
-    **page_files.PLAN, "replicates": 2, "rounds": 2, "min_rounds": 2, "rungs": [1, 4, 100],
+    **page_files.PLAN,
+    "replicates": 2,
+    "rounds": 2,
+    "min_rounds": 2,
+    "rungs": [1, 4, 100],
     "cases": [{"pattern": "per-submit"}, {"pattern": "fused"}, {"pattern": "read-each", "rungs": [1, 2]}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -135,10 +139,13 @@ def _tokens(pattern: Pattern, **params: Scalar) -> Case:
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     "case",
-    [_tokens("per-pass", fusions=0), _tokens("per-submit", fusions=6),
-     _tokens("read-each", fusions=6, readback="token")],
+    [
+        _tokens("per-pass", fusions=0),
+        _tokens("per-submit", fusions=6),
+        _tokens("read-each", fusions=6, readback="token"),
+    ],
     ids=lambda case: case.key,
-)  # fmt: skip
+)
 def test_tokens_are_verified_and_counted(probe: browsers.BrowserProbe, case: Case) -> None:
     chain = probe.open(probe.targets()[0], case)
     ns = [0, 1, 3]
@@ -159,9 +166,11 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     """After the refusal, the page keeps no part of the program and continues."""
     session = probe.session()
     program = messages.PageProgram(
-        label="x", kernels=[messages.PageKernel(code="fn")], entries=[messages.PageEntry(name="main", groups=[1])],
+        label="x",
+        kernels=[messages.PageKernel(code="fn")],
+        entries=[messages.PageEntry(name="main", groups=[1])],
         buffers=[messages.PageBuffer(kind="storage", size=4)],
-    )  # fmt: skip
+    )
 
     def tried(**changes: Any) -> messages.PageAnswer:
         asked = messages.CaseSpec(pattern="one-pass")

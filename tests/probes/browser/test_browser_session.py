@@ -243,8 +243,14 @@ def test_every_offered_case_is_supported() -> None:
     space = cases.space()
     found = list(space.star())
     assert {case.pattern for case in found} == {
-        "per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each"
-    }  # fmt: skip
+        "per-submit",
+        "per-k",
+        "per-pass",
+        "one-pass",
+        "fused",
+        "wait-each",
+        "read-each",
+    }
     assert [case.pattern for case in found[:3]] == ["per-submit", "one-pass", "fused"]
     for case in space.cross():
         cases.case_spec(case)

@@ -110,11 +110,15 @@ def test_a_piece_of_a_buffer_with_the_wrong_length_is_refused() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        case("per-pass"), case("wait-each"), vary(case(), "caller", "binding"), case(workload="other"),
-        case(workload="hybrid", work="product"), case(workload="hybrid", work="dance"),
+        case("per-pass"),
+        case("wait-each"),
+        vary(case(), "caller", "binding"),
+        case(workload="other"),
+        case(workload="hybrid", work="product"),
+        case(workload="hybrid", work="dance"),
     ],
     ids=lambda case: case.key,
-)  # fmt: skip
+)
 def test_workload_cases_that_the_page_cannot_run_are_unsupported(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(cast(Any, FakePage(case())), asked)

@@ -225,8 +225,11 @@ def test_a_target_has_the_name_and_id_of_its_device() -> None:
 
 
 def test_every_caller_passes_0_8_and_32_arguments() -> None:
-    found = {(case.caller, case.params["arguments"]) for probe, case in CASES.values()
-             if probe.name == "cuda-driver" and case.pattern == "per-submit"}  # fmt: skip
+    found = {
+        (case.caller, case.params["arguments"])
+        for probe, case in CASES.values()
+        if probe.name == "cuda-driver" and case.pattern == "per-submit"
+    }
     assert {(caller, count) for caller in ("binding", "native", "ffi") for count in (0, 1, 8, 32)} <= found
 
 

@@ -80,9 +80,14 @@ def test_a_unit_makes_the_expected_calls(target: Target, caller: str) -> None:
     chain: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
     try:
         assert [call.name for call in chain._program.body] == [
-            "vkBeginCommandBuffer", "vkCmdBindPipeline", "vkCmdBindDescriptorSets", "vkCmdPipelineBarrier",
-            "vkCmdDispatch", "vkEndCommandBuffer", "vkQueueSubmit",
-        ]  # fmt: skip
+            "vkBeginCommandBuffer",
+            "vkCmdBindPipeline",
+            "vkCmdBindDescriptorSets",
+            "vkCmdPipelineBarrier",
+            "vkCmdDispatch",
+            "vkEndCommandBuffer",
+            "vkQueueSubmit",
+        ]
         assert chain.window()["calls"] == 7
         stages = chain.stages(5)
         assert {name: len(times) for name, times in stages.items()} == dict.fromkeys(

@@ -22,8 +22,11 @@ BASE = Case(pattern="per-submit", caller="ffi")
 
 def test_every_kernel_source_has_a_committed_binary() -> None:
     assert [source.name for source in build_spirv.sources()] == [
-        "fused.comp", "recurrence_fused.comp", "recurrence_once.comp", "step.comp",
-    ]  # fmt: skip
+        "fused.comp",
+        "recurrence_fused.comp",
+        "recurrence_once.comp",
+        "step.comp",
+    ]
     for source in build_spirv.sources():
         code, digest = kernels.binary(source.with_suffix(".spv").name)
         assert code[:4] == b"\x03\x02\x23\x07"
@@ -86,8 +89,14 @@ def test_the_native_caller_comes_first_if_it_is_available(monkeypatch: pytest.Mo
     assert star[0] == Case(pattern="per-submit", caller="ffi")
     assert {case.caller for case in star} == {"ffi"}
     assert {case.pattern for case in star} == {
-        "per-submit", "per-k", "one-pass", "replay", "launches", "fused", "wait-each",
-    }  # fmt: skip
+        "per-submit",
+        "per-k",
+        "one-pass",
+        "replay",
+        "launches",
+        "fused",
+        "wait-each",
+    }
 
 
 @pytest.mark.parametrize("cross", [False, True])

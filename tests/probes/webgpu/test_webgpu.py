@@ -60,12 +60,21 @@ def found(*infos: dict[str, str], prints: str = "") -> list[Target]:
 
 def test_every_backend_is_a_separate_target() -> None:
     adapters = [
-        info("Vulkan", "GeForce"), info("OpenGL", "GeForce"), info("OpenGLES", "Mali"), info("D3D12", "Radeon"),
-        info("Metal", "Apple M3"), info("D3D11", "Radeon"), info("Undefined", "who knows"),
-    ]  # fmt: skip
+        info("Vulkan", "GeForce"),
+        info("OpenGL", "GeForce"),
+        info("OpenGLES", "Mali"),
+        info("D3D12", "Radeon"),
+        info("Metal", "Apple M3"),
+        info("D3D11", "Radeon"),
+        info("Undefined", "who knows"),
+    ]
     assert [(t.api, t.adapter) for t in found(*adapters)] == [
-        ("Vulkan", "GeForce"), ("OpenGL", "GeForce"), ("OpenGL", "Mali"), ("D3D12", "Radeon"), ("Metal", "Apple M3"),
-    ]  # fmt: skip
+        ("Vulkan", "GeForce"),
+        ("OpenGL", "GeForce"),
+        ("OpenGL", "Mali"),
+        ("D3D12", "Radeon"),
+        ("Metal", "Apple M3"),
+    ]
 
 
 @pytest.mark.parametrize(

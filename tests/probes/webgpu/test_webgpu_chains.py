@@ -235,9 +235,18 @@ def test_every_step_is_a_stage_and_units_of_stages_count_as_executed(
         assert (lengths["submit"], lengths["dispatch"]) == (groups, units)
         assert lengths["begin pass"] == (8 if pattern == "per-pass" else groups)
         assert set(lengths) == {
-            "clock", "create encoder", "begin pass", "set pipeline", "set bind group", "dispatch", "end pass", "finish",
-            "submit", "release pass", "release",
-        }  # fmt: skip
+            "clock",
+            "create encoder",
+            "begin pass",
+            "set pipeline",
+            "set bind group",
+            "dispatch",
+            "end pass",
+            "finish",
+            "submit",
+            "release pass",
+            "release",
+        }
         assert chain.executed() == (issued + 8 if target.executes else 0)
 
 
@@ -306,9 +315,10 @@ def like_metal(monkeypatch: pytest.MonkeyPatch) -> Target:
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
 @pytest.mark.parametrize(
-    "case", [Case(pattern="per-submit"), Case(pattern="one-pass", caller="native"), Case(pattern="wait-each")],
+    "case",
+    [Case(pattern="per-submit"), Case(pattern="one-pass", caller="native"), Case(pattern="wait-each")],
     ids=lambda case: case.key,
-)  # fmt: skip
+)
 def test_without_a_blocking_wait_all_issued_work_is_done_after_the_wait(like_metal: Target, case: Case) -> None:
     with opened(like_metal, case) as chain:
         assert chain.window()["wait"] == "poll without blocking"

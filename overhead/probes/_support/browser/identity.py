@@ -26,9 +26,12 @@ def named_by_log(page: Page, log: str) -> Page:
         return page
     name, kind, driver, info, backend = found[-1]
     adapter = replace(
-        page.adapter, description=name[:200], type="CPU" if kind == "Cpu" else kind, driver=f"{driver} {info}"[:200],
+        page.adapter,
+        description=name[:200],
+        type="CPU" if kind == "Cpu" else kind,
+        driver=f"{driver} {info}"[:200],
         backend=backend.lower(),
-    )  # fmt: skip
+    )
     return replace(page, adapter=adapter)
 
 
@@ -49,8 +52,14 @@ def is_software(adapter: PageAdapter) -> bool:
 def api(page: Page) -> Api:
     """The API below WebGPU: the API that the browser names, or else the usual API of the platform."""
     backend = page.adapter.backend.lower() if page.adapter else ""
-    named: dict[str, Api] = {"vulkan": "Vulkan", "metal": "Metal", "d3d12": "D3D12", "d3d11": "D3D12",
-                             "opengl": "OpenGL", "opengles": "OpenGL"}  # fmt: skip
+    named: dict[str, Api] = {
+        "vulkan": "Vulkan",
+        "metal": "Metal",
+        "d3d12": "D3D12",
+        "d3d11": "D3D12",
+        "opengl": "OpenGL",
+        "opengles": "OpenGL",
+    }
     if backend in named:
         return named[backend]
     where = f"{page.platform} {page.user_agent}".lower()
@@ -96,10 +105,13 @@ def target(stack: str, page: Page, browser: Browser) -> Target:
         "cross-origin isolated": str(page.isolated).lower(),
     }
     return Target(
-        stack=stack, api=api(page), adapter=adapter_name(adapter)[:200], software=is_software(adapter),
+        stack=stack,
+        api=api(page),
+        adapter=adapter_name(adapter)[:200],
+        software=is_software(adapter),
         driver=adapter.driver,
         versions={f"{stack} {name}".strip(): text for name, text in {**described, **browser.settings}.items()},
-    )  # fmt: skip
+    )
 
 
 def _is_name(text: str) -> bool:

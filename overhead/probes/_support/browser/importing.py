@@ -75,9 +75,13 @@ def import_file(path: Path) -> list[JournalLine]:
     target = identity.target(stack, found.page, Browser(stack))
     flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]
     header = HeaderLine(
-        schema_version=results.SCHEMA_VERSION, method_version=results.METHOD_VERSION, created=found.created,
-        profile="quick", machine=_machine(found.page, target), versions=target.versions,
-    )  # fmt: skip
+        schema_version=results.SCHEMA_VERSION,
+        method_version=results.METHOD_VERSION,
+        created=found.created,
+        profile="quick",
+        machine=_machine(found.page, target),
+        versions=target.versions,
+    )
     cases = {_case(entry.case).key: _case(entry.case) for entries in found.replicates for entry in entries}
     lines: list[JournalLine] = [header]
     lines += [
@@ -133,17 +137,27 @@ class _LineMaker:
     def opened(self, case: Case, flags: list[str]) -> JournalLine:
         kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
         return results.OpenedLine(
-            target=self.target, case=self.case, worker=self.target, process=self.process,
+            target=self.target,
+            case=self.case,
+            worker=self.target,
+            process=self.process,
             overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
-            synchronous=case.pattern in ("wait-each", "read-each"), window=window(case, self.page),
-            kernels={kernel: hashes()[kernel]}, flags=flags,
-        )  # fmt: skip
+            synchronous=case.pattern in ("wait-each", "read-each"),
+            window=window(case, self.page),
+            kernels={kernel: hashes()[kernel]},
+            flags=flags,
+        )
 
     def once(self, name: str, n: int, values: list[float]) -> JournalLine:
         return results.OneOffLine(
-            target=self.target, case=self.case, worker=self.target, process=self.process, name=name, values=values,
+            target=self.target,
+            case=self.case,
+            worker=self.target,
+            process=self.process,
+            name=name,
+            values=values,
             at=[n] * len(values),
-        )  # fmt: skip
+        )
 
     def round(self, number: int, rows: list[list[int]]) -> JournalLine:
         return results.RoundLine(
@@ -175,6 +189,9 @@ def _machine(page: messages.Page, target: Target) -> Machine:
     gpus = [] if target.software else [Gpu(name=target.adapter)]
     seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])
     return Machine(
-        id=hashlib.sha256(seed.encode()).hexdigest()[:12], cpu=cpu[:200], cores=page.cores,
-        memory_gib=page.memory_gib, gpus=gpus,
-    )  # fmt: skip
+        id=hashlib.sha256(seed.encode()).hexdigest()[:12],
+        cpu=cpu[:200],
+        cores=page.cores,
+        memory_gib=page.memory_gib,
+        gpus=gpus,
+    )

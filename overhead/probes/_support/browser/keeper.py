@@ -37,9 +37,14 @@ def main(profile: str, command: list[str]) -> int:
             temporary = tempfile.mkdtemp(prefix="overhead-browser-", dir="/tmp")
         with open(os.path.join(profile, "log"), "wb") as log:
             browser = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=profile,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=profile,
                 env={**os.environ, "TMPDIR": temporary},
-            )  # fmt: skip
+            )
     except OSError as error:
         _report(f"failed {error}")
         _remove(temporary)

@@ -23,12 +23,18 @@ OPEN = "open"
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "chromium": (
-        "chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome", "microsoft-edge-stable",
-        "microsoft-edge", "msedge",
+        "chromium",
+        "chromium-browser",
+        "google-chrome-stable",
+        "google-chrome",
+        "chrome",
+        "microsoft-edge-stable",
+        "microsoft-edge",
+        "msedge",
     ),
     "firefox": ("firefox", "firefox-esr"),
     "safari": (),
-}  # fmt: skip
+}
 _MAC: dict[str, tuple[str, ...]] = {
     "chromium": ("Google Chrome", "Chromium", "Microsoft Edge"),
     "firefox": ("Firefox",),
@@ -36,12 +42,13 @@ _MAC: dict[str, tuple[str, ...]] = {
 }
 _WINDOWS: dict[str, tuple[str, ...]] = {
     "chromium": (
-        r"Google\Chrome\Application\chrome.exe", r"Chromium\Application\chrome.exe",
+        r"Google\Chrome\Application\chrome.exe",
+        r"Chromium\Application\chrome.exe",
         r"Microsoft\Edge\Application\msedge.exe",
     ),
     "firefox": (r"Mozilla Firefox\firefox.exe",),
     "safari": (),
-}  # fmt: skip
+}
 _WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
 FIREFOX_ENVIRONMENT = {"RUST_LOG": "wgpu_core::instance=info", "MOZ_CRASHREPORTER_DISABLE": "1"}

@@ -93,10 +93,15 @@ class BrowserSession:
         self._profile = Path(tempfile.mkdtemp(prefix="overhead-browser-"))
         command = self.browser.command(self._profile, url)
         self._keeper = await asyncio.create_subprocess_exec(
-            sys.executable, str(Path(__file__).with_name("keeper.py")), str(self._profile), *command,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+            sys.executable,
+            str(Path(__file__).with_name("keeper.py")),
+            str(self._profile),
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
             env={**os.environ, **self.browser.environment, FAMILY: ""},  # it cleans up after a killed worker
-        )  # fmt: skip
+        )
         if self.browser.kind != "safari":  # this program only hands the URL to the browser, and exits
             self._ended = asyncio.ensure_future(self._watch())
 

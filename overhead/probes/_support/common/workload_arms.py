@@ -57,8 +57,11 @@ def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
 
 
 WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (
-    "storage", "storage", "read-only-storage", "uniform",
-)  # fmt: skip
+    "storage",
+    "storage",
+    "read-only-storage",
+    "uniform",
+)
 """Bindings of the generated WGSL in group 0: state, counters, inputs, and 16 bytes with the number of steps first."""
 
 

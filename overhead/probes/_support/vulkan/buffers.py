@@ -39,32 +39,53 @@ class StorageBuffers:
 
     def _descriptor_pool(self, sets: int) -> Any:
         gpu, vk = self._gpu, self._gpu.vk
-        size = gpu.ffi.new("VkDescriptorPoolSize *", {
-            "type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets,
-        })  # fmt: skip
-        return gpu.create("DescriptorPool", gpu.new(
-            "DESCRIPTOR_POOL_CREATE_INFO", "VkDescriptorPoolCreateInfo",
-            maxSets=sets, poolSizeCount=1, pPoolSizes=size,
-        ))  # fmt: skip
+        size = gpu.ffi.new(
+            "VkDescriptorPoolSize *",
+            {
+                "type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                "descriptorCount": sets,
+            },
+        )
+        return gpu.create(
+            "DescriptorPool",
+            gpu.new(
+                "DESCRIPTOR_POOL_CREATE_INFO",
+                "VkDescriptorPoolCreateInfo",
+                maxSets=sets,
+                poolSizeCount=1,
+                pPoolSizes=size,
+            ),
+        )
 
     def sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
         """One new descriptor set for each buffer index."""
         gpu, ffi, vk = self._gpu, self._gpu.ffi, self._gpu.vk
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * len(buffers))
         info = gpu.new(
-            "DESCRIPTOR_SET_ALLOCATE_INFO", "VkDescriptorSetAllocateInfo", descriptorPool=self._pool,
-            descriptorSetCount=len(buffers), pSetLayouts=layouts,
-        )  # fmt: skip
+            "DESCRIPTOR_SET_ALLOCATE_INFO",
+            "VkDescriptorSetAllocateInfo",
+            descriptorPool=self._pool,
+            descriptorSetCount=len(buffers),
+            pSetLayouts=layouts,
+        )
         sets = ffi.new("VkDescriptorSet[]", len(buffers))
         gpu.device_call("vkAllocateDescriptorSets", info, sets)
         for each, index in zip(sets, buffers, strict=True):
-            buffer = ffi.new("VkDescriptorBufferInfo *", {
-                "buffer": self._buffers[index].handle, "range": self._size,
-            })  # fmt: skip
+            buffer = ffi.new(
+                "VkDescriptorBufferInfo *",
+                {
+                    "buffer": self._buffers[index].handle,
+                    "range": self._size,
+                },
+            )
             write = gpu.new(
-                "WRITE_DESCRIPTOR_SET", "VkWriteDescriptorSet", dstSet=each, descriptorCount=1,
-                descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, pBufferInfo=buffer,
-            )  # fmt: skip
+                "WRITE_DESCRIPTOR_SET",
+                "VkWriteDescriptorSet",
+                dstSet=each,
+                descriptorCount=1,
+                descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                pBufferInfo=buffer,
+            )
             gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
 
@@ -137,8 +158,11 @@ class OneTimeCommands:
         self._gpu = gpu
         self._pool = gpu.command_pool()
         self.cb = gpu.command_buffers(self._pool, 1)[0]
-        self._begin = gpu.new("COMMAND_BUFFER_BEGIN_INFO", "VkCommandBufferBeginInfo",
-                              flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)  # fmt: skip
+        self._begin = gpu.new(
+            "COMMAND_BUFFER_BEGIN_INFO",
+            "VkCommandBufferBeginInfo",
+            flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+        )
         self._list = gpu.ffi.new("VkCommandBuffer *", self.cb)
         self._submit = gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
 

@@ -36,9 +36,11 @@ class Commands:
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         self.simultaneous = vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
         self._memory = gpu.new(
-            "MEMORY_BARRIER", "VkMemoryBarrier", srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
+            "MEMORY_BARRIER",
+            "VkMemoryBarrier",
+            srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
             dstAccessMask=vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
-        )  # fmt: skip
+        )
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
         """A call of any device function. If the function returns a ``VkResult``, the loop remembers a failure."""
@@ -160,9 +162,11 @@ class VulkanWait:
         self._kept.append(("Semaphore", semaphore))
         semaphores, value = gpu.ffi.new("VkSemaphore *", semaphore), gpu.ffi.new("uint64_t *", 0)
         signal = gpu.new(
-            "TIMELINE_SEMAPHORE_SUBMIT_INFO", "VkTimelineSemaphoreSubmitInfo",
-            signalSemaphoreValueCount=1, pSignalSemaphoreValues=value,
-        )  # fmt: skip
+            "TIMELINE_SEMAPHORE_SUBMIT_INFO",
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=value,
+        )
         info = gpu.new(
             "SUBMIT_INFO", "VkSubmitInfo", pNext=signal, signalSemaphoreCount=1, pSignalSemaphores=semaphores
         )

@@ -123,9 +123,12 @@ class Timer:
     def _burn(self, cb: Any) -> None:
         commands = self._commands
         for call in (
-            commands.pipeline(cb), commands.bind(cb, self._state.own[0]), commands.barrier(cb),
-            commands.push(cb, self._steps), commands.dispatch(cb),
-        ):  # fmt: skip
+            commands.pipeline(cb),
+            commands.bind(cb, self._state.own[0]),
+            commands.barrier(cb),
+            commands.push(cb, self._steps),
+            commands.dispatch(cb),
+        ):
             call.function(*call.ffi_args)
 
     def _blocker(self, cb: Any) -> None:

@@ -69,18 +69,26 @@ class VulkanGpu:
         names = Strings(sorted(wanted & self.adapter.extensions))
         priority = self.ffi.new("float *", 1.0)
         queue = self.new(
-            "DEVICE_QUEUE_CREATE_INFO", "VkDeviceQueueCreateInfo",
-            queueFamilyIndex=self.adapter.family, queueCount=1, pQueuePriorities=priority,
-        )  # fmt: skip
+            "DEVICE_QUEUE_CREATE_INFO",
+            "VkDeviceQueueCreateInfo",
+            queueFamilyIndex=self.adapter.family,
+            queueCount=1,
+            pQueuePriorities=priority,
+        )
         timeline = self.new(
-            "PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES", "VkPhysicalDeviceTimelineSemaphoreFeatures",
+            "PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES",
+            "VkPhysicalDeviceTimelineSemaphoreFeatures",
             timelineSemaphore=1,
-        )  # fmt: skip
+        )
         info = self.new(
-            "DEVICE_CREATE_INFO", "VkDeviceCreateInfo", pNext=timeline if self.timeline else self.ffi.NULL,
-            queueCreateInfoCount=1, pQueueCreateInfos=queue,
-            enabledExtensionCount=len(names), ppEnabledExtensionNames=names.pointer,
-        )  # fmt: skip
+            "DEVICE_CREATE_INFO",
+            "VkDeviceCreateInfo",
+            pNext=timeline if self.timeline else self.ffi.NULL,
+            queueCreateInfoCount=1,
+            pQueueCreateInfos=queue,
+            enabledExtensionCount=len(names),
+            ppEnabledExtensionNames=names.pointer,
+        )
         out = self.ffi.new("VkDevice *")
         check(self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
         return out[0]
@@ -166,19 +174,38 @@ class VulkanGpu:
             },
         )
         set_layout = ffi.new("VkDescriptorSetLayout *")
-        set_layout[0] = self.create("DescriptorSetLayout", self.new(
-            "DESCRIPTOR_SET_LAYOUT_CREATE_INFO", "VkDescriptorSetLayoutCreateInfo", bindingCount=1, pBindings=binding,
-        ))  # fmt: skip
+        set_layout[0] = self.create(
+            "DescriptorSetLayout",
+            self.new(
+                "DESCRIPTOR_SET_LAYOUT_CREATE_INFO",
+                "VkDescriptorSetLayoutCreateInfo",
+                bindingCount=1,
+                pBindings=binding,
+            ),
+        )
         push = ffi.new("VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4})
-        layout = self.create("PipelineLayout", self.new(
-            "PIPELINE_LAYOUT_CREATE_INFO", "VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=set_layout,
-            pushConstantRangeCount=1, pPushConstantRanges=push,
-        ))  # fmt: skip
+        layout = self.create(
+            "PipelineLayout",
+            self.new(
+                "PIPELINE_LAYOUT_CREATE_INFO",
+                "VkPipelineLayoutCreateInfo",
+                setLayoutCount=1,
+                pSetLayouts=set_layout,
+                pushConstantRangeCount=1,
+                pPushConstantRanges=push,
+            ),
+        )
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.buffer(words)[:] = code
-        module = self.create("ShaderModule", self.new(
-            "SHADER_MODULE_CREATE_INFO", "VkShaderModuleCreateInfo", codeSize=len(code), pCode=words,
-        ))  # fmt: skip
+        module = self.create(
+            "ShaderModule",
+            self.new(
+                "SHADER_MODULE_CREATE_INFO",
+                "VkShaderModuleCreateInfo",
+                codeSize=len(code),
+                pCode=words,
+            ),
+        )
         entry = ffi.new("char[]", b"main")
         info = self.new("COMPUTE_PIPELINE_CREATE_INFO", "VkComputePipelineCreateInfo", layout=layout)
         info.stage.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
@@ -201,9 +228,15 @@ class VulkanGpu:
     def command_pool(self, resets_buffers: bool = True) -> Any:
         """A new pool. Without ``resets_buffers``, only ``vkResetCommandPool`` can reset its command buffers."""
         flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT if resets_buffers else 0
-        return self.create("CommandPool", self.new(
-            "COMMAND_POOL_CREATE_INFO", "VkCommandPoolCreateInfo", flags=flags, queueFamilyIndex=self.adapter.family,
-        ))  # fmt: skip
+        return self.create(
+            "CommandPool",
+            self.new(
+                "COMMAND_POOL_CREATE_INFO",
+                "VkCommandPoolCreateInfo",
+                flags=flags,
+                queueFamilyIndex=self.adapter.family,
+            ),
+        )
 
 
 @functools.cache

@@ -156,9 +156,14 @@ class Library:
         function, address = self.symbol("wgpuQueueOnSubmittedWorkDone")
         handle = queue._internal
         done = NativeCall(
-            "wgpuQueueOnSubmittedWorkDone", function, address, (self.address(handle), 0, 0, 0, 0, 0, *fields),
-            result=future, stage="wait", ffi_args=(handle, info),
-        )  # fmt: skip
+            "wgpuQueueOnSubmittedWorkDone",
+            function,
+            address,
+            (self.address(handle), 0, 0, 0, 0, 0, *fields),
+            result=future,
+            stage="wait",
+            ffi_args=(handle, info),
+        )
         keep = Store(
             "future", functools.partial(setattr, self._futures, "future"), self.address(self._futures), future, "wait"
         )

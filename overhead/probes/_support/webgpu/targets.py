@@ -20,8 +20,13 @@ BACKEND_VARIABLE = "WGPU_BACKEND_TYPE"
 LOADER_MEND = "apt install libvulkan1 mesa-vulkan-drivers"
 REFUSED_MEND = "a newer driver; or apt install chromium, whose SwiftShader serves"
 _APIS: Mapping[str, Api] = {
-    "Vulkan": "Vulkan", "Metal": "Metal", "D3D12": "D3D12", "OpenGL": "OpenGL", "OpenGLES": "OpenGL", NULL: "Null",
-}  # fmt: skip
+    "Vulkan": "Vulkan",
+    "Metal": "Metal",
+    "D3D12": "D3D12",
+    "OpenGL": "OpenGL",
+    "OpenGLES": "OpenGL",
+    NULL: "Null",
+}
 
 Info = Mapping[str, Any]
 

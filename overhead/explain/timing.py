@@ -165,7 +165,7 @@ def time_statements(
         spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s)
-    limited = functools.partial(Campaign, limits=WorkerLimits(silence_s=silence_s))
+    limited = functools.partial(campaign or Campaign, limits=WorkerLimits(silence_s=silence_s))
     with handed_over(spec), scratch.subfolder() as folder:
         try:
             outcome = run(
@@ -175,7 +175,7 @@ def time_statements(
                 out=folder,
                 listener=listener,
                 plan=plan or plan_of(spec.found),
-                campaign=campaign or limited,
+                campaign=limited,
             )
         except BadFile:
             raise UsageError(_MIXED) from None

@@ -20,7 +20,6 @@ from overhead.reading.format import (
     plain,
     positive_spread,
     resolved,
-    spread,
     unresolved,
 )
 from overhead.reading.intervals import Span, measured
@@ -399,7 +398,9 @@ def _passed(first: ArmFit, second: ArmFit) -> str:
         return f"{ours} is cheaper than {theirs} from the first step on"
     beyond = ", longer than any chain measured" if at.value > min(first.longest, second.longest) else ""
     low = None if at.low is None else max(at.low, 1)
-    return f"{ours} pays off against {theirs} after about {spread(max(at.value, 1), low, at.high)} steps{beyond}"
+    return (
+        f"{ours} pays off against {theirs} after about {positive_spread(max(at.value, 1), low, at.high)} steps{beyond}"
+    )
 
 
 def fusions(found: Sequence[Group]) -> list[str]:
@@ -440,11 +441,10 @@ def device_times(found: Sequence[Group]) -> list[str]:
             continue
         each = [f"{factor_spread(*(took / base[1]).over(1))} as long through {arm.way}" for arm, took in others]
         near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
-        within = (
-            f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}."
-            if near
-            else (f"No WGSL version is within {_NEAR_CUDA}× of CUDA.")
-        )
+        unclear = [arm.way for arm, took in others if (took / base[1]).floor <= _NEAR_CUDA and arm.way not in near]
+        verdicts = [f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}." if near else ""]
+        verdicts += [f"Not resolved whether within {_NEAR_CUDA}× of CUDA: {listed(unclear)}." if unclear else ""]
+        within = " ".join(filter(None, verdicts)) or f"No WGSL version is within {_NEAR_CUDA}× of CUDA."
         said.append(
             f"{group.title}: the GPU takes {micro_of(base[1].value)} {MICRO} for a step of the fused CUDA kernel "
             f"({base[0].way}). A step of fused WGSL takes {listed(each)}. {within}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, why_no_mark
-from overhead.reading.format import MICRO, cost_text, factor, listed, number, percent, resolved, two_speeds
+from overhead.reading.format import MICRO, cost_text, factor_spread, listed, number, percent, resolved, two_speeds
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
 from overhead.reading.stack_names import graph_maker
@@ -92,7 +92,7 @@ def _overstated(costs: DispatchCosts) -> str:
     times, row = max(told, key=lambda one: one[0][0])
     caller = CALLER_WORDS[row.records[row.first].caller]
     through = f"{row.name}, {caller}"
-    return f"Timing one dispatch plus its wait would report up to {factor(*times)} the real cost ({through})."
+    return f"Timing one dispatch plus its wait would report up to {factor_spread(*times)} the real cost ({through})."
 
 
 def _of(row: DispatchRow, kind: str) -> str:

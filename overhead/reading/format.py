@@ -172,7 +172,9 @@ def factor_spread(value: float, low: float | None = None, high: float | None = N
 
 
 def percent_spread(value: float, low: float | None, high: float | None) -> str:
-    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``."""
+    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``; ``46 % (at most 48)`` without a lower end."""
+    if low is None and high is not None:
+        return f"{percent(value, 0.0, high)} (at most {percent(high)[:-2]})"
     return _signed(spread(100 * value, _scaled(low, 100), _scaled(high, 100)), " %")
 
 

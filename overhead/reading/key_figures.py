@@ -171,7 +171,8 @@ def _overstatement(view: View, label: str) -> KeyFigure:
     found = overstatement(record, "naive")
     if found is None:
         return _missing(label, "no slope or no single timed dispatch has a value", target, record)
-    return KeyFigure(label, factor(*found), *found, "ratio", "", record.key, target.label)
+    caution = next((c for name in ("naive", "complete") if (f := record.figure(name)) and (c := _caution(f))), "")
+    return KeyFigure(label, factor(*found), *found, "ratio", caution, record.key, target.label)
 
 
 def _stepped(view: View, stack: str) -> TargetView | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.format import MICRO, between, bounds, micro, micro_spread, valued
+from overhead.reading.intervals import Span, span
 from overhead.reading.stack_names import stack_name
 from overhead.reading.synchronising import wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View
@@ -105,8 +106,8 @@ def _of_it(target: TargetView) -> str:
     figure = target.base.figure("complete")
     if figure is None or figure.status != "ok":
         return ""
-    cost, (low, high) = figure.value or 0.0, bounds(target.base.figure("naive") or figure)
-    if low is None or high is None or low <= cost:
+    added_ns = (span(target.base.figure("naive")) or Span(0.0)) - (span(figure) or Span(0.0))
+    if added_ns.low is None or added_ns.high is None or added_ns.low <= 0:
         return f" (the {target.base.unit} costs {micro(figure)})"
-    added = between((low - cost) / 1e3, (high - cost) / 1e3)
+    added = between(added_ns.low / 1e3, added_ns.high / 1e3)
     return f" (the {target.base.unit} costs {micro(figure)}, so the wait adds {added})"

@@ -24,7 +24,7 @@ from overhead.reading.format import (
 )
 from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
-from overhead.reading.sources import Provenance, other_run, source_of, why_apart
+from overhead.reading.sources import Provenance, other_run, own_run, source_of, why_apart
 from overhead.reading.stack_names import GRAPH_MAKERS, graph_maker
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
@@ -226,15 +226,22 @@ class Crossing:
 
 
 def groups(view: View) -> list[Group]:
-    """The file's workloads by variant and elements; arms on the CPU are in the same group as those on the GPU."""
+    """The workloads by variant and elements, each from the one run that has most figures of it.
+
+    Arms on the CPU are in the same group as those on the GPU.
+    """
+    by_run: dict[str, dict[str, list[Record]]] = {}
+    for record in (record for target in view.stacked for record in target.records):
+        elements = record.params.get("elements")
+        if record.workload == UNROLLED or record.unit != "step":
+            continue
+        if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
+            run = own_run(record, view.fingerprint).created
+            by_run.setdefault(record.workload, {}).setdefault(run, []).append(record)
     found: dict[tuple[str, Variant, int], list[Record]] = {}
-    for target in view.stacked:
-        for record in target.records:
-            elements = record.params.get("elements")
-            if record.workload == UNROLLED or record.unit != "step":
-                continue
-            if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
-                found.setdefault((record.workload, variant_of(record), elements), []).append(record)
+    for runs in by_run.values():
+        for record in max(runs.values(), key=lambda records: (sum(r.status == "ok" for r in records), len(records))):
+            found.setdefault((record.workload, variant_of(record), int(record.params["elements"])), []).append(record)
     return [_group(view, *key, found[key]) for key in sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))]
 
 

@@ -14,7 +14,7 @@ from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import MICRO, bounds, listed, micro, percent, spread, time, valued
 from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart
+from overhead.reading.sources import apart, other_run
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, named
 from overhead.results import Comparison, Figure, Record
 
@@ -138,13 +138,13 @@ def python_share(top: Record, compiled: Record) -> Span | None:
 
 
 def ladders(view: View) -> list[HostShares]:
-    """Every ladder of the targets that execute, longest first within a target, then by pattern."""
+    """Every ladder of the shown run's targets that execute, longest first within a target, then by pattern."""
     below = {key for name in _NEXT_LEVEL.values() for c in view.comparisons(name) for key in c.against}
     tops = [
         record
         for target in view.executing
         for record in by_patterns(target.records)
-        if record.key not in below and _compared(view, record)
+        if record.key not in below and _compared(view, record) and not other_run(record, view.fingerprint)
     ]
     return [_ladder(view, record) for record in tops]
 

@@ -124,7 +124,6 @@ def test_ways_to_run_a_chain_are_compared_inside_one_run() -> None:
     newer = _run(2, eager, arm("dawn", "fused", 90.0))
     (together,) = groups(View(_run(2, eager, graph)))
     (joined,) = groups(View(_joined(newer, _run(1, graph))))
-    assert len(joined.arms) == 3
-    assert [len(own.arms) for own in joined.by_run()] == [2, 1]
+    assert [arm.record.stack for arm in joined.arms] == ["torch", "dawn"]
     assert together.rivals("eager", "graph-driver", 100) is not None
     assert joined.rivals("eager", "graph-driver", 100) is None

@@ -336,8 +336,8 @@ def explained() -> str:
     """The committed explanations of real programs, with the verdict and the best alternative expected of each."""
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
     constants = {
-        node.targets[0].id: node.value
-        for node in tree.body  # type: ignore[attr-defined]
+        node.targets[0].id: node.value  # type: ignore[attr-defined]
+        for node in tree.body
         if isinstance(node, ast.Assign)
     }
     rows = []

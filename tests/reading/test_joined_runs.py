@@ -37,8 +37,8 @@ def test_a_workload_size_comes_from_the_newest_run_that_measured_it_completely()
     older = _run(1, *(_step(stack, "recurrence", n) for n in (1, 2) for stack in ("dawn", "jax", "torch")))
     newer = _run(
         2,
-        record("dawn", each=5.0, **GPU),
-        _step("dawn", "recurrence", 1),  # type: ignore[arg-type]
+        record("dawn", each=5.0, **GPU),  # type: ignore[arg-type]
+        _step("dawn", "recurrence", 1),
         _step("dawn", "recurrence", 2),
         _step("torch", "recurrence", 2),
     )

@@ -238,20 +238,6 @@ def _compare_command(base: Path, new: Path | None = None, across: str | None = N
     return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"
 
 
-def operating() -> str:
-    """The figures of ``scripts/bench/compare.py``, one row per setting."""
-    measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
-    head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
-    head += ["smallest detectable change", "called when there", "5 % called"]
-    rows = []
-    for row in measured:
-        taken = "in turn" if row["in_turn"] else f"{row['runs']} {'run' if row['runs'] == 1 else 'runs'} a side"
-        cells = [row["machine"], str(row["cases"]), str(row["processes"]), taken, f"{row['false']} of {row['pairs']}"]
-        shares = [f"{100 * row[name]:.0f} %" for name in ("called", "at_5")]
-        rows.append([*cells, f"{100 * row['smallest']:.2g} %" if row["smallest"] < 1 else "over 100 %", *shares])
-    return _table(head, rows)
-
-
 def decoding_run(size: str) -> str:
     """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
     view = View(read_fingerprint(_DATA / f"nvidia-h200-decode-{size}.json"))
@@ -372,23 +358,10 @@ def _alternative_text(one: Alternative) -> str:
     return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f}{bound})"
 
 
-def known_steps() -> str:
-    """The committed rows of ``scripts/agreement/known_steps.py``: what was found, and its ratio to the parts."""
-    rows = []
-    for row in json.loads((_EXPLAINED / "known-steps.json").read_text("utf-8")):
-        kind, expected = row["verdict"]
-        counts = [f"{found:.0f} of {known}" for found, known in (row["launches"], row["synchronisations"])]
-        ratios = ["" if row[name][2] is None else f"{row[name][2]:.2f}" for name in ("step", "host", "device")]
-        rows.append([row["program"], kind, expected, *counts, *ratios, f"{row['replayed over measured']:.2f}"])
-    head = ["step", "verdict", "expected", "launches", "synchronisations", "step over parts", "host over parts"]
-    return _table([*head, "device over parts", "replay over step"], rows)
-
-
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "stack-names": stack_names,
     "figures": figures,
-    "simulated": operating,
     "references": references,
     "next-run": next_runs,
     "findings": findings,
@@ -398,7 +371,6 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "plugin-interface": plugin_interface,
     "columns": columns,
     "explained": explained,
-    "known-steps": known_steps,
     "decoding-0.5b": functools.partial(decoding_run, "0.5b"),
     "decoding-1.5b": functools.partial(decoding_run, "1.5b"),
 }

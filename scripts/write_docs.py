@@ -29,6 +29,7 @@ from overhead.claims.sentences import by_machine, exact  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
+from overhead.probes.base import Probe  # noqa: E402
 from overhead.reading.decoding import decoded  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
@@ -48,8 +49,6 @@ from overhead.versus import compare  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from overhead.probes.base import Probe
 
 
 def schema() -> str:
@@ -126,17 +125,12 @@ def next_runs() -> str:
         if (covered := found.coverage.get(name))
     ]
     kinds = [[*key.split(", ", 1), _percent(share)] for key, share in found.by_kind.items()]
-    return "\n".join(
-        [
-            _table(head, rows),
-            "",
-            _table(["class", "machine", "inside"], kinds),
-            "",
-            f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
-            f"{100 * found.run_pairs_over_90:.0f} % have",
-            f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %.",
-        ]
+    made = (
+        f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
+        f"{100 * found.run_pairs_over_90:.0f} % have\n"
+        f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %."
     )
+    return "\n\n".join([_table(head, rows), _table(["class", "machine", "inside"], kinds), made])
 
 
 def _percent(share: float) -> str:
@@ -180,14 +174,10 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 
 def findings() -> str:
-    """The first findings of the run of the README's machine, one a line."""
-    found = findings_of(View(_machine_of_the_readme()).runs[0])[:3]
+    """The first findings of the joined runs of the H100, one a line."""
+    paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
+    found = findings_of(View(from_paths(paths).full).runs[0])[:3]
     return "\n".join(f"- {one.title}" for one in found)
-
-
-def _machine_of_the_readme() -> results.Fingerprint:
-    """The joined runs of the H100."""
-    return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]).full
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
@@ -264,7 +254,7 @@ def columns() -> str:
 def plugin_interface() -> str:
     """The classes of the plugin interface: each attribute with its default, each method with its docstring."""
     from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
-    from overhead.probes.base import Probe, Space, device_id, whole_units
+    from overhead.probes.base import Space, device_id, whole_units
     from overhead.probes.in_order import InOrderChain
     from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 

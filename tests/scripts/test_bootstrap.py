@@ -209,31 +209,6 @@ def test_a_gpu_machine_gets_the_torch_build_for_its_driver(
     assert sources(index=fetched("2.13.0+cu126", "nvidia-cudnn-cu12"), cuda=cuda) == [*asked, "settled: True"]
 
 
-def test_download_sizes_are_reported(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert script.download_bytes(["file:///a.whl"]) == 0
-    assert "local file" in script.describe(0)
-    assert script.describe(2_500_000_000) == "2,500 MB to download"
-
-    class Answer:
-        headers = {"Content-Length": "300"}  # noqa: RUF012
-
-        def __enter__(self) -> Answer:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            return
-
-    monkeypatch.setattr(script.urllib.request, "urlopen", lambda request, timeout: Answer())
-    assert script.download_bytes(["https://example.org/a.whl", "https://example.org/b.whl", "file:///c"]) == 600
-
-    def unreachable(request: object, timeout: float) -> None:
-        raise OSError("out of reach")
-
-    monkeypatch.setattr(script.urllib.request, "urlopen", unreachable)
-    assert script.download_bytes(["https://example.org/a.whl"]) is None
-    assert "unknown size" in script.describe(None)
-
-
 # Set-up as a whole
 
 

@@ -311,11 +311,7 @@ def _prose(docstring: str | None) -> str:
 def explained() -> str:
     """The committed explanations of real programs, with the verdict and the best alternative expected of each."""
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
-    constants = {
-        node.targets[0].id: node.value
-        for node in tree.body  # type: ignore[attr-defined]
-        if isinstance(node, ast.Assign)
-    }
+    constants = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     rows = []
     for name, expected in ast.literal_eval(constants["EXPECTED"]).items():
         path = _EXPLAINED / f"{name}.json"

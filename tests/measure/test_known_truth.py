@@ -15,7 +15,8 @@ from overhead.measure.fitting.data import Estimate, Series
 from overhead.measure.sampling.window import sample
 from scripts.bench import known_truth as bench
 from scripts.bench import main
-from scripts.bench.known_truth import SCENARIOS, TIME_FIGURES, Scenario, TruthOutcome, oracle, run, score
+from scripts.bench.known_truth import TIME_FIGURES, TruthOutcome, oracle, run, score
+from scripts.bench.scenarios import SCENARIOS, Scenario
 from tests.fakes.chains import measured
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 

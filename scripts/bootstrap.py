@@ -11,7 +11,6 @@ BROWSERS=1          install Chromium and Firefox through it as well
 
 from __future__ import annotations
 
-import concurrent.futures
 import ctypes
 import hashlib
 import importlib.util
@@ -23,7 +22,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +29,11 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "overhead-setup.json"
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
-LARGE_MB = 300
 HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
 CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
 TARGETS = ("report", "test", "lint", "bench", "site", "clean")
 MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
-
-
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FIREFOX = ("firefox", "firefox-esr")
 
@@ -275,15 +270,13 @@ def install(extras: set[str], cuda: int | None) -> set[str]:
         left_out.add("torch")
         say("going on without torch; EXTRAS=report,wgpu,torch takes the default build, some gigabytes on Linux")
     chosen = sorted(extras - left_out)
-    if {"cuda12", "cuda13"} & set(chosen) or ("torch" in chosen and not in_venv(HAS_TORCH)):
-        announce([f".[{','.join(chosen)}]"])
-    say(f"installing Python packages ({', '.join(chosen) or 'base'}): a minute or two")
+    say(f"installing Python packages ({', '.join(chosen) or 'base'}): minutes, and with CUDA some gigabytes")
     if call(pip("install", "-qq", "--editable", f".[{','.join(chosen)}]")):
         raise Trouble("pip could not install the packages; without a network, SYSTEM_PACKAGES=1 uses the system's")
     return left_out
 
 
-# torch and other large downloads
+# torch
 
 
 def install_torch(cuda: int | None) -> bool:
@@ -314,7 +307,7 @@ def fetch_torch(requirement: str, source: list[str], lean: bool) -> bool:
     if not report or (lean and any(map(CUDA_PACKAGE.match, report[0]["metadata"].get("requires_dist", [])))):
         return False
     url = report[0]["download_info"]["url"]
-    say(f"torch {report[0]['metadata']['version']}: {describe(download_bytes([url]))}")
+    say(f"installing torch {report[0]['metadata']['version']} from {url}")
     return call(pip("install", "-qq", "--no-deps", url)) == 0
 
 
@@ -326,33 +319,6 @@ def resolve(arguments: list[str]) -> list[dict[str, Any]]:
         settings = {**os.environ, "PIP_EXTRA_INDEX_URL": ""} if "--no-deps" in arguments else None
         command = pip("install", "--dry-run", "--quiet", "--report", str(path), *arguments)
         return list(json.loads(path.read_text("utf-8"))["install"]) if quiet(command, env=settings) else []
-
-
-def announce(requirements: list[str]) -> None:
-    """Print the size of a large download before it starts."""
-    size = download_bytes([item["download_info"]["url"] for item in resolve(requirements)])
-    if size is None or size > LARGE_MB * 1_000_000:
-        say(describe(size))
-
-
-def describe(size: int | None) -> str:
-    if size is None:
-        return "a download of unknown size, with CUDA some gigabytes"
-    return f"{size / 1e6:,.0f} MB to download" if size else "a local file, nothing to download"
-
-
-def download_bytes(urls: list[str]) -> int | None:
-    """The total download size from the servers' headers. Local files count 0. None if a server does not answer."""
-
-    def size(url: str) -> int:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10) as answer:
-            return int(answer.headers["Content-Length"])
-
-    try:
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            return sum(pool.map(size, [url for url in urls if url.startswith("http")]))
-    except (OSError, TypeError, ValueError):
-        return None
 
 
 # The targets
@@ -380,16 +346,13 @@ def lint(arguments: list[str]) -> int:
     checks = [["ruff", "format", "--check", *where], ["ruff", "check", *where], ["mypy", *arguments]]
     checks += [] if arguments else others
     codes = [call([venv_python(), "-m", *check]) for check in checks]
-    return max([*codes, *([] if arguments else [lint_workflows()])])
-
-
-def lint_workflows() -> int:
-    """Check the workflows for the public CI service, if the linter of such files is installed."""
     zizmor = Path(venv_python()).with_name("zizmor.exe" if sys.platform == "win32" else "zizmor")
-    if not zizmor.exists():
+    if zizmor.exists() and not arguments:
+        options = ["--offline", "--quiet", "--no-progress", "--strict-collection"]
+        codes.append(call([str(zizmor), *options, ".github/workflows"]))
+    elif not arguments:
         say("no zizmor: the workflows are not checked")
-        return 0
-    return call([str(zizmor), "--offline", "--quiet", "--no-progress", "--strict-collection", ".github/workflows"])
+    return max(codes)
 
 
 def bench(arguments: list[str]) -> int:

@@ -29,6 +29,7 @@ from overhead.claims.sentences import by_machine, exact  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
+from overhead.probes.base import Probe  # noqa: E402
 from overhead.reading.decoding import decoded  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
@@ -48,8 +49,6 @@ from overhead.versus import compare  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from overhead.probes.base import Probe
 
 
 def schema() -> str:
@@ -126,17 +125,12 @@ def next_runs() -> str:
         if (covered := found.coverage.get(name))
     ]
     kinds = [[*key.split(", ", 1), _percent(share)] for key, share in found.by_kind.items()]
-    return "\n".join(
-        [
-            _table(head, rows),
-            "",
-            _table(["class", "machine", "inside"], kinds),
-            "",
-            f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
-            f"{100 * found.run_pairs_over_90:.0f} % have",
-            f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %.",
-        ]
+    made = (
+        f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
+        f"{100 * found.run_pairs_over_90:.0f} % have\n"
+        f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %."
     )
+    return "\n\n".join([_table(head, rows), _table(["class", "machine", "inside"], kinds), made])
 
 
 def _percent(share: float) -> str:
@@ -180,14 +174,10 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 
 def findings() -> str:
-    """The first findings of the run of the README's machine, one a line."""
-    found = findings_of(View(_machine_of_the_readme()).runs[0])[:3]
+    """The first findings of the joined runs of the H100, one a line."""
+    paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
+    found = findings_of(View(from_paths(paths).full).runs[0])[:3]
     return "\n".join(f"- {one.title}" for one in found)
-
-
-def _machine_of_the_readme() -> results.Fingerprint:
-    """The joined runs of the H100."""
-    return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]).full
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
@@ -238,20 +228,6 @@ def _compare_command(base: Path, new: Path | None = None, across: str | None = N
     return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"
 
 
-def operating() -> str:
-    """The figures of ``scripts/bench/compare.py``, one row per setting."""
-    measured = json.loads((ROOT / "docs" / "compare-bench.json").read_text("utf-8"))
-    head = ["machine (standard deviations)", "cases", "processes", "taken", "pairs with a false call"]
-    head += ["smallest detectable change", "called when there", "5 % called"]
-    rows = []
-    for row in measured:
-        taken = "in turn" if row["in_turn"] else f"{row['runs']} {'run' if row['runs'] == 1 else 'runs'} a side"
-        cells = [row["machine"], str(row["cases"]), str(row["processes"]), taken, f"{row['false']} of {row['pairs']}"]
-        shares = [f"{100 * row[name]:.0f} %" for name in ("called", "at_5")]
-        rows.append([*cells, f"{100 * row['smallest']:.2g} %" if row["smallest"] < 1 else "over 100 %", *shares])
-    return _table(head, rows)
-
-
 def decoding_run(size: str) -> str:
     """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
     view = View(read_fingerprint(_DATA / f"nvidia-h200-decode-{size}.json"))
@@ -278,7 +254,7 @@ def columns() -> str:
 def plugin_interface() -> str:
     """The classes of the plugin interface: each attribute with its default, each method with its docstring."""
     from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
-    from overhead.probes.base import Probe, Space, device_id, whole_units
+    from overhead.probes.base import Space, device_id, whole_units
     from overhead.probes.in_order import InOrderChain
     from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
 
@@ -335,11 +311,7 @@ def _prose(docstring: str | None) -> str:
 def explained() -> str:
     """The committed explanations of real programs, with the verdict and the best alternative expected of each."""
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
-    constants = {
-        node.targets[0].id: node.value  # type: ignore[attr-defined]
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-    }
+    constants = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     rows = []
     for name, expected in ast.literal_eval(constants["EXPECTED"]).items():
         path = _EXPLAINED / f"{name}.json"
@@ -372,23 +344,10 @@ def _alternative_text(one: Alternative) -> str:
     return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f}{bound})"
 
 
-def known_steps() -> str:
-    """The committed rows of ``scripts/agreement/known_steps.py``: what was found, and its ratio to the parts."""
-    rows = []
-    for row in json.loads((_EXPLAINED / "known-steps.json").read_text("utf-8")):
-        kind, expected = row["verdict"]
-        counts = [f"{found:.0f} of {known}" for found, known in (row["launches"], row["synchronisations"])]
-        ratios = ["" if row[name][2] is None else f"{row[name][2]:.2f}" for name in ("step", "host", "device")]
-        rows.append([row["program"], kind, expected, *counts, *ratios, f"{row['replayed over measured']:.2f}"])
-    head = ["step", "verdict", "expected", "launches", "synchronisations", "step over parts", "host over parts"]
-    return _table([*head, "device over parts", "replay over step"], rows)
-
-
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "stack-names": stack_names,
     "figures": figures,
-    "simulated": operating,
     "references": references,
     "next-run": next_runs,
     "findings": findings,
@@ -398,7 +357,6 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "plugin-interface": plugin_interface,
     "columns": columns,
     "explained": explained,
-    "known-steps": known_steps,
     "decoding-0.5b": functools.partial(decoding_run, "0.5b"),
     "decoding-1.5b": functools.partial(decoding_run, "1.5b"),
 }

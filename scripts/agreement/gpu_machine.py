@@ -1,7 +1,7 @@
 """Everything that a machine with an NVIDIA GPU has to tell, in order, each part with a limit of time.
 
     python scripts/agreement/gpu_machine.py --out results --list
-    python scripts/agreement/gpu_machine.py --out results --part quick --part gemv
+    python scripts/agreement/gpu_machine.py --out results --part quick --part default
     python scripts/agreement/gpu_machine.py --out results                  # all parts, up to 100 minutes
 
 Each part writes its files and a log into the folder. A part that reaches its limit is interrupted and keeps what it
@@ -70,7 +70,6 @@ PARTS: Mapping[str, MachinePart] = {
     "quick": _run("quick", 300, "--profile", "quick"),
     "plain-after": _plain(),
     "default": _run("default", 660, "--profile", "default"),
-    "known-steps": MachinePart((f"{_SCRIPTS}/known_steps.py", "--out", "{out}/known-steps.json"), 300),
     **{f"explain-{program}": _explained(program) for program in _PROGRAMS},
     "decode-tiny": _run("decode-tiny", 300, "--workload", "qwen2.5-tiny"),
     "decode-0.5b": _run("decode-0.5b", 660, "--workload", "qwen2.5-0.5b", "--profile", "default", *_DECODING),
@@ -78,7 +77,6 @@ PARTS: Mapping[str, MachinePart] = {
     "decode-1.5b": _run(
         "decode-1.5b", 660, "--workload", "qwen2.5-1.5b", "-p", "torch", "-p", "cuda-graph", "-p", "dawn"
     ),
-    "gemv": MachinePart((f"{_SCRIPTS}/gemv_bandwidth.py", "--out", "{out}/gemv.json"), 120),
     "time": MachinePart(
         (*_OVERHEAD, "time", "x.add_(1)", "-s", "import torch; x = torch.zeros(256, device='cuda')"), 90
     ),

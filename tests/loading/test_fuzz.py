@@ -1,7 +1,4 @@
-"""Fuzz the readers with few examples: changed input is read or refused in one line, and never ends in a traceback.
-
-``make bench ARGS=fuzz`` runs the same checks longer.
-"""
+"""Fuzz the readers with few examples: changed input is read or refused in one line, and never ends in a traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scripts.bench.fuzz import FUZZED
+from tests.fakes.changed_input import FUZZED
 
 few = settings(
     max_examples=20,

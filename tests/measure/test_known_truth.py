@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +15,8 @@ from overhead.measure.fitting.data import Estimate, Series
 from overhead.measure.sampling.window import sample
 from scripts.bench import known_truth as bench
 from scripts.bench import main
-from scripts.bench.known_truth import SCENARIOS, TIME_FIGURES, Scenario, TruthOutcome, oracle, run, score
+from scripts.bench.known_truth import TIME_FIGURES, TruthOutcome, oracle, run, score
+from scripts.bench.scenarios import SCENARIOS, Scenario
 from tests.fakes.chains import measured
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
@@ -25,6 +29,8 @@ LAWS = {
     "poll": Law(host=2_000.0, device=5_000.0, fixed=20_000.0, poll=1e6),
 }
 NAMES = [s.name for s in SCENARIOS]
+SAME_FIGURES = Path(__file__).parents[1] / "data" / "known_truth.json"
+"""Figures of the quick profile with seed 1, by scenario; times in ns, to eight digits."""
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -117,6 +123,19 @@ def test_a_line_with_an_unusual_law_is_found_to_2_percent(name: str) -> None:
 def test_runs_with_the_same_seed_are_equal() -> None:
     assert run(SCENARIOS[3], 7) == run(SCENARIOS[3], 7)
     assert run(SCENARIOS[3], 7) != run(SCENARIOS[3], 8)
+
+
+@pytest.mark.parametrize("name", json.loads(SAME_FIGURES.read_text("utf-8")))
+def test_the_same_seed_gives_the_recorded_figures(name: str) -> None:
+    expected = json.loads(SAME_FIGURES.read_text("utf-8"))[name]
+    found = run(SCENARIOS[NAMES.index(name)], 1, "quick").figures
+    assert {figure: _recorded(one) for figure, one in found.items()} == expected
+
+
+def _recorded(figure: dict[str, Any]) -> list[Any]:
+    """Status, value, interval and modes of a figure."""
+    numbers = [figure["value"], figure["low"], figure["high"], *figure["modes"]]
+    return [figure["status"], *(one if one is None else float(f"{one:.8g}") for one in numbers)]
 
 
 def test_the_oracle_includes_the_spread_of_processes_and_improves_with_samples() -> None:

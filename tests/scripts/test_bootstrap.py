@@ -114,15 +114,6 @@ def test_a_missing_venv_module_is_named_by_its_package(script: ModuleType, monke
     assert set(script.system_needs("lint", False, "debian")) == {"python{}.{}-venv".format(*sys.version_info)}
 
 
-def test_as_root_missing_system_packages_are_installed(
-    script: ModuleType, calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(script, "as_root", lambda: ["sudo", "-n"])
-    script.install_system({"libvulkan1": "the loader"}, debian=True)
-    assert [command[4:6] for command in calls] == [["apt-get", "update"], ["apt-get", "install"]]
-    assert "libvulkan1 (the loader)" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("debian", "advice"), [(True, "sudo apt-get install"), (False, "your distribution's")])
 def test_without_root_the_install_command_is_printed(
     script: ModuleType,
@@ -136,17 +127,6 @@ def test_without_root_the_install_command_is_printed(
     script.install_system({"libvulkan1": "the loader"}, debian)
     assert calls == []
     assert advice in capsys.readouterr().out
-
-
-def test_a_system_package_that_was_missing_before_is_not_installed_again(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[Any] = []
-    monkeypatch.setattr(script, "system_needs", lambda *_: {"libvulkan1": "the loader"})
-    monkeypatch.setattr(script, "install_system", lambda *arguments: tried.append(arguments))
-    assert script.prepare_system("report", {}) == ["libvulkan1"]
-    assert script.prepare_system("report", {"system": ["libvulkan1"]}) == ["libvulkan1"]
-    assert len(tried) == 1
 
 
 # torch
@@ -207,31 +187,6 @@ def test_a_gpu_machine_gets_the_torch_build_for_its_driver(
     sources: Callable[..., list[str]], cuda: int, asked: list[str]
 ) -> None:
     assert sources(index=fetched("2.13.0+cu126", "nvidia-cudnn-cu12"), cuda=cuda) == [*asked, "settled: True"]
-
-
-def test_download_sizes_are_reported(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert script.download_bytes(["file:///a.whl"]) == 0
-    assert "local file" in script.describe(0)
-    assert script.describe(2_500_000_000) == "2,500 MB to download"
-
-    class Answer:
-        headers = {"Content-Length": "300"}  # noqa: RUF012
-
-        def __enter__(self) -> Answer:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            return
-
-    monkeypatch.setattr(script.urllib.request, "urlopen", lambda request, timeout: Answer())
-    assert script.download_bytes(["https://example.org/a.whl", "https://example.org/b.whl", "file:///c"]) == 600
-
-    def unreachable(request: object, timeout: float) -> None:
-        raise OSError("out of reach")
-
-    monkeypatch.setattr(script.urllib.request, "urlopen", unreachable)
-    assert script.download_bytes(["https://example.org/a.whl"]) is None
-    assert "unknown size" in script.describe(None)
 
 
 # Set-up as a whole
@@ -301,19 +256,6 @@ def test_an_environment_that_was_not_made_to_its_end_is_made_anew(
     assert len(calls) == 1
 
 
-def test_an_environment_without_pip_is_made_anew(
-    script: ModuleType, calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    venv = clone(tmp_path, script, monkeypatch) / ".venv"
-    venv.mkdir()
-    version = ".".join(map(str, sys.version_info[:3]))
-    (venv / "pyvenv.cfg").write_text(f"version = {version}\ninclude-system-site-packages = false\n")
-    (venv / "overhead-made").touch()
-    monkeypatch.setattr(script, "in_venv", lambda code: "pip" not in code)
-    script.make_venv(system_packages=False)
-    assert len(calls) == 1
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="most users may not create links there")
 def test_clean_removes_a_linked_environment_and_not_its_target(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -368,14 +310,6 @@ def test_system_packages_need_no_network(tmp_path: Path) -> None:
 
 
 # The targets
-
-
-def test_report_measures_and_draws(script: ModuleType, calls: Calls) -> None:
-    assert script.report(["-p", "numpy"]) == 0
-    assert [command[2:] for command in calls] == [
-        ["overhead", "run", "--profile", "quick", "--out", "reports/local", "-p", "numpy"],
-        ["overhead", "report"],
-    ]
 
 
 @pytest.mark.parametrize(

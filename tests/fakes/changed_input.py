@@ -1,27 +1,19 @@
-"""``main.py fuzz``: changed input of every kind is read or refused in one line, and never ends in a traceback.
-
-The tests run a few examples of the same checks.
-"""
+"""Changed input of every kind, and checks that it is read or refused in one line and never ends in a traceback."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import copy
 import gzip
 import io
 import json
-import tempfile
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from overhead.cli import main
 from overhead.loading.files import write_fingerprint
@@ -208,40 +200,3 @@ FUZZED: dict[str, Callable[[Path, st.DataObject], None]] = {
     "download": changed_download,
     "posts": changed_posts,
 }
-
-
-def fuzz(options: argparse.Namespace, console: Console) -> bool:
-    """Check ``--examples`` changed inputs of each kind. Returns whether none failed."""
-    rows = {}
-    for name, check in FUZZED.items():
-        examples, errors = _run(check, options.examples)
-        rows[name] = {"examples": examples, "failures": len(errors)}
-        for error in errors:
-            console.print(name, "".join(traceback.format_exception(error)), markup=False, highlight=False)
-        if not options.json:
-            console.print(f"{name}: {examples} examples, {len(errors)} failures")
-    if options.json:
-        console.print(json.dumps(rows))
-    return not any(row["failures"] for row in rows.values())
-
-
-def _run(check: Callable[[Path, st.DataObject], None], count: int) -> tuple[int, Sequence[BaseException]]:
-    """Run a check on that many examples. Returns how many ran, shrinking included, and the different errors."""
-    ran = 0
-
-    @seed(1)
-    @settings(max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(data=st.data())
-    def checked(data: st.DataObject) -> None:
-        nonlocal ran
-        ran += 1
-        with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-            check(Path(folder), data)
-
-    try:
-        checked()
-    except BaseExceptionGroup as several:
-        return ran, several.exceptions
-    except Exception as error:
-        return ran, [error]
-    return ran, []

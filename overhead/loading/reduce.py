@@ -118,17 +118,8 @@ class _Journal:
             case PlannedLine(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.wanted(self.header.profile)
-            case OpenedLine():
-                self.opened[self._key(line)] = line
-            case RoundLine():
-                one = Round(samples=line.samples, canary=line.canary, number=line.round)
-                self.rounds[self._key(line)][line.process].append(one)
-                self.canary[line.worker, line.process].append(one)
-            case OneOffLine():
-                found = self.once[self._key(line)][line.process]
-                found[line.name] = _joined(found.get(line.name), line)
-            case FailedLine():
-                self.failed[self._key(line)][line.process] = line
+            case OpenedLine() | RoundLine() | OneOffLine() | FailedLine():
+                self._add_of_case(self._key(line), line)
             case DiedLine(worker=worker):
                 self.died[worker].append(line)
             case MissingLine(unavailable=unavailable):
@@ -137,6 +128,20 @@ class _Journal:
                 self.left_out.append(left_out)
             case EndedLine():
                 self.rules[line.worker, line.process] = line.rule
+
+    def _add_of_case(self, key: _Key, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> None:
+        match line:
+            case OpenedLine():
+                self.opened[key] = line
+            case RoundLine():
+                one = Round(samples=line.samples, canary=line.canary, number=line.round)
+                self.rounds[key][line.process].append(one)
+                self.canary[line.worker, line.process].append(one)
+            case OneOffLine():
+                found = self.once[key][line.process]
+                found[line.name] = _joined(found.get(line.name), line)
+            case FailedLine():
+                self.failed[key][line.process] = line
 
     def _key(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> _Key:
         key = _Key(line.worker, line.target, line.case)

@@ -24,6 +24,7 @@ class Pad(Operation):
 
     @property
     def reads(self) -> tuple[TensorView, ...]:
+        """What it writes: it reads each number before it writes it."""
         return self.writes
 
     def kernel(self) -> Kernel:

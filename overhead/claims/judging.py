@@ -144,8 +144,8 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     for run in with_records:
         first.setdefault(run.machine, run)
     measured = tuple((one, of_one(claim, test, one)) for run in first.values() for one in run.found[claim.id])
-    flawed = _first_valued([run.flawed[claim.id] for run in with_records], [run.machine for run in with_records])
-    shares = _first_valued([run.shares[claim.id] for run in with_records], [run.machine for run in with_records])
+    flawed = _first_valued((run.machine, run.flawed[claim.id]) for run in with_records)
+    shares = _first_valued((run.machine, run.shares[claim.id]) for run in with_records)
     verdict, attribution = overall([each for _, each in measured]), attributed(shares)
     as_published: ClaimVerdict | Literal[""] = ""
     if claim.flawed and any(one.value is not None for one in flawed):
@@ -165,10 +165,10 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     )
 
 
-def _first_valued(found: Sequence[Sequence[ClaimValue]], machines: Sequence[str]) -> tuple[ClaimValue, ...]:
-    """The values of the first run of each machine that has one. ``found`` and ``machines``: an item for each run."""
+def _first_valued(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[ClaimValue, ...]:
+    """The values of the first run of each machine that has one. ``found``: the machine and the values of each run."""
     first: dict[str, Sequence[ClaimValue]] = {}
-    for own, machine in zip(found, machines, strict=True):
+    for machine, own in found:
         if _valued(own):
             first.setdefault(machine, own)
     return tuple(one for own in first.values() for one in own)

@@ -19,7 +19,7 @@ from overhead.loading import files
 from overhead.measure.fitting.case_figures import estimate, limited_by
 from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
 from overhead.measure.fitting.drift import drift
-from overhead.measure.fitting.paired import difference_and_ratio, marginal_costs
+from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import PROFILES
@@ -118,17 +118,8 @@ class _Journal:
             case PlannedLine(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.wanted(self.header.profile)
-            case OpenedLine():
-                self.opened[self._key(line)] = line
-            case RoundLine():
-                one = Round(samples=line.samples, canary=line.canary, number=line.round)
-                self.rounds[self._key(line)][line.process].append(one)
-                self.canary[line.worker, line.process].append(one)
-            case OneOffLine():
-                found = self.once[self._key(line)][line.process]
-                found[line.name] = _joined(found.get(line.name), line)
-            case FailedLine():
-                self.failed[self._key(line)][line.process] = line
+            case OpenedLine() | RoundLine() | OneOffLine() | FailedLine():
+                self._add_of_case(self._key(line), line)
             case DiedLine(worker=worker):
                 self.died[worker].append(line)
             case MissingLine(unavailable=unavailable):
@@ -137,6 +128,20 @@ class _Journal:
                 self.left_out.append(left_out)
             case EndedLine():
                 self.rules[line.worker, line.process] = line.rule
+
+    def _add_of_case(self, key: _Key, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> None:
+        match line:
+            case OpenedLine():
+                self.opened[key] = line
+            case RoundLine():
+                one = Round(samples=line.samples, canary=line.canary, number=line.round)
+                self.rounds[key][line.process].append(one)
+                self.canary[line.worker, line.process].append(one)
+            case OneOffLine():
+                found = self.once[key][line.process]
+                found[line.name] = _joined(found.get(line.name), line)
+            case FailedLine():
+                self.failed[key][line.process] = line
 
     def _key(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> _Key:
         key = _Key(line.worker, line.target, line.case)
@@ -298,23 +303,18 @@ class _Journal:
     def _marginal(self, worker: str, keys: Sequence[_Key]) -> list[Comparison]:
         """Marginal cost per submit, pass, dispatch and bind change, from the worker's own cases that differ only in
         their numbers of these."""
-        groups: dict[tuple[str, ...], dict[str, _Key]] = defaultdict(dict)
+        groups: dict[tuple[object, ...], dict[PerDispatch, _Key]] = defaultdict(dict)
         for key in keys:
             case = self.planned[key][1]
-            if not key.own or case.pattern not in ("per-submit", "per-k", "per-pass", "one-pass"):
-                continue
-            rest = {k: str(v) for k, v in case.params.items() if k not in ("k", "bindgroup")}
-            name = f"{case.pattern} {case.params['k']}" if "k" in case.params else case.pattern
-            if case.params.get("bindgroup", "once") == "rotated":
-                name += " rotated"
-            elif case.params.get("bindgroup", "once") != "once":
-                continue
-            groups[case.caller, case.dependency, case.workload, str(sorted(rest.items()))].setdefault(name, key)
+            counts = _per_dispatch(case)
+            if counts is not None and key.own:
+                rest = sorted((name, str(v)) for name, v in case.params.items() if name not in ("k", "bindgroup"))
+                groups[case.caller, case.dependency, case.workload, *rest].setdefault(counts, key)
         found = []
         for members in groups.values():
-            if not {"per-submit", "one-pass"} <= set(members):
+            if not {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
                 continue
-            series = {name: self.series(key) for name, key in members.items()}
+            series = {counts: self.series(key) for counts, key in members.items()}
             windows = [self.opened[key].window for key in members.values() if key in self.opened]
             passes = not any(str(window.get("passes", "")).startswith("none") for window in windows)
             estimates = marginal_costs(series, self.target, passes=passes)
@@ -351,6 +351,23 @@ class _Journal:
             both = f"{trend.early / 1e3:.1f} us early and {trend.late / 1e3:.1f} us late"
             flags.append(f"the processor's speed drifts within the processes: the canary's loop takes {both}")
         return flags
+
+
+def _per_dispatch(case: Case) -> PerDispatch | None:
+    """What the pattern of a case does for each dispatch; None for a pattern that does not vary these numbers."""
+    binds = {"once": 0.0, "rotated": 1.0}.get(str(case.params.get("bindgroup", "once")))
+    if binds is None:
+        return None
+    match case.pattern:
+        case "per-submit":
+            return PerDispatch(1.0, 1.0, binds=binds)
+        case "per-k":
+            return PerDispatch(1 / int(case.params["k"]), 1 / int(case.params["k"]), binds=binds)
+        case "per-pass":
+            return PerDispatch(0.0, 1.0, binds=binds)
+        case "one-pass":
+            return PerDispatch(0.0, 0.0, binds=binds)
+    return None
 
 
 def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Iterable
+from typing import ClassVar
 
 from overhead.errors import UsageError
 from overhead.lowering.buffers import TensorView
@@ -33,8 +35,12 @@ class UnsupportedOperation(UsageError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Operation(abc.ABC):
-    """One dispatch: the views it reads and writes, and its kernel. ``place``: the submodule it comes from."""
+    """One dispatch: the views it reads and writes, and its kernel. ``place``: the submodule it comes from.
 
+    ``written``: the names of the fields with the views that the kernel writes.
+    """
+
+    written: ClassVar[tuple[str, ...]] = ("output",)
     place: str = ""
 
     @property
@@ -43,14 +49,19 @@ class Operation(abc.ABC):
         """The kind of operation in a few words without spaces, such as ``gemv`` or ``mul``."""
 
     @property
-    @abc.abstractmethod
     def reads(self) -> tuple[TensorView, ...]:
-        """The views whose numbers the kernel reads."""
+        """The views whose numbers the kernel reads: all but those of ``written``, in the order of the fields."""
+        return self._views(field.name for field in dataclasses.fields(self) if field.name not in self.written)
 
     @property
-    @abc.abstractmethod
     def writes(self) -> tuple[TensorView, ...]:
         """The views whose numbers the kernel writes."""
+        return self._views(self.written)
+
+    def _views(self, fields: Iterable[str]) -> tuple[TensorView, ...]:
+        values = (getattr(self, name) for name in fields)
+        parts = (value if isinstance(value, tuple) else (value,) for value in values)
+        return tuple(view for part in parts for view in part if isinstance(view, TensorView))
 
     @property
     def bindings(self) -> tuple[str, ...]:

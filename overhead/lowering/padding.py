@@ -17,20 +17,15 @@ PADDING = "padding"
 class Pad(Operation):
     """Adds 1 to ``counter``, and rewrites one number of ``after``, so that it depends on the operation before it."""
 
+    label = "pad"
+    written = ("counter", "after")
     counter: TensorView
     after: TensorView
 
     @property
-    def label(self) -> str:
-        return "pad"
-
-    @property
     def reads(self) -> tuple[TensorView, ...]:
-        return (self.counter, self.after)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.counter, self.after)
+        """What it writes: it reads each number before it writes it."""
+        return self.writes
 
     def kernel(self) -> Kernel:
         counter, number = self.flat(self.counter, "0u"), self.flat(self.after, "0u")

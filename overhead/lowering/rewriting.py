@@ -5,10 +5,24 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable
+from typing import TypeVar
 
 from overhead.lowering.buffers import TensorView
 from overhead.lowering.operation import Operation
 from overhead.lowering.program import Program
+from overhead.lowering.templates.elementwise import Elementwise
+
+Found = TypeVar("Found", bound=Operation)
+
+
+class NoMatch(Exception):
+    """The operations are not those of the pattern."""
+
+
+def require(condition: bool) -> None:
+    """Raise ``NoMatch`` unless this is so."""
+    if not condition:
+        raise NoMatch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,20 +53,28 @@ class DataFlow:
         """The positions of all operations that write the buffer of this view."""
         return self._writers[view.buffer]
 
-    def writer(self, view: TensorView) -> int | None:
-        """The position of the only operation that writes this temporary buffer; None if it is not so."""
-        found = self._writers[view.buffer]
-        temporary = self._program.buffers[view.buffer].role == "temporary"
-        return found[0] if temporary and len(found) == 1 else None
+    def at(self, position: int, kind: type[Found]) -> Found:
+        """The operation at this position. Raises ``NoMatch`` if it is of another kind."""
+        found = self.operations[position]
+        if not isinstance(found, kind):
+            raise NoMatch
+        return found
 
-    def only_reader(self, view: TensorView) -> int | None:
-        """The position of the only operation that reads this temporary buffer; None if it is not so.
+    def writer(self, view: TensorView) -> int:
+        """The position of the only operation that writes this temporary buffer. Raises ``NoMatch``."""
+        found = self._writers[view.buffer]
+        require(len(found) == 1 and self._program.buffers[view.buffer].role == "temporary")
+        return found[0]
+
+    def only_reader(self, view: TensorView) -> int:
+        """The position of the only operation that reads this temporary buffer. Raises ``NoMatch``.
 
         The buffer must have one writer and must not be an output, so that nothing misses it if both are replaced.
         """
+        self.writer(view)
         readers = self._readers[view.buffer]
-        alone = len(readers) == 1 and view.buffer not in self._outputs and self.writer(view) is not None
-        return readers[0] if alone else None
+        require(len(readers) == 1 and view.buffer not in self._outputs)
+        return readers[0]
 
     def allows(self, replacement: Replacement) -> bool:
         """Whether the replacement computes the same.
@@ -72,16 +94,25 @@ class DataFlow:
         return True
 
 
-Match = Callable[[DataFlow, int], Replacement | None]
-"""Finds a pattern that has the operation at this position as its start."""
+def other_input(operation: Elementwise, one: TensorView) -> TensorView:
+    """The other of two inputs, of which one is in the buffer of ``one``. Raises ``NoMatch``."""
+    others = [view for view in operation.inputs if view.buffer != one.buffer]
+    require(len(operation.inputs) == 2 and len(others) == 1)
+    return others[0]
+
+
+Match = Callable[[DataFlow, int], Replacement]
+"""Finds a pattern around the operation at this position. Raises ``NoMatch``."""
 
 
 def replaced(program: Program, match: Match) -> Program:
     """The program after all replacements that ``match`` finds and that compute the same."""
     flow, position = DataFlow(program), 0
     while position < len(flow.operations):
-        found = match(flow, position)
-        if found is None or not flow.allows(found):
+        try:
+            found = match(flow, position)
+            require(flow.allows(found))
+        except NoMatch:
             position += 1
             continue
         kept = [

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from overhead.errors import UsageError
-from overhead.lowering.fusions import attention, k_and_v, mlp, residual_norm, rms_norm, rotary
+from overhead.lowering.fusions.attention import match_attention
+from overhead.lowering.fusions.k_and_v import match_projections
+from overhead.lowering.fusions.mlp import match_gated_mlp
+from overhead.lowering.fusions.residual_norm import match_residual_norm
+from overhead.lowering.fusions.rms_norm import match_norm
+from overhead.lowering.fusions.rotary import match_rotary
 from overhead.lowering.program import Program, Saving
 from overhead.lowering.rewriting import Match, replaced
 
 FUSIONS: dict[str, Match] = {
-    "rms_norm": rms_norm.match,
-    "mlp": mlp.match,
-    "k_and_v": k_and_v.match,
-    "residual_norm": residual_norm.match,
-    "rotary": rotary.match,
-    "attention": attention.match,
+    "rms_norm": match_norm,
+    "mlp": match_gated_mlp,
+    "k_and_v": match_projections,
+    "residual_norm": match_residual_norm,
+    "rotary": match_rotary,
+    "attention": match_attention,
 }
 """The fusions by name, in the order in which they are applied. The first three are those of the published work."""
 

@@ -5,29 +5,31 @@ That is: the writes of the new key and value, and copies that repeat the heads o
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from overhead.lowering.buffers import TensorView, packed
 from overhead.lowering.operation import Operation
-from overhead.lowering.rewriting import DataFlow, Replacement
+from overhead.lowering.rewriting import DataFlow, NoMatch, Replacement, require
 from overhead.lowering.templates.attention import Attention
 from overhead.lowering.templates.cached_attention import CachedAttention
 from overhead.lowering.templates.elementwise import Elementwise
 from overhead.lowering.templates.index_write import IndexWrite
 
 
-def match(flow: DataFlow, position: int) -> Replacement | None:
+def match_attention(flow: DataFlow, position: int) -> Replacement:
     """The attention at this position with the copies and writes before it."""
-    attention = flow.operations[position]
-    if not isinstance(attention, Attention) or isinstance(attention, CachedAttention):
-        return None
+    attention = flow.at(position, Attention)
+    require(not isinstance(attention, CachedAttention))
     key, key_copy = _before_copy(flow, attention.key, position)
     value, value_copy = _before_copy(flow, attention.value, position)
-    removed = {position} | {i for i in (key_copy, value_copy) if i is not None}
+    removed = {position} | key_copy | value_copy
     new: Operation = dataclasses.replace(attention, key=key, value=value)
-    write_key, write_value = _write(flow, key, position), _write(flow, value, position)
-    if write_key is not None and write_value is not None and write_key[1].index == write_value[1].index:
-        removed |= {write_key[0], write_value[0]}
+    with contextlib.suppress(NoMatch):
+        at_key, write_key = _write(flow, key, position)
+        at_value, write_value = _write(flow, value, position)
+        require(write_key.index == write_value.index)
+        removed |= {at_key, at_value}
         new = CachedAttention(
             query=attention.query,
             key=key,
@@ -36,34 +38,34 @@ def match(flow: DataFlow, position: int) -> Replacement | None:
             scale=attention.scale,
             causal=attention.causal,
             output=attention.output,
-            new_key=write_key[1].source,
-            new_value=write_value[1].source,
-            index=write_key[1].index,
+            new_key=write_key.source,
+            new_value=write_value.source,
+            index=write_key.index,
             place=attention.place,
         )
-    return Replacement(frozenset(removed), new, position) if len(removed) > 1 else None
+    require(len(removed) > 1)
+    return Replacement(frozenset(removed), new, position)
 
 
-def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> tuple[TensorView, int | None]:
-    """The view whose heads were repeated to make this one, and the position of the copy; or else this view."""
-    found = flow.writer(view)
-    copy = flow.operations[found] if found is not None else None
-    if not isinstance(copy, Elementwise) or copy.kind != "copy" or flow.only_reader(view) != reader:
-        return view, None
-    source = copy.inputs[0]
-    if len(source.shape) != 5 or source.strides[2] != 0 or view != packed(view.buffer, view.number, view.shape):
-        return view, None
-    batch, heads, repeats, rows, width = source.shape
-    if view.shape != (batch, heads * repeats, rows, width) or copy.output.count != view.count:
-        return view, None
-    strides = (*source.strides[:2], *source.strides[3:])
-    return dataclasses.replace(source, shape=(batch, heads, rows, width), strides=strides), found
+def _before_copy(flow: DataFlow, view: TensorView, reader: int) -> tuple[TensorView, set[int]]:
+    """The view whose heads were repeated to make this one, and the position of the copy; or else this view alone."""
+    with contextlib.suppress(NoMatch):
+        found = flow.writer(view)
+        copy = flow.at(found, Elementwise)
+        require(copy.kind == "copy" and len(copy.inputs) == 1 and flow.only_reader(view) == reader)
+        source = copy.inputs[0]
+        require(len(source.shape) == 5 and source.strides[2] == 0 and copy.output.count == view.count)
+        batch, heads, repeats, rows, width = source.shape
+        require(view == packed(view.buffer, view.number, (batch, heads * repeats, rows, width)))
+        strides = (*source.strides[:2], *source.strides[3:])
+        return dataclasses.replace(source, shape=(batch, heads, rows, width), strides=strides), {found}
+    return view, set()
 
 
-def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite] | None:
+def _write(flow: DataFlow, cache: TensorView, before: int) -> tuple[int, IndexWrite]:
     """The position of the only write of one row into this cache, if it comes before the attention; and the write."""
     writers = flow.writers(cache)
-    write = flow.operations[writers[0]] if len(writers) == 1 and writers[0] < before else None
-    if not isinstance(write, IndexWrite) or write.target != cache or write.dimension != 2 or write.source.shape[2] != 1:
-        return None
+    require(len(writers) == 1 and writers[0] < before)
+    write = flow.at(writers[0], IndexWrite)
+    require(write.target == cache and write.dimension == 2 and write.source.shape[2] == 1)
     return writers[0], write

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from overhead.lowering.buffers import TensorView
-from overhead.lowering.rewriting import DataFlow, Replacement
+from overhead.lowering.rewriting import DataFlow, Replacement, require
 from overhead.lowering.templates.attention import Attention
 from overhead.lowering.templates.gemv import Gemv
 
 
-def match(flow: DataFlow, position: int) -> Replacement | None:
+def match_projections(flow: DataFlow, position: int) -> Replacement:
     """The projections of the attention at this position."""
-    attention = flow.operations[position]
-    if not isinstance(attention, Attention):
-        return None
-    found = _projection(flow, attention.key, position), _projection(flow, attention.value, position)
-    if found[0] is None or found[1] is None or found[0] == found[1]:
-        return None
-    key, value = (flow.operations[i] for i in sorted(i for i in found if i is not None))
-    assert isinstance(key, Gemv)
-    assert isinstance(value, Gemv)
-    if key.x != value.x or len(key.products) != 1 or len(value.products) != 1:
-        return None
+    attention = flow.at(position, Attention)
+    found = {_projection(flow, view, position) for view in (attention.key, attention.value)}
+    require(len(found) == 2)
+    key, value = (flow.at(i, Gemv) for i in sorted(found))
+    require(key.x == value.x and len(key.products) == len(value.products) == 1)
     new = Gemv(x=key.x, products=(*key.products, *value.products), place=key.place)
-    removed = frozenset(i for i in found if i is not None)
-    return Replacement(removed, new, min(removed))
+    return Replacement(frozenset(found), new, min(found))
 
 
-def _projection(flow: DataFlow, view: TensorView, before: int) -> int | None:
+def _projection(flow: DataFlow, view: TensorView, before: int) -> int:
     """The position of the last product that contributes to this view; found by going back from writer to writer."""
     waiting, seen = [view], set[str]()
     products: list[int] = []
@@ -40,4 +33,5 @@ def _projection(flow: DataFlow, view: TensorView, before: int) -> int | None:
                 products.append(i)
             elif i < before:
                 waiting += flow.operations[i].reads
-    return max(products, default=None)
+    require(bool(products))
+    return max(products)

@@ -17,20 +17,9 @@ _LOADS = 16
 class Argmax(Operation):
     """The first column with the largest number. A row is what the last dimension spans. The output is i32."""
 
+    label = "argmax"
     x: TensorView
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "argmax"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.x,)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.

@@ -18,6 +18,7 @@ class Attention(Operation):
     0 hides a key) or numbers (f32) to add, broadcast to (batch, heads, queries, keys). ``causal``: hide later keys.
     """
 
+    label = "attention"
     query: TensorView
     key: TensorView
     value: TensorView
@@ -25,18 +26,6 @@ class Attention(Operation):
     scale: float
     causal: bool
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "attention"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return tuple(view for view in (self.query, self.key, self.value, self.mask) if view is not None)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         batch, heads, queries, width = self.query.shape

@@ -18,22 +18,16 @@ class CachedAttention(Attention):
     ``new_key`` and ``new_value`` have one row. ``index`` has one element; out of range, it replaces nothing.
     """
 
+    label = "cached_attention"
+    written = ("output", "key", "value")
     new_key: TensorView
     new_value: TensorView
     index: TensorView
 
     @property
-    def label(self) -> str:
-        return "cached_attention"
-
-    @property
     def reads(self) -> tuple[TensorView, ...]:
         given = (self.query, self.new_key, self.new_value, self.index, self.mask)
         return tuple(view for view in given if view is not None)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output, self.key, self.value)
 
     def kernel(self) -> Kernel:
         batch, heads, _, width = self.query.shape

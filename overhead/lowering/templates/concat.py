@@ -13,21 +13,10 @@ from overhead.lowering.operation import GROUP_THREADS, Operation
 class Concat(Operation):
     """``output`` is the inputs one after another along ``dimension`` (not negative)."""
 
+    label = "concat"
     inputs: tuple[TensorView, ...]
     dimension: int
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "concat"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return self.inputs
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         body, start = [f"u32 i = group * {GROUP_THREADS}u + lane;"], 0

@@ -26,14 +26,6 @@ class Elementwise(Operation):
     def label(self) -> str:
         return self.kind
 
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return self.inputs
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
-
     def kernel(self) -> Kernel:
         loads = [
             f"  {view.number} x{i} = {self.flat(view.broadcast(self.output.shape), 'i')};"

@@ -15,23 +15,12 @@ from overhead.lowering.templates.row_tiles import RowTiles
 class GatedGemv(Operation):
     """``activation``: an expression of ``x0``, the product with the gate. Without biases."""
 
+    label = "gated_gemv"
     x: TensorView
     gate: TensorView
     up: TensorView
     activation: str
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "gated_gemv"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.x, self.gate, self.up)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]

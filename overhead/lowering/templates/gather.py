@@ -13,21 +13,10 @@ from overhead.lowering.operation import GROUP_THREADS, Operation
 class Gather(Operation):
     """``output[j, ...] = table[index[j], ...]``. The output is packed."""
 
+    label = "embedding"
     table: TensorView
     index: TensorView
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "embedding"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.table, self.index)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         row = dataclasses.replace(self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0)

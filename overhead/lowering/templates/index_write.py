@@ -16,22 +16,12 @@ class IndexWrite(Operation):
     An index out of range writes nothing.
     """
 
+    label = "index_write"
+    written = ("target",)
     target: TensorView
     dimension: int
     index: TensorView
     source: TensorView
-
-    @property
-    def label(self) -> str:
-        return "index_write"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.index, self.source)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.target,)
 
     def kernel(self) -> Kernel:
         sizes = self.source.shape

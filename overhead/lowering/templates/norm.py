@@ -18,26 +18,19 @@ class Norm(Operation):
     written to ``total``.
     """
 
+    written = ("output", "total")
     x: TensorView
+    residual: TensorView | None = None
     weight: TensorView | None
     bias: TensorView | None
     epsilon: float
     centred: bool
     output: TensorView
-    residual: TensorView | None = None
     total: TensorView | None = None
 
     @property
     def label(self) -> str:
         return ("residual_" if self.residual else "") + ("layer_norm" if self.centred else "rms_norm")
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return tuple(view for view in (self.x, self.residual, self.weight, self.bias) if view is not None)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,) if self.total is None else (self.output, self.total)
 
     def kernel(self) -> Kernel:
         inner = self.x.shape[-1]

@@ -13,22 +13,11 @@ from overhead.lowering.operation import GROUP_THREADS, Operation
 class Rotary(Operation):
     """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and then the first half."""
 
+    label = "rotary"
     x: TensorView
     cos: TensorView
     sin: TensorView
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "rotary"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.x, self.cos, self.sin)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         shape = self.output.shape

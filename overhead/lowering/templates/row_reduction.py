@@ -24,14 +24,6 @@ class RowReduction(Operation):
     def label(self) -> str:
         return f"row_{self.kind}"
 
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.x,)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
-
     def kernel(self) -> Kernel:
         inner = self.x.shape[-1]
         threads = threads_along(inner)

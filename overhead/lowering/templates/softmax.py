@@ -14,20 +14,9 @@ from overhead.lowering.operation import Operation, threads_along
 class Softmax(Operation):
     """``output = exp(x - max) / sum of exp(x - max)`` for each row, which is what the last dimension spans."""
 
+    label = "softmax"
     x: TensorView
     output: TensorView
-
-    @property
-    def label(self) -> str:
-        return "softmax"
-
-    @property
-    def reads(self) -> tuple[TensorView, ...]:
-        return (self.x,)
-
-    @property
-    def writes(self) -> tuple[TensorView, ...]:
-        return (self.output,)
 
     def kernel(self) -> Kernel:
         inner = self.x.shape[-1]

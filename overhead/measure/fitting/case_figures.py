@@ -15,7 +15,7 @@ from overhead.measure.fitting.drift import drift_beside
 from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
 from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, wait_quantum
-from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds, without_stopped_rounds
+from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
 from overhead.measure.fitting.two_speeds import (
     CANARY_CHANGE,
     CANARY_GROUP_SHARE,
@@ -75,8 +75,7 @@ class _Case:
     """The processes of one case that have samples, with their fits and canaries."""
 
     def __init__(self, series: Series, target: float) -> None:
-        self.series, self.stopped_rounds = without_stopped_rounds(series)
-        self.target = target
+        self.series, self.target = series, target
         self.processes = [p for p in self.series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, self.series) for p in self.processes]
         self.canaries = [{r.number: canary_ns(r) for r in p.rounds} for p in self.processes]
@@ -108,15 +107,11 @@ class _Case:
         return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *remarks]))
 
     def left_out(self, usual: _Case) -> list[str]:
-        """Sentences with the share of the rounds that ``usual`` leaves out, and with the stopped rounds, if any."""
+        """A sentence with the share of the rounds that ``usual`` leaves out, if any."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
         words = f"{share} of the rounds are left out: the processor was slow or at another clock"
-        found = [words] if left < whole else []
-        if self.stopped_rounds:
-            rounds = "round is" if self.stopped_rounds == 1 else "rounds are"
-            found.append(f"{self.stopped_rounds} {rounds} left out: the process was stopped in a sample")
-        return found
+        return [words] if left < whole else []
 
     def remarks(self, name: str) -> list[str]:
         """Sentences about the canary, the ladder and the wait that affect how to read the figure."""
@@ -193,7 +188,7 @@ class _Case:
             words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
             return without_value(found, "nonlinear", words)
         found = self.refused_if_bent(name, found)
-        return found if found.value is None else self.drifting(name, found)
+        return found if found.value is None else self.refused_if_drifting(name, found)
 
     def refused_if_bent(self, name: str, found: Estimate) -> Estimate:
         """The figure; ``nonlinear`` without its value if T(n) bends."""
@@ -216,7 +211,7 @@ class _Case:
             precision = max(precision, (found.high - found.low) / 2 / abs(found.value))
         return bend([change for change in changes if change is not None], precision)
 
-    def drifting(self, name: str, found: Estimate) -> Estimate:
+    def refused_if_drifting(self, name: str, found: Estimate) -> Estimate:
         """The figure; ``noisy`` with both values if it changes during a process and the canary does not explain it."""
         trend = drift_beside(self.by_round(name), self.canaries, self.target)
         if trend is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,15 @@ _Pair = tuple[Floats, Floats, float]
 """The values of both cases in the rounds of one process, ns per unit, and the canary of the process, ns."""
 
 MARGINAL_COSTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
+
+
+class PerDispatch(NamedTuple):
+    """How often a case does each of these for one dispatch; in the order of ``MARGINAL_COSTS``."""
+
+    submits: float
+    passes: float
+    dispatches: float = 1.0
+    binds: float = 0.0
 
 
 def difference_and_ratio(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
@@ -69,16 +79,16 @@ def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
 
 
 def marginal_costs(
-    members: Mapping[str, Series], target: float = 0.03, figure: str = "host", *, passes: bool = True
+    members: Mapping[PerDispatch, Series], target: float = 0.03, figure: str = "host", *, passes: bool = True
 ) -> dict[str, Estimate]:
     """The cost of one more submit, pass, dispatch and bind-group change, ns, from several patterns of one case.
 
-    ``members``: the case in each pattern, by the names that ``counts_per_dispatch`` accepts. ``passes``: whether the
-    API has passes. For each process with all patterns the costs solve ``figure = sum of counts * costs`` by least
-    squares on relative residuals; then follows the mean of the processes. A cost that these patterns do not determine
-    is ``unavailable``; one whose interval reaches 0 is ``noisy``.
+    ``members``: the case in each pattern. ``passes``: whether the API has passes. For each process with all patterns
+    the costs solve ``figure = sum of counts * costs`` by least squares on relative residuals; then follows the mean of
+    the processes. A cost that these patterns do not determine is ``unavailable``; one whose interval reaches 0 is
+    ``noisy``.
     """
-    table = np.array([counts_per_dispatch(name) for name in members]) * np.array([1, passes, 1, 1])
+    table = np.array([*members]) * np.array([1, passes, 1, 1])
     solved: dict[str, list[tuple[float, float]]] = {name: [] for name in MARGINAL_COSTS}
     for values, pace in _values_by_process([*members.values()], figure):
         known = np.array([value is not None and value > 0 for value in values])
@@ -92,18 +102,6 @@ def marginal_costs(
     found = {name: _marginal_cost(costs, target) for name, costs in solved.items()}
     none = {} if passes else {"per_pass": Estimate(status="unavailable", reason="this API has no passes")}
     return found | none
-
-
-def counts_per_dispatch(pattern: str) -> tuple[float, float, float, float]:
-    """The submits, passes, dispatches and bind-group changes per dispatch of a pattern.
-
-    ``pattern``: ``per-submit``, ``per-k 16``, ``per-pass`` or ``one-pass``, followed by `` rotated`` if each dispatch
-    sets another bind group. Raises ``KeyError`` for any other pattern.
-    """
-    kind, *more = pattern.split()
-    each = 1 / int(more[0]) if kind == "per-k" else 1.0
-    submits, passes = {"per-submit": (1, 1), "per-k": (each, each), "per-pass": (0, 1), "one-pass": (0, 0)}[kind]
-    return float(submits), float(passes), 1.0, float("rotated" in more)
 
 
 def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:

@@ -5,9 +5,7 @@ Only the canary decides: a choice by the values of a figure would make the inter
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +25,6 @@ _QUIETEST_PART = 3
 """The quietest rounds of a process count whatever their canary: one in this many, ``MIN_QUIET_ROUNDS`` at least."""
 MIN_QUIET_ROUNDS = 3
 """A process with fewer quiet rounds does not count."""
-_STOP_FACTOR = 5
-_STOP_NS = 100e6
-_STOP_MIN_SAMPLES = 3
-"""At an n with fewer samples no stop is looked for."""
 _MIN_PROCESSES = 3
 """If fewer processes (or not more than half) were left, all count."""
 
@@ -54,35 +48,6 @@ def without_slow_rounds(series: Series) -> Series:
         if len(quiet.rounds) >= MIN_QUIET_ROUNDS or not own_slow.any():
             kept.append(quiet if _has_wait_cpu(quiet) or not _has_wait_cpu(process) else process)
     return replace(series, processes=kept) if enough_processes(len(kept), len(processes)) else series
-
-
-def without_stopped_rounds(series: Series) -> tuple[Series, int]:
-    """The case without rounds in which the process was stopped, and the number of those rounds.
-
-    A sample shows a stop if it took ``_STOP_FACTOR`` times the median of its n in the process, and ``_STOP_NS`` more.
-    Not where the wait polls: one more poll may take that long.
-    """
-    kept = [replace(p, rounds=[r for r in p.rounds if not _stopped(r, ceilings)]) for p, ceilings in _ceilings(series)]
-    left_out = sum(len(p.rounds) - len(k.rounds) for p, k in zip(series.processes, kept, strict=True))
-    return (replace(series, processes=kept), left_out) if left_out else (series, 0)
-
-
-def _ceilings(series: Series) -> Iterator[tuple[Process, dict[int, float]]]:
-    """Each process, with the longest T(n) without a stop by n, ns."""
-    for process in series.processes:
-        if wait_quantum(process):
-            yield process, {}
-            continue
-        totals: dict[int, list[int]] = {}
-        for one in process.rounds:
-            for row in one.samples:
-                totals.setdefault(row[0], []).append(row[2])
-        middles = {n: statistics.median(own) for n, own in totals.items() if len(own) >= _STOP_MIN_SAMPLES}
-        yield process, {n: max(_STOP_FACTOR * middle, middle + _STOP_NS) for n, middle in middles.items()}
-
-
-def _stopped(one: Round, ceilings: Mapping[int, float]) -> bool:
-    return any(row[2] > ceilings.get(row[0], math.inf) for row in one.samples)
 
 
 def _has_wait_cpu(process: Process) -> bool:

@@ -9,46 +9,67 @@ from dataclasses import dataclass
 from overhead.measure.sampling.chain import Samples
 from overhead.measure.sampling.trial_samples import TrialSamples
 
-_STRAIGHT_SHARE = 0.03
-"""A point is on the straight line if it deviates by less than this share of the rise."""
-_POINTS = (0.38, 0.62, 0.81, 0.24, 0.93)
-"""Where between 1 and the top T is compared with the straight line. None is near a common fraction, where stairs could
-meet the line."""
-_JUMP_SHARE = 0.05
-"""A jump of T between two close n is a stair only if it exceeds this share of the rise."""
-_STEEPER = 2.0
-"""A jump must also exceed this multiple of the linear rise between the two n: the machine may change its speed."""
-_WIDTH = 0.015
-"""An edge is bracketed to this share of n; the rounds then draw n within twice that."""
-_KNOWN_WIDTH = 0.4
-"""The same for stairs known beforehand, as a share of the target; a closer bracket would only take time."""
-_NARROWEST = 0.03
-"""The narrowest bracket for stairs known beforehand: below it the scatter of the work dominates."""
-KNOWN_LEVEL = 1
-"""The upper stair for stairs known beforehand: on a higher one both the scatter and the time of a sample grow."""
-_FIRST_LEAD = 0.015
-"""The first windows for T(1) open this share of the quantum before a poll."""
-_CLIMB_LEAD = 0.2
-"""While n is raised, windows open this share of the quantum before a poll. The first n that is not done at that poll is
-done at the next one, and the edge is within a factor of eight of it."""
-_CLIMB_MISSED = 0.3
-"""T above this share of the quantum means that the work was not done at that poll; an interruption lengthens T, but
-hardly beyond this. If the way to the page takes longer than the lead, or the page wakes late, the poll was missed and T
-is nearly a quantum."""
-_SECOND_POLL = 1.05
-"""A T above this many quanta ended at the second poll."""
-_FIRST_STEP = 0.5
-"""The first step towards an edge, in ln n."""
-_TRIES = 12
-_STEPS_BEFORE_DOUBLING = 4
-_SHORT_ISSUE_NS = 4e6
-_TREAD = 1.9
-"""T must stay level from an edge to this multiple of its n: the next edge is at twice the n."""
-_LEVEL_TREAD = 0.25
-"""T is level if it rises by less than this share of the jump."""
-_LEAST_LEVEL = 3
-"""The upper stair is between these two: a higher one gives a better slope and takes longer samples."""
-_MOST_LEVEL = 8
+
+@dataclass(frozen=True)
+class _SearchRule:
+    """How the stairs of a poll that nobody declared are told from a line. Stricter values miss stairs in noise; looser
+    ones take a change of the machine's speed for a stair."""
+
+    points: tuple[float, ...] = (0.38, 0.62, 0.81, 0.24, 0.93)
+    """Where between 1 and the top T is compared with a straight line. None is near a common fraction, where stairs
+    could meet the line."""
+    off_line: float = 0.03
+    """A point is off the line from this share of the rise on."""
+    jump: float = 0.05
+    """A jump between two close n is a stair only from this share of the rise on."""
+    steeper: float = 2.0
+    """A jump must also exceed this multiple of the linear rise between the two n."""
+    width: float = 0.015
+    """An edge is bracketed to this share of n: a closer bracket takes more samples. The rounds draw n within twice
+    that."""
+    tread: float = 1.9
+    """T must stay level from an edge to this multiple of its n: the next edge is at twice the n."""
+    rise_of_tread: float = 0.25
+    """T is level if it rises by less than this share of the jump."""
+    levels: tuple[int, int] = (3, 8)
+    """The upper stair is between these two: a higher one gives a better slope and takes longer samples."""
+    short_issue_ns: float = 4e6
+    """``issue`` of the short n: long against the clock's step, short against the time between interruptions."""
+
+
+@dataclass(frozen=True)
+class KnownPollRule:
+    """How the stairs of a declared poll are found with few of its long samples. Times are shares of the quantum."""
+
+    first_lead: float = 0.015
+    """The first windows for T(1) open so long before a poll; the lead is doubled, to ``most_lead``, until T(1) fits."""
+    most_lead: float = 1 / 8
+    lead_spread: tuple[float, float] = (0.7, 1.4)
+    """The first lead is drawn within these factors, and the first n within ``first_n``, so that processes differ."""
+    first_n: tuple[float, float] = (5.0, 11.0)
+    climb_factor: int = 8
+    climb_lead: float = 0.2
+    """While n is raised by ``climb_factor``, windows open this long before a poll. The first n that is not done at that
+    poll is done at the next one, and the edge is within ``climb_factor`` of it."""
+    missed: float = 0.3
+    """A T above this missed that poll: an interruption lengthens T, but hardly beyond this. If the way to the page
+    takes longer than the lead, or the page wakes late, the poll was missed and T is nearly a quantum."""
+    second_poll: float = 1.05
+    """A T above this ended at the second poll."""
+    step: float = 0.5
+    """The first step towards an edge, in ln n; towards the edge of a higher stair a quarter of it."""
+    tries: int = 12
+    steps_before_doubling: int = 4
+    width: float = 0.4
+    """An edge is bracketed to this share of the target; a closer bracket would only take time."""
+    narrowest: float = 0.03
+    """The narrowest bracket, as a share of n: below it the scatter of the work dominates."""
+    level: int = 1
+    """The upper stair: on a higher one both the scatter and the time of a sample grow."""
+
+
+_SEARCH = _SearchRule()
+KNOWN_POLL = KnownPollRule()
 
 
 @dataclass(frozen=True)
@@ -63,8 +84,8 @@ class Stairs:
     quantum_ns: int
     edges: tuple[int, int]
     short: int
-    width: float = _WIDTH
-    levels: int = _LEAST_LEVEL
+    width: float = _SEARCH.width
+    levels: int = _SEARCH.levels[0]
     shorts: int = 1
     nears: int = 1
 
@@ -96,15 +117,16 @@ def find_stairs(
     A few points decide whether to search; then bisection shows whether T jumps between neighbouring n.
     """
     height = top - fixed
-    slack = max(_STRAIGHT_SHARE * height, 2 * noise)
+    slack = max(_SEARCH.off_line * height, 2 * noise)
     if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, slack):
         return None
     first = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
     quantum = _jump(trial, first)
     straight = 2 * _away(first) * height / (rise - flat)
-    if quantum < max(_JUMP_SHARE * height, 8 * noise, _STEEPER * straight) or _climbs(trial, first, quantum):
+    if quantum < max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * straight) or _climbs(trial, first, quantum):
         return None
-    level = max(_LEAST_LEVEL, min(_MOST_LEVEL, round(sample_ns / quantum)))
+    least, most = _SEARCH.levels
+    level = max(least, min(most, round(sample_ns / quantum)))
     line = fixed + (level - 0.5) * quantum
     low, high = _around(trial, line, round(first * level * 0.96), round(first * level * 1.12))
     if high > trial.chain.max_n:
@@ -122,35 +144,48 @@ def known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Stairs |
     before a poll; if it takes too long for that, a second stair is used instead. The search starts at an n that differs
     between processes, so that the errors of their brackets are independent.
     """
-    most = trial.chain.max_n
     quantum = float(min(row[2] for row in trial.run([1, 1, 1])[1:]))  # the first of a list may begin between two polls
     if quantum < poll_ns / 2:
         return None
     dice = random.Random(str(trial.seen))
     trial.seen.clear()
-    before = _FIRST_LEAD * quantum * dice.uniform(0.7, 1.4)
-    while min(row[2] for row in trial.run_after_idle([1, 1], quantum - before)) > quantum / 2 and before < quantum / 8:
-        before *= 2
-    kept = [row for row in trial.seen if row[2] < quantum / 2]
-    n = round(dice.uniform(5, 11))
-    idle_ns = quantum * (1 - _CLIMB_LEAD)
-    while (
-        taken := trial.run_after_idle([n], idle_ns)[0][2] / quantum
-    ) < _CLIMB_MISSED or 1 - _CLIMB_LEAD < taken < _SECOND_POLL:
-        if n >= most:
-            return None
-        n = min(8 * n, most)
-    trial.seen[:] = kept
-    # A poll within the quantum came late, when the work was done.
-    about = (taken * (taken - 1 if taken > _SECOND_POLL else taken)) ** 0.5
-    width, level = max(_NARROWEST, _KNOWN_WIDTH * target), KNOWN_LEVEL if kept else _LEAST_LEVEL
-    first = _edge_by_walk(trial, n / about, quantum, 1, _FIRST_STEP, width)
-    upper = first if level == 1 else _edge_by_walk(trial, first * level, quantum, level, _FIRST_STEP / 4, width)
-    if not 1 < upper <= most:
+    done_at_once = _bracket_one(trial, quantum, dice)
+    about = _first_edge(trial, quantum, dice)
+    if about is None:
+        return None
+    trial.seen[:] = done_at_once
+    width = max(KNOWN_POLL.narrowest, KNOWN_POLL.width * target)
+    level = KNOWN_POLL.level if done_at_once else _SEARCH.levels[0]
+    first = _edge_by_walk(trial, about, quantum, 1, KNOWN_POLL.step, width)
+    upper = first if level == 1 else _edge_by_walk(trial, first * level, quantum, level, KNOWN_POLL.step / 4, width)
+    if not 1 < upper <= trial.chain.max_n:
         return None
     short = _short(trial, first)
     shorts = 2 if short < first // 2 else 0  # where ``issue`` is always short, every sample measures it
     return Stairs(round(quantum), (first, upper), short, width, level, shorts, nears=2)
+
+
+def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Samples:
+    """The samples of n = 1 that were done at the poll before which their window opened; the lead is doubled until one
+    is."""
+    lead = KNOWN_POLL.first_lead * quantum * dice.uniform(*KNOWN_POLL.lead_spread)
+    most = KNOWN_POLL.most_lead * quantum
+    while min(row[2] for row in trial.run_after_idle([1, 1], quantum - lead)) > quantum / 2 and lead < most:
+        lead *= 2
+    return [row for row in trial.seen if row[2] < quantum / 2]
+
+
+def _first_edge(trial: TrialSamples, quantum: float, dice: random.Random) -> float | None:
+    """Roughly the n that takes one quantum; None if no n up to the stack's limit misses a poll."""
+    n, most = round(dice.uniform(*KNOWN_POLL.first_n)), trial.chain.max_n
+    while True:
+        taken = trial.run_after_idle([n], quantum * (1 - KNOWN_POLL.climb_lead))[0][2] / quantum
+        if taken >= KNOWN_POLL.missed and not 1 - KNOWN_POLL.climb_lead < taken < KNOWN_POLL.second_poll:
+            # A poll within the quantum came late, when the work was done.
+            return n / (taken * (taken - 1 if taken > KNOWN_POLL.second_poll else taken)) ** 0.5
+        if n >= most:
+            return None
+        n = min(KNOWN_POLL.climb_factor * n, most)
 
 
 def _edge_by_walk(trial: TrialSamples, n: float, quantum: float, level: int, step: float, width: float) -> int:
@@ -162,12 +197,12 @@ def _edge_by_walk(trial: TrialSamples, n: float, quantum: float, level: int, ste
     H. Kesten, Accelerated stochastic approximation, Annals of Mathematical Statistics 29 (1958) 41.
     """
     before = straight = 0
-    for _ in range(_TRIES):
-        done = 1 if trial.run([max(1, round(n))])[0][2] < (level - 1 + _SECOND_POLL) * quantum else -1
+    for _ in range(KNOWN_POLL.tries):
+        done = 1 if trial.run([max(1, round(n))])[0][2] < (level - 1 + KNOWN_POLL.second_poll) * quantum else -1
         straight = straight + 1 if done == before else 1
         if straight == 1 and before:
             step /= 2
-        elif straight >= _STEPS_BEFORE_DOUBLING:
+        elif straight >= KNOWN_POLL.steps_before_doubling:
             step *= 2
         before = done
         n *= math.exp(done * step)
@@ -178,14 +213,14 @@ def _edge_by_walk(trial: TrialSamples, n: float, quantum: float, level: int, ste
 
 def _straight(trial: TrialSamples, rise: int, fixed: float, height: float, slack: float) -> bool:
     """Whether T at points between 1 and ``rise`` lies on the straight line between both."""
-    points = [round(1 + (rise - 1) * share) for share in _POINTS]
+    points = [round(1 + (rise - 1) * share) for share in _SEARCH.points]
     return all(abs(trial.total(n)[0] - fixed - height * (n - 1) / (rise - 1)) <= slack for n in points)
 
 
 def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     """Whether T rises after an edge instead of staying level until the next: then the jump was not caused by a poll."""
-    end = min(round(_TREAD * edge), trial.chain.max_n)
-    return _shortest(trial, end) - _shortest(trial, edge + _away(edge)) > _LEVEL_TREAD * quantum
+    end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
+    return _shortest(trial, end) - _shortest(trial, edge + _away(edge)) > _SEARCH.rise_of_tread * quantum
 
 
 def _jump(trial: TrialSamples, edge: int) -> float:
@@ -195,7 +230,7 @@ def _jump(trial: TrialSamples, edge: int) -> float:
 
 def _away(edge: int) -> int:
     """A distance from an edge at which T is certainly below or above it."""
-    return round(2 * _WIDTH * edge) + 1
+    return round(2 * _SEARCH.width * edge) + 1
 
 
 def _shortest(trial: TrialSamples, n: int) -> float:
@@ -218,10 +253,10 @@ def _short(trial: TrialSamples, most: int) -> int:
     """An n whose ``issue`` takes about 4 ms: long against the clock's step, short against the time between
     interruptions."""
     paces = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
-    return max(2, min(most // 2, round(_SHORT_ISSUE_NS / max(min(paces, default=1.0), 1.0))))
+    return max(2, min(most // 2, round(_SEARCH.short_issue_ns / max(min(paces, default=1.0), 1.0))))
 
 
-def _edge(trial: TrialSamples, low: int, high: int, line: float, width: float = _WIDTH) -> int:
+def _edge(trial: TrialSamples, low: int, high: int, line: float, width: float = _SEARCH.width) -> int:
     """The n where T crosses ``line``, to ``width``, by bisection. Earlier samples narrow the search."""
     seen = {n: at for n, at in trial.shortest_totals().items() if low <= n <= high}
     low = max((n for n, at in seen.items() if at < line), default=low)

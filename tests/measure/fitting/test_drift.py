@@ -1,13 +1,11 @@
-"""Trends over the rounds of processes, and stops of a process."""
+"""Trends over the rounds of processes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.data import Process, Round, Series
 from overhead.measure.fitting.drift import drift, drift_beside
-from overhead.measure.fitting.quiet_rounds import without_stopped_rounds
 
 TARGET = 0.03
 
@@ -37,12 +35,3 @@ def test_a_drift_that_the_canary_shares_is_none_of_the_case() -> None:
 def test_a_drift_of_the_canary_alone_is_none_of_the_case() -> None:
     costs = [_rounds(0.0, seed) for seed in range(4)]
     assert drift_beside(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
-
-
-@pytest.mark.parametrize(("longest_ns", "left_out"), [(500_000_000, 1), (90_000_000, 0)])
-def test_a_round_with_a_sample_over_100_ms_too_long_is_left_out(longest_ns: int, left_out: int) -> None:
-    rounds = [Round([[10, 1_000, 2_000]], number=i) for i in range(5)]
-    rounds[3] = Round([[10, 1_000, longest_ns]], number=3)
-    kept, count = without_stopped_rounds(Series([Process(rounds)]))
-    assert count == left_out
-    assert len(kept.processes[0].rounds) == 5 - left_out

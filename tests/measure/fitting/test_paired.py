@@ -10,9 +10,13 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Process, Round, Series
 from overhead.measure.fitting.one_process import by_round
-from overhead.measure.fitting.paired import MARGINAL_COSTS, counts_per_dispatch, difference_and_ratio, marginal_costs
+from overhead.measure.fitting.paired import MARGINAL_COSTS, PerDispatch, difference_and_ratio, marginal_costs
 from tests.fakes.chains import at_canaries, lines, series, with_canaries
 from tests.fakes.machine import Disturbance, Law
+
+PER_SUBMIT, PER_PASS, ONE_PASS = PerDispatch(1.0, 1.0), PerDispatch(0.0, 1.0), PerDispatch(0.0, 0.0)
+PER_4, PER_16 = PerDispatch(1 / 4, 1 / 4), PerDispatch(1 / 16, 1 / 16)
+ROTATED = PerDispatch(0.0, 0.0, binds=1.0)
 
 
 def test_pairs_are_formed_round_by_round_within_a_process() -> None:
@@ -28,15 +32,15 @@ def test_differences_ratios_and_marginal_costs_use_the_canary() -> None:
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     family = {
         name: at_canaries([cost * pace for pace in paces], [6e4 * pace for pace in paces])
-        for name, cost in (("per-submit", 6_000.0), ("one-pass", 600.0))
+        for name, cost in ((PER_SUBMIT, 6_000.0), (ONE_PASS, 600.0))
     }
-    found = difference_and_ratio(family["per-submit"], family["one-pass"], "complete", 0.01)
+    found = difference_and_ratio(family[PER_SUBMIT], family[ONE_PASS], "complete", 0.01)
     parts = marginal_costs(family, 0.01, figure="issue")
     for one in (found.difference, found.ratio, parts["per_dispatch"]):
         assert "where the canary's loop takes 60.0 us" in one.rule
         assert one.status == "ok"
     bare = {name: replace(s, processes=[replace(p, pace=0.0) for p in s.processes]) for name, s in family.items()}
-    assert difference_and_ratio(bare["per-submit"], bare["one-pass"], "complete", 0.01).difference.status == "noisy"
+    assert difference_and_ratio(bare[PER_SUBMIT], bare[ONE_PASS], "complete", 0.01).difference.status == "noisy"
 
 
 def test_a_negative_difference_stays_negative_and_is_not_separable() -> None:
@@ -52,7 +56,7 @@ def test_pairs_use_the_processes_of_both_cases() -> None:
     found = difference_and_ratio(a, lacking, "complete", 0.03).ratio
     assert found.value == pytest.approx(2.0)
     assert found.processes == 3
-    family = {"per-submit": a, "one-pass": lacking}
+    family = {PER_SUBMIT: a, ONE_PASS: lacking}
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
     assert marginal_costs(dict(reversed(family.items())), figure="issue")["per_dispatch"].processes == 3
     with pytest.raises(ValueError, match="same number"):
@@ -78,22 +82,19 @@ def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
 
 def test_patterns_determine_the_cost_of_each_part() -> None:
     costs = np.array([9_000.0, 2_000.0, 400.0, 150.0])
-    names = ("per-submit", "per-k 4", "per-k 16", "per-pass", "one-pass", "one-pass rotated")
     family = {}
-    for name in names:
-        each = float(np.dot(counts_per_dispatch(name), costs))
-        family[name] = lines(*(2 * each * f for f in (1.0, 1.01, 0.99)))
+    for counts in (PER_SUBMIT, PER_4, PER_16, PER_PASS, ONE_PASS, ROTATED):
+        each = float(np.dot(counts, costs))
+        family[counts] = lines(*(2 * each * f for f in (1.0, 1.01, 0.99)))
     found = marginal_costs(family, figure="issue")
     assert tuple(found) == MARGINAL_COSTS
     assert [found[part].value for part in MARGINAL_COSTS] == pytest.approx(list(costs), rel=0.02)
-    family.pop("one-pass rotated")
+    family.pop(ROTATED)
     assert marginal_costs(family, figure="issue")["per_bind"].status == "unavailable"
-    with pytest.raises(KeyError):
-        marginal_costs({"fused": family["one-pass"]})
 
 
 def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
-    family = {"per-submit": lines(20_000.0, 20_100.0, 19_900.0), "one-pass": lines(2_000.0, 2_010.0, 1_990.0)}
+    family = {PER_SUBMIT: lines(20_000.0, 20_100.0, 19_900.0), ONE_PASS: lines(2_000.0, 2_010.0, 1_990.0)}
     assert marginal_costs(family, figure="issue")["per_submit"].status == "unavailable"
     found = marginal_costs(family, figure="issue", passes=False)
     assert found["per_submit"].value == pytest.approx(9_000.0)
@@ -103,11 +104,11 @@ def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
 
 def test_patterns_without_figures_have_no_marginal_costs() -> None:
     bare = Series([Process([Round([[1, 5, 9]] * 9)])] * 2)
-    assert {e.status for e in marginal_costs({"per-submit": bare, "one-pass": bare}).values()} == {"unavailable"}
+    assert {e.status for e in marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare}).values()} == {"unavailable"}
 
 
 def test_a_cost_whose_interval_reaches_zero_is_not_separable() -> None:
-    names = {"per-submit": 10_000.0, "per-pass": 1_000.0, "one-pass": 1_001.0, "per-k 16": 1_600.0}
+    names = {PER_SUBMIT: 10_000.0, PER_PASS: 1_000.0, ONE_PASS: 1_001.0, PER_16: 1_600.0}
     found = marginal_costs(
         {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue"
     )
@@ -124,7 +125,7 @@ def test_pairs_leave_out_the_slow_rounds_of_either_case() -> None:
     assert (found.difference.status, found.difference.processes) == ("ok", 3)
     few = difference_and_ratio(with_canaries(of[:2], slow[2:]), with_canaries(against[:2], calm[2:]), "complete")
     assert few.difference.processes == 2
-    family = {"per-submit": with_canaries(of, slow), "one-pass": with_canaries(against, calm)}
+    family = {PER_SUBMIT: with_canaries(of, slow), ONE_PASS: with_canaries(against, calm)}
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
 
 
@@ -133,7 +134,7 @@ def test_pairs_use_all_rounds_if_too_few_quiet_ones_are_common() -> None:
     early, late = (150, 100, 101, 100), (100, 101, 100, 150)
     of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
     assert difference_and_ratio(of, against, "complete").difference.processes == 4
-    assert marginal_costs({"per-submit": of, "one-pass": against}, figure="issue")["per_dispatch"].processes == 4
+    assert marginal_costs({PER_SUBMIT: of, ONE_PASS: against}, figure="issue")["per_dispatch"].processes == 4
 
 
 @pytest.mark.slow

@@ -214,7 +214,10 @@ def test_a_target_offers_the_expected_cases(stack: str, executes: bool) -> None:
         (Case(pattern="fused", params={"indirect": True}), "fused dispatch is one"),
         (Case(pattern="per-submit", params={"checks": "unbounded-loops"}), "holds a loop"),
         (Case(pattern="read-each", caller="native"), "callback into Python"),
-        (Case(pattern="one-pass", params={"argument": "dynamic-offset", "bindings": 4}), "one buffer"),
+        (
+            Case(pattern="per-submit", params={"argument": "write-buffer", "bindgroup": "rotated"}),
+            "varied on one bind group",
+        ),
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
@@ -267,9 +270,7 @@ def test_each_pattern_has_the_expected_steps(case: Case, head: Any, body: Any, t
     [
         (Case(pattern="per-submit"), "step.wgsl"),
         (Case(pattern="fused"), "fused.wgsl"),
-        (Case(pattern="per-submit", params={"bindings": 8}), "step_8_bindings.wgsl"),
         (Case(pattern="per-submit", params={"argument": "write-buffer"}), "step_uniform.wgsl"),
-        (Case(pattern="per-submit", params={"argument": "immediates"}), "step_immediate.wgsl"),
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )

@@ -164,8 +164,6 @@ def test_every_case_executes_as_many_units_as_issued(target: Target) -> None:
         Case(pattern="per-submit"),
         Case(pattern="per-submit", params={"bindgroup": "fresh"}),
         Case(pattern="per-submit", params={"argument": "write-buffer"}),
-        Case(pattern="one-pass", params={"argument": "dynamic-offset"}),
-        Case(pattern="one-pass", params={"argument": "immediates"}),
         Case(pattern="one-pass", params={"indirect": True}),
         Case(pattern="one-pass", dependency="independent", params={"bindgroup": "rotated"}),
         Case(pattern="per-pass"),

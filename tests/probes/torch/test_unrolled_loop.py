@@ -21,14 +21,9 @@ from overhead.probes import registry
 from overhead.probes._support.common.child_process import Child, Ended
 from overhead.probes._support.torch import unrolled_loop
 from overhead.probes._support.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
-from overhead.reading.chains import groups
-from overhead.reading.unrolled_loops import loops_sentence, unrolled
-from overhead.reading.view import View
-from overhead.report import render
-from overhead.results import Fingerprint, Params, Record, Target
+from overhead.results import Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import UNROLLED
-from tests.fakes.report import figure, fingerprint, record
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -47,7 +42,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def use(code: str) -> None:
         (tmp_path / "fake_child.py").write_text(CHILD.format(code))
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])]))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])]))
         monkeypatch.setattr(unrolled_loop, "Child", lambda module, *rest: Child("fake_child", *rest))
         monkeypatch.setattr(unrolled_loop, "_cache", lambda device: str(tmp_path))
 
@@ -162,7 +157,7 @@ def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(workload, "compiled", eager)
     made = unrolled_loop._made("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
-    made.first()
+    made.issue(1)
     made.check()
     for n in (1, 0, 2, 3, 1, 4, 1):
         made.prepare(n)
@@ -172,44 +167,3 @@ def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.Monk
         assert speeds[speeds > 0].min() >= 2.0**-126
     assert made.executed() == 12
     made.close()
-
-
-def loop(steps: int, each: float | None, seconds: float = 10.0, **more: Any) -> Record:
-    took = (figure("compile", seconds * 1e9), figure("peak_memory", 800.0 * MIB)) if each else ()
-    params: Params = {"mode": "default", "elements": 4096, "steps": steps}
-    place: Any = {"api": "CPU", "adapter": "CPU", "unit": f"{steps} steps"}
-    made = record("torch-compile", "per-submit", each, params=params, more=took, **place, **more)
-    return msgspec.structs.replace(made, workload=UNROLLED)
-
-
-def run_of_loops() -> Fingerprint:
-    params: Params = {"mode": "eager", "elements": 4096}
-    eager = record("torch-compile", "per-submit", 20_000.0, api="CPU", adapter="CPU", unit="step", params=params)
-    failed = loop(1000, None, status="failed", reason="RecursionError after 3.0 s and 500 MiB: too deep")
-    records = [
-        msgspec.structs.replace(eager, workload=UNROLLED),
-        loop(100, 500_000.0, 30.0),
-        loop(10, 40_000.0),
-        failed,
-    ]
-    return fingerprint(*records, versions={"torch": "2.13.0"})
-
-
-def test_the_speed_up_is_eager_time_divided_by_loop_time() -> None:
-    (found,) = unrolled(View(run_of_loops()))
-    assert [one.steps for one in found.loops] == [10, 100, 1000]
-    assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]
-    assert groups(View(run_of_loops())) == []
-    said = loops_sentence(found)
-    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5.0× as fast as eager" in said
-    assert "100 steps take 30 s to compile and run 4.0× as fast" in said
-    assert "1,000 steps fail (failed: RecursionError after 3.0 s" in said
-
-
-def test_the_page_draws_lengths_and_failures(tmp_path: Path) -> None:
-    text = (render([run_of_loops()], tmp_path).parent / "pages" / "chains.html").read_text(encoding="utf-8")
-    assert "A whole loop under torch.compile: torch-compile, torch 2.13.0" in text
-    assert "RecursionError after 3.0 s" in text
-    assert (tmp_path / "figures" / "unrolled.png").exists()
-    nothing_worked = fingerprint(loop(10, None, status="failed", reason="died"))
-    assert "no length was measured" not in loops_sentence(unrolled(View(nothing_worked))[0])

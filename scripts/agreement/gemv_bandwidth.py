@@ -225,7 +225,7 @@ class CudaSubject:
             call("cuMemcpyDtoDAsync_v2", self._addresses[target], self._addresses[source], size, stream)
 
     def span_ns(self, issue: Issue, n: int) -> float:
-        from overhead.probes._support.cuda.device_time import time_held
+        from overhead.probes.held_chain import time_held
 
         found = time_held(self._clock, lambda: None, issue, n)
         if not found.busy:

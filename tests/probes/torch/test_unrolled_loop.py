@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pytest
 
 from overhead.checking.findings import Findings
 from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
-from overhead.probes._support.common.child_process import Child, Ended
+from overhead.probes._support.common.child_process import Child
 from overhead.probes._support.torch import unrolled_loop
 from overhead.probes._support.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
 from overhead.results import Target
@@ -69,43 +64,6 @@ def test_a_failure_has_a_class_and_the_time_or_memory_used(doing: Any, code: str
     found.caught(raised.value)
     assert found.failed != ("time limit" in class_of_failure)
     assert bool(found.unavailable) != found.failed
-
-
-def test_a_child_over_the_memory_limit_is_killed(doing: Any) -> None:
-    doing("kept = bytearray(400 << 20); time.sleep(600)")
-    child = Child("fake_child", {}, 200 * MIB)
-    with pytest.raises(Ended, match="memory limit"):
-        child.ask("anything")
-    assert child.peak_bytes > 200 * MIB
-    assert not psutil.pid_exists(child.pid)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
-@pytest.mark.parametrize("busy", ["time.sleep(600)", "subprocess.run(['sleep', '600'])"])
-def test_a_child_and_its_own_children_die_with_the_parent(doing: Any, busy: str) -> None:
-    doing(f"import subprocess; {busy}")
-    code = (
-        "from overhead.probes._support.common.child_process import Child\nchild = Child('fake_child', {}, 1 << 40)\n"
-        "print(child.pid, flush=True)\nchild.ask('anything')"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    child = psutil.Process(int(parent.stdout.readline()))
-    family = _family(child, 2 if "sleep'" in busy else 1)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
-
-
-def _family(child: psutil.Process, size: int) -> list[psutil.Process]:
-    """The child and the processes that it started, as soon as the expected number exists."""
-    for _ in range(400):
-        family = [child, *child.children(recursive=True)]
-        if len(family) >= size:
-            return family
-        time.sleep(0.05)
-    raise AssertionError("the child started nothing")
 
 
 def test_unrolled_loops_run_only_when_named_and_never_with_other_cases() -> None:

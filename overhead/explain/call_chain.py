@@ -8,8 +8,8 @@ from overhead.explain.call_spec import CallSpec
 from overhead.explain.steps import said
 from overhead.explain.waits import NOTHING, in_turn, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
-from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import DeviceTime
+from overhead.probes.held_chain import HeldChain
 from overhead.results import Scalar
 
 UNCHECKED = "values-not-checked"

@@ -34,7 +34,9 @@ __all__ = [
     "unload_plugin",
     "usable_entry_points",
 ]
-_registry: Registry[Probe] = Registry("stack", __name__, frozenset({"base", "in_order", "workload_chain"}))
+_registry: Registry[Probe] = Registry(
+    "stack", __name__, frozenset({"base", "held_chain", "in_order", "workload_chain"})
+)
 _REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
 _plugins: set[str] = set()
 _unavailable: list[MissingStack] = []

@@ -14,9 +14,9 @@ from overhead.probes._support.common.library_import import import_library
 from overhead.probes._support.common.python_loops import Action, Issue, in_sequence
 from overhead.probes._support.cuda.compile import INSTALL_CUDA
 from overhead.probes._support.cuda.cupy_clock import CupyClock
-from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.cuda.targets import driver_targets
 from overhead.probes.base import Chain, DeviceTime, Probe, Space
+from overhead.probes.held_chain import HeldChain
 from overhead.probes.in_order import InOrderChain
 from overhead.results import Case, Scalar, Target
 

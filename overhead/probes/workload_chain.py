@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Space, Unsupported, Unverified
+from overhead.probes.held_chain import HeldChain
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads import sources, workloads
 from overhead.workloads.base import Array, KernelEntry, Workload

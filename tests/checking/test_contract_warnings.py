@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from overhead.checking import contract
-from overhead.checking.contract import (
+from overhead.checking import calls, contract
+from overhead.checking.findings import Findings
+from overhead.checking.suspicions import (
     blocking_warning,
     device_time_warning,
     span_warning,
     unfinished_warning,
     unread_warning,
 )
-from overhead.checking.findings import Findings
 from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.results import Case
 
@@ -93,7 +93,7 @@ class Slow(Chain):
 @pytest.mark.parametrize("max_n", [4, 1000])  # a run measures chains of few units too
 def test_a_chain_of_few_or_long_units_is_checked_in_a_short_time(max_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chain, found = Slow(max_n), Findings()
-    monkeypatch.setattr(contract, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
+    monkeypatch.setattr(calls, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
     contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
     assert not found.found
     assert chain.now < 60 * SECOND

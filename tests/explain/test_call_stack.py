@@ -16,7 +16,7 @@ from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
 from overhead.probes._support.common.statements import StatementError
-from overhead.probes._support.cuda.device_time import StreamHolder
+from overhead.probes.held_chain import StreamHolder
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 from tests.fakes.queue_device import QueueDevice

@@ -7,13 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from overhead import probes
 from overhead.errors import BadPlugin
-from overhead.loading import files
 from tests.fakes.plugins import forget_plugins_afterwards
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,23 +111,6 @@ def test_two_packages_with_one_stack_name_leave_the_first(tmp_path: Path) -> Non
     names, unavailable = listed(tmp_path)
     assert "same" in names
     assert list(unavailable) == ["b"]
-
-
-@pytest.mark.slow
-def test_a_run_and_the_list_work_beside_broken_packages(tmp_path: Path) -> None:
-    for name in ("raises", "exits", "exits-at-once"):
-        install(tmp_path, name, BROKEN[name][0])
-    out = tmp_path / "r.json"
-    run = ["-m", "overhead", "run", "-p", "numpy", "--profile", "quick", "--pattern", "per-submit", "--out", str(out)]
-    done = python(tmp_path, *run)
-    assert done.returncode == 0, done.stderr
-    assert "unavailable: package overhead-raises: ValueError: line one line two" in done.stderr
-    found = {m.stack: m.reason for m in files.read_fingerprint(out).unavailable}
-    assert found["exits-at-once"].startswith("package overhead-exits-at-once: ended the process with exit code 0")
-    shown = python(tmp_path, "-m", "overhead", "show", str(out)).stdout
-    assert "package overhead-exits: SystemExit: 0" in " ".join(shown.split())
-    rows: list[dict[str, Any]] = json.loads(python(tmp_path, "-m", "overhead", "list", "--json").stdout)
-    assert {"numpy", "raises", "exits", "exits-at-once"} <= {row["stack"] for row in rows}
 
 
 def test_the_file_of_an_installed_package_replaces_its_stack_and_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from overhead.errors import install
 from overhead.probes._support.common import native_loop
-from overhead.probes._support.common.loop_text import Script, Statement, plain
 from overhead.probes._support.common.native_loop import (
     Cycle,
     NativeCall,
@@ -188,28 +187,6 @@ def test_stages_time_every_unit(caller: Any, per: int) -> None:
     assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
 
 
-def test_a_script_without_a_body_has_no_loop() -> None:
-    once = Script(head=(Statement("call()", "call"),), per=0)
-    assert [line for line in plain(once) if "for" in line] == []
-    each = Script(body=(Statement("call()", "call"),), per=0)
-    assert "for u in range(n):" in plain(each)
-
-
-def test_programs_with_the_same_structure_share_a_cached_source(cache: Path) -> None:
-    def program(recorder: Recorder, value: int) -> NativeProgram:
-        return NativeProgram(body=(recorder.call(value), recorder.call(Cycle((value, 2))), recorder.call(3, stage="x")))
-
-    before = set(cache.rglob("*"))
-    one, two = Recorder(), Recorder()
-    compiled(program(one, 1), "native")(1)
-    after = set(cache.rglob("*"))
-    compiled(program(two, 9), "native")(1)
-    assert set(cache.rglob("*")) == after
-    assert len([path for path in after - before if path.suffix == ".py"]) == 1
-    assert any(path.suffix == ".nbc" for path in after - before)
-    assert (one.first(), two.first()) == ([(1,), (1,), (3,)], [(9,), (9,), (3,)])
-
-
 def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
     script = (
         "import ctypes; from overhead.probes._support.common import native_loop as n; lib = ctypes.CDLL(None);"
@@ -229,12 +206,6 @@ def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
     ).stdout.strip()
     assert run() == "0"
     assert run() == "1"
-
-
-def test_an_unwritable_cache_folder_causes_no_error(tmp_path: Path) -> None:
-    blocker = tmp_path / "file"
-    blocker.write_text("")
-    assert native_loop._load("loop_unwritable", "loop = 42\n", blocker / "below").loop == 42
 
 
 def test_on_an_unknown_abi_the_native_caller_is_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

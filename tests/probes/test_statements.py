@@ -106,12 +106,3 @@ def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: s
     with pytest.raises(BaseException) as raised:
         run()
     assert statement.said(raised.value) == said
-
-
-def test_the_loop_adds_no_call_of_its_own() -> None:
-    """The compiled loop holds the text itself, so its names are locals."""
-    statement = opened("x.append(1)", "x = []")
-    statement.issue(4)
-    assert "_overhead_statement" in statement._code.co_consts[0].co_name
-    assert "x" in statement._code.co_consts[0].co_varnames
-    assert statement.names["x"] == [1] * 4

@@ -121,7 +121,7 @@ def test_no_script_runs_in_a_real_browser(out: Path) -> None:
     """Tests pages without their policy against scripts and with all details open, then each figure alone."""
     plain = out / "without-policy"
     plain.mkdir()
-    with drive("chromium") as driver:
+    with drive() as driver:
         for path in pages(out):
             text = re.sub(r"<meta http-equiv[^>]*>", "", path.read_text(encoding="utf-8"))
             bare = plain / path.name

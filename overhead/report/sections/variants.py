@@ -1,4 +1,4 @@
-"""What one change to the base case does: dependency, bind groups, arguments, waits, bindings, allocation, ..."""
+"""What one change to the base case does: dependency, bind groups, arguments, waits, allocation, ..."""
 
 from __future__ import annotations
 

@@ -1,17 +1,15 @@
-"""Controls a real browser in tests: Chromium through its debugging pipe, Firefox through Marionette.
+"""Controls a real browser in tests: Chromium through its debugging pipe.
 
 The tests use it to press buttons and to take screenshots.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -58,24 +56,10 @@ class Driver:
                     os.killpg(self.process.pid, signal.SIGKILL)
                     self.process.poll()
                     time.sleep(0.02)
+        for name in ("_write", "_read"):
+            with contextlib.suppress(OSError, AttributeError):
+                os.close(getattr(self, name))
         shutil.rmtree(self.profile, ignore_errors=True)
-
-    def _start(self, browser: Browser) -> None:
-        raise NotImplementedError
-
-    def go(self, url: str) -> None:
-        raise NotImplementedError
-
-    def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression in the page."""
-        raise NotImplementedError
-
-    def resize(self, width: int, height: int) -> None:
-        raise NotImplementedError
-
-    def picture(self, path: Path) -> None:
-        """Save a PNG screenshot of the whole page."""
-        raise NotImplementedError
 
     def until(self, expression: str, seconds: float = _TIMEOUT_S) -> Any:
         """Wait until the JavaScript expression is true in the page. Returns its value."""
@@ -86,8 +70,6 @@ class Driver:
             time.sleep(0.1)
         return value
 
-
-class ChromiumDriver(Driver):
     def _start(self, browser: Browser) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
@@ -108,12 +90,6 @@ class ChromiumDriver(Driver):
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._call("Page.enable")
         self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
-
-    def close(self) -> None:
-        super().close()
-        for name in ("_write", "_read"):
-            with contextlib.suppress(OSError, AttributeError):
-                os.close(getattr(self, name))
 
     def _call(self, method: str, **params: Any) -> Any:
         self._number += 1
@@ -153,10 +129,6 @@ class ChromiumDriver(Driver):
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
 
-    def picture(self, path: Path) -> None:
-        data = self._call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        path.write_bytes(base64.b64decode(data))
-
     def press(self, key: str) -> None:
         """Press and release a key."""
         code = {"Tab": 9, "Enter": 13}[key]
@@ -170,76 +142,6 @@ class ChromiumDriver(Driver):
         return [node for node in nodes if not node["ignored"]]
 
 
-class FirefoxDriver(Driver):
-    def _start(self, browser: Browser) -> None:
-        command = [arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"]
-        with open(self.profile / "user.js", "a", encoding="utf-8") as file:
-            file.write('user_pref("marionette.port", 0);\nuser_pref("browser.download.folderList", 2);\n')
-            file.write(f'user_pref("browser.download.dir", "{self.downloads}");\n')
-            file.write('user_pref("browser.download.useDownloadDir", true);\n')
-        self.process = subprocess.Popen(
-            [*command, "--marionette", "about:blank"],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        port = self._port()
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S)
-        self._left, self._number = b"", 0
-        self._message()
-        self._call("WebDriver:NewSession", {"capabilities": {}})
-
-    def close(self) -> None:
-        if hasattr(self, "_socket"):
-            self._socket.close()
-        super().close()
-
-    def _port(self) -> int:
-        deadline = time.monotonic() + _TIMEOUT_S
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError, ValueError):
-                return int((self.profile / "MarionetteActivePort").read_text())
-            time.sleep(0.1)
-        raise RuntimeError("Firefox opened no Marionette port")
-
-    def _message(self) -> Any:
-        while b":" not in self._left:
-            self._left += self._chunk()
-        length, _, self._left = self._left.partition(b":")
-        while len(self._left) < int(length):
-            self._left += self._chunk()
-        one, self._left = self._left[: int(length)], self._left[int(length) :]
-        return json.loads(one)
-
-    def _chunk(self) -> bytes:
-        chunk = self._socket.recv(1 << 16)
-        if not chunk:
-            raise RuntimeError("Firefox went away")
-        return chunk
-
-    def _call(self, command: str, params: dict[str, Any]) -> Any:
-        self._number += 1
-        raw = json.dumps([0, self._number, command, params]).encode()
-        self._socket.sendall(str(len(raw)).encode() + b":" + raw)
-        _, _, error, result = self._message()
-        if error:
-            raise RuntimeError(error)
-        return result
-
-    def go(self, url: str) -> None:
-        self._call("WebDriver:Navigate", {"url": url})
-
-    def evaluate(self, expression: str) -> Any:
-        return self._call("WebDriver:ExecuteScript", {"script": f"return ({expression})", "args": []})["value"]
-
-    def resize(self, width: int, height: int) -> None:
-        self._call("WebDriver:SetWindowRect", {"width": width, "height": height})
-
-    def picture(self, path: Path) -> None:
-        data = self._call("WebDriver:TakeScreenshot", {"full": True})["value"]
-        path.write_bytes(base64.b64decode(data))
-
-
-def drive(kind: str) -> Driver:
-    """A driver for the browser of this kind on this machine."""
-    return ChromiumDriver(find("chromium")) if kind == "chromium" else FirefoxDriver(find("firefox"))
+def drive() -> Driver:
+    """A driver for the Chromium of this machine."""
+    return Driver(find("chromium"))

@@ -6,12 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from overhead.probes import registry
-from overhead.probes._support.browser import messages
 from overhead.probes._support.browser.decode import BrowserDecode, open_case
 from overhead.probes._support.common.lowered_decode import lowered_step
 from overhead.probes.base import Unsupported, Unverified, vary
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Scalar
 from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
 from tests.fakes.page import GpuPage
 from tests.probes.test_decode import lavapipe
@@ -113,15 +111,6 @@ def test_a_cache_that_is_not_restored_is_unverified(page: GpuPage) -> None:
         sampled(chain, 4)
 
 
-def test_firefox_gets_no_warm_token(page: GpuPage) -> None:
-    page.browser.kind = "firefox"
-    chain = opened(page, case())
-    before = page.commands.count("time")
-    chain.sample([2, 3])
-    assert page.commands.count("time") == before + 2
-    assert chain.executed() == chain.units([2, 3]) == 5
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -135,24 +124,3 @@ def test_firefox_gets_no_warm_token(page: GpuPage) -> None:
 def test_decode_cases_that_the_page_cannot_run_are_unsupported(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(cast(Any, None), asked)
-
-
-@pytest.mark.parametrize("stack", ["chromium", "firefox", "safari"])
-@pytest.mark.parametrize("software", [False, True])
-def test_browsers_offer_the_tiny_decoder_only(stack: str, software: bool) -> None:
-    target = Target(stack=stack, api="Vulkan", adapter="x", software=software)
-    cases = [one for one in registry()[stack].space(target).star() if one.workload in DECODERS]
-    assert {one.workload for one in cases} == {TINY}
-    assert [(one.pattern, one.params["fusions"]) for one in cases] == [
-        ("per-pass", 0),
-        ("per-pass", 6),
-        ("per-submit", 0),
-        ("per-submit", 6),
-        ("read-each", 6),
-    ]
-
-
-def test_a_message_without_bindings_has_the_buffers_in_order() -> None:
-    raw = messages.encode(messages.PageKernel(code="x"))
-    assert raw == b'{"code":"x"}'
-    assert messages.encode(messages.PageEntry(name="main", groups=[1])) == b'{"name":"main","groups":[1]}'

@@ -212,7 +212,3 @@ def test_the_command_line_and_preferences_of_firefox(tmp_path: Path) -> None:
     for name, value in launch.FIREFOX_PREFERENCES.items():
         assert f'user_pref("{name}", {json.dumps(value)});' in written
         assert browser.settings[name] == json.dumps(value).strip('"')
-
-
-def test_the_command_line_of_safari(tmp_path: Path) -> None:
-    assert Browser("safari", "Safari").command(tmp_path, "http://x/") == ["open", "-a", "Safari", "http://x/"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from overhead import results
 from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
 from overhead.probes._support.browser import command, page_files
@@ -127,14 +126,6 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         import_file(tmp_path / "missing")
 
 
-def test_an_existing_journal_is_not_overwritten(tmp_path: Path) -> None:
-    journal = tmp_path / "there.jsonl"
-    journal.write_text("precious")
-    with pytest.raises(UsageError):
-        write_lines(import_file(write(tmp_path, download([entry({"pattern": "fused"})]))), tmp_path / "there.json")
-    assert journal.read_text() == "precious"
-
-
 def test_the_single_file_page_needs_no_other_file() -> None:
     text = page_files.single_file_page()
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
@@ -158,9 +149,3 @@ def test_the_single_file_page_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page_files.single_file_page()
     with pytest.raises(UsageError):
         command.write_page(tmp_path / "no" / "page.html")
-
-
-def test_every_line_of_the_journal_decodes(tmp_path: Path) -> None:
-    path = write(tmp_path, download([entry({"pattern": "fused"})]))
-    raw = b"".join(map(results.encode_line, import_file(path)))
-    assert all(results.decode_line(line) for line in raw.splitlines())

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,18 +15,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from overhead.locks import shared_folder
 from overhead.probes import browsers
 from overhead.probes._support.browser import cases, messages, page_files
-from overhead.probes._support.browser.chain import SAMPLES_PER_REQUEST
 from overhead.probes._support.browser.importing import import_file
-from overhead.probes._support.common import lowered_decode
-from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
-from overhead.workloads import sources
-from tests.probes.browser.browser_driver import ChromiumDriver, Driver, drive
+from tests.probes.browser.browser_driver import Driver, drive
 from tests.probes.browser.test_browser_server import Running
-from tests.probes.test_decode import without_bias
 
 pytestmark = pytest.mark.slow
 KINDS = [
@@ -121,17 +113,6 @@ def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None
         chain.close()
 
 
-def test_a_wrong_constant_in_the_page_is_unverified(
-    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right = sources.wgsl
-    monkeypatch.setattr(
-        sources, "wgsl", lambda *arguments: right(*arguments).replace("C: f32 = 0.4;", "C: f32 = 0.42;")
-    )
-    with pytest.raises(Unverified, match="differs from the reference: after 3 steps off by"):
-        probe.open(probe.targets()[0], _recurrence("fused"))
-
-
 def _tokens(pattern: Pattern, **params: Scalar) -> Case:
     return Case(pattern=pattern, caller="browser", unit="token", workload="qwen2.5-tiny", params=params)
 
@@ -152,14 +133,6 @@ def test_tokens_are_verified_and_counted(probe: browsers.BrowserProbe, case: Cas
     assert [row[0] for row in chain.sample(ns, False)] == ns
     assert chain.executed() == chain.units(ns) == 4
     chain.close()
-
-
-@pytest.mark.needs("torch")
-def test_tokens_without_a_bias_are_unverified(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = without_bias(lowered_decode.lowered_step("qwen2.5-tiny", 0, 0))
-    monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
-    with pytest.raises(Unverified, match="differs from float64"):
-        probe.open(probe.targets()[0], _tokens("per-pass", fusions=0))
 
 
 def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
@@ -185,45 +158,9 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     chain.close()
 
 
-def test_samples_after_an_idle_time_are_taken_and_counted(probe: browsers.BrowserProbe) -> None:
-    chain = probe.open(probe.targets()[0], cases.space().base)
-    assert isinstance(chain, browsers.BrowserChain)
-    assert [row[0] for row in chain.sample_idle([1, 1], 5.0)] == [1, 1]
-    assert chain.executed() == chain.units([1, 1])
-    chain.close()
-
-
-def test_a_case_that_the_page_refuses_is_unsupported(probe: browsers.BrowserProbe) -> None:
-    session = probe.session()
-    answer = session.ask("open", chain=session.next_chain(), case={"pattern": "replay"})
-    assert answer.kind == "unsupported"
-    answer = session.ask("time", chain=10_000, ns=[1])
-    assert answer.kind == "failed"
-    with pytest.raises(Unsupported):
-        probe.open(probe.targets()[0], Case(pattern="replay", caller="browser"))
-
-
-def test_samples_arrive_during_an_attack_on_the_server(probe: browsers.BrowserProbe) -> None:
-    """A hundred silent connections and refused requests do not stop the samples."""
-    chain = probe.open(probe.targets()[0], cases.space().base)
-    host = probe.session()._server._origin.removeprefix("http://")
-    address = ("127.0.0.1", int(host.partition(":")[2]))
-    crowd = [socket.create_connection(address, timeout=20) for _ in range(100)]
-    try:
-        for i, one in enumerate(crowd):
-            one.sendall(b"GET / HTTP/1.1\r\n" if i % 2 else b"POST /next HTTP/1.1\r\nHost: evil.example\r\n\r\n")
-        ns = [1, 10] * 10
-        assert [row[0] for row in chain.sample(ns, False)] == ns
-        assert chain.executed() == chain.units(ns)
-    finally:
-        for one in crowd:
-            one.close()
-        chain.close()
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
-    with drive(request.param) as one:
+@pytest.fixture(scope="module", params=KINDS[:1])
+def driver() -> Iterator[Driver]:
+    with drive() as one:
         yield one
 
 
@@ -278,8 +215,7 @@ def test_a_person_stops_the_page(driver: Driver, page: str) -> None:
 
 @pytest.mark.needs("chromium")
 def test_the_page_works_with_keyboard_and_screen_reader(page: str) -> None:
-    with drive("chromium") as one:
-        assert isinstance(one, ChromiumDriver)
+    with drive() as one:
         one.go(page)
         one.until("!document.getElementById('start').disabled")
         named = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in one.accessibility()}
@@ -300,7 +236,7 @@ def test_the_page_works_with_keyboard_and_screen_reader(page: str) -> None:
 @pytest.mark.needs("chromium")
 def test_the_page_reports_a_rejected_submit(page: str) -> None:
     """A rejected submit is fast and raises no error, but the error scopes of the page detect it."""
-    with drive("chromium") as one:
+    with drive() as one:
         one.go(page)
         one.until("!document.getElementById('start').disabled")
         module = base64.b64encode(page_files.page_files()["gpu.js"].encode()).decode()
@@ -311,7 +247,7 @@ def test_the_page_reports_a_rejected_submit(page: str) -> None:
 
 @pytest.mark.needs("chromium")
 def test_a_page_that_was_hidden_for_a_moment_is_flagged(page: str) -> None:
-    with drive("chromium") as one:
+    with drive() as one:
         one.go(page)
         module = base64.b64encode(page_files.page_files()["visibility.js"].encode()).decode()
         seen = one.evaluate(f"import('data:text/javascript;base64,{module}').then({_HIDE_FOR_A_MOMENT})")
@@ -351,14 +287,6 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
 }"""
 
 
-def test_the_largest_answer_fits_the_size_limit() -> None:
-    """The largest answer that the schema allows is smaller than the limit of a body."""
-    rows = [[2**20, 10**10, 10**11]] * SAMPLES_PER_REQUEST
-    values = [[2**32 - 1] * 256] * 8
-    raw = messages.encode(messages.PageAnswer(id=2**31, samples=rows, values=values))
-    assert len(raw) < messages.MAX_BODY_BYTES
-
-
 def test_the_served_page_shows_its_progress(driver: Driver) -> None:
     """The served page shows adapter, clock and samples, and no text is wider than the page."""
     running = Running()
@@ -386,14 +314,3 @@ def test_the_served_page_shows_its_progress(driver: Driver) -> None:
     finally:
         driver.go("about:blank")
         running.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_ended_browser_leaves_no_temporary_folder(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tempfile.TemporaryDirectory(dir=shared_folder()) as folder:
-        monkeypatch.setenv("TMPDIR", folder)
-        monkeypatch.setattr(tempfile, "tempdir", folder)
-        session = PROBES[kind]().session()
-        assert list(Path(folder).iterdir())
-        session.close()
-        assert not list(Path(folder).iterdir())

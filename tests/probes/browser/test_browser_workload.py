@@ -12,14 +12,10 @@ from overhead.probes._support.browser import messages
 from overhead.probes._support.browser.workload import BrowserWork, open_case
 from overhead.probes._support.common.workload_arms import WGSL_BINDINGS
 from overhead.probes.base import Unsupported, Unverified, vary
-from overhead.reading.chains import graph_against_wgsl, groups
-from overhead.reading.view import View
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import sources, workloads
 from tests.fakes.page import FakePage
-from tests.fakes.report import fingerprint
-from tests.reading.test_chains import arm
 
 LLVMPIPE = messages.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
 SWIFTSHADER = messages.PageAdapter(description="SwiftShader Device (Subzero)", fallback=True)
@@ -142,20 +138,6 @@ def test_browsers_offer_the_same_workload_cases_as_the_native_stacks(stack: str)
     first = [(c.pattern, c.params["elements"]) for c in asked[:3]]
     assert first == [("fused", 4096), ("one-pass", 4096), ("per-submit", 4096)]
     assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
-
-
-def test_browser_workloads_belong_to_the_chain_groups() -> None:
-    found = fingerprint(
-        arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
-        arm("chromium", "fused", 50.0, 60_000.0, caller="browser"),
-        arm("chromium", "one-pass", 1_500.0, 60_000.0, caller="browser"),
-        arm("firefox", "per-submit", 30_000.0, 60_000.0, caller="browser"),
-    )
-    found_groups = groups(View(found))
-    assert {a.kind.name for g in found_groups for a in g.arms} == {"graph-driver", "fused-wgsl", "wgsl", "wgsl-submits"}
-    pair = graph_against_wgsl(found_groups)
-    assert pair is not None
-    assert [one.record.stack for one in pair[1:]] == ["cuda-graph", "chromium"]
 
 
 @pytest.mark.parametrize("size", [0, 3, messages.PIECE_BYTES])

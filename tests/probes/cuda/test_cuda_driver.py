@@ -10,7 +10,7 @@ from overhead.probes._support.cuda import api
 from overhead.probes.base import Chain, Probe, Unavailable, Unverified, device_id
 from overhead.probes.cuda_driver import CudaDriverProbe
 from overhead.probes.cuda_graph import CudaGraphProbe
-from overhead.results import Case, Target
+from overhead.results import Target
 from tests.fakes.cuda_driver import LAUNCH_NS, install, library
 from tests.fakes.of_step import of_step
 
@@ -94,18 +94,6 @@ def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
     session.close()
 
 
-@pytest.mark.parametrize("wait", ["stream", "context", "event", "event-blocking"])
-def test_each_wait_calls_the_expected_driver_functions(wait: str) -> None:
-    from overhead.probes._support.cuda import launch
-    from overhead.probes._support.cuda.session import CudaSession
-
-    session = CudaSession(api.driver(), 0, own_stream=True)
-    names = [call.name for call in launch.wait_calls(session, wait, checked=False)]
-    events = ["cuEventRecord", "cuEventSynchronize"]
-    assert names == {"stream": ["cuStreamSynchronize"], "context": ["cuCtxSynchronize"]}.get(wait, events)
-    session.close()
-
-
 @pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 8000}])
 def test_a_failed_launch_is_unverified(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     chain = opened(the("cuda-driver", **where))
@@ -114,15 +102,6 @@ def test_a_failed_launch_is_unverified(where: dict[str, object], monkeypatch: py
     with pytest.raises(Unverified, match="CUDA_ERROR_INVALID_VALUE"):
         chain.executed()
     chain.close()
-
-
-@pytest.mark.parametrize(("nodes", "expected"), [(1, [1]), (8, [1] * 8), (20, [3, 2, 3, 2, 3, 2, 3, 2])])
-def test_the_nodes_of_a_graph_are_spread_evenly_over_the_places(nodes: int, expected: list[int]) -> None:
-    from overhead.probes._support.cuda.graphs import PLACES, _places
-
-    found = _places(nodes, PLACES)
-    assert found == sorted(found)
-    assert [found.count(place) for place in dict.fromkeys(found)] == expected
 
 
 def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
@@ -222,17 +201,3 @@ def test_a_target_has_the_name_and_id_of_its_device() -> None:
     assert (found.adapter, found.api, found.driver) == ("Fake GPU", "CUDA", "CUDA 13.0")
     assert found.device == device_id(bytes(range(16)))
     assert api.driver().devices()[0].architecture == "sm_90"
-
-
-def test_every_caller_passes_0_8_and_32_arguments() -> None:
-    found = {
-        (case.caller, case.params["arguments"])
-        for probe, case in CASES.values()
-        if probe.name == "cuda-driver" and case.pattern == "per-submit"
-    }
-    assert {(caller, count) for caller in ("binding", "native", "ffi") for count in (0, 1, 8, 32)} <= found
-
-
-def test_the_unit_of_the_fused_pattern_is_a_step() -> None:
-    fused: Case = CASES[the("cuda-driver", pattern="fused")][1]
-    assert fused.unit == "step"

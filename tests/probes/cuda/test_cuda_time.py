@@ -8,8 +8,8 @@ import pytest
 
 from overhead.measure.sampling.description import describe
 from overhead.measure.sampling.events import OneOffMeasured, RoundMeasured
-from overhead.probes._support.cuda.device_time import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
 from overhead.probes.base import DeviceTime
+from overhead.probes.held_chain import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 

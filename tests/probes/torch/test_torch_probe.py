@@ -93,17 +93,6 @@ def test_an_action_after_a_network_step_uses_the_same_autograd_mode(train: bool,
     assert beside.executed() == 1
 
 
-def test_a_unit_holds_at_most_four_training_steps() -> None:
-    cases = of_step(PROBE.space(target("CUDA")).star())
-    assert max(int(case.params.get("every", 1)) for case in cases if case.workload != "step") == 4
-
-
-def test_the_first_cases_include_a_synchronisation_and_the_training_step() -> None:
-    first = list(PROBE.space(target("CUDA")).star())[:9]
-    assert {"item", "stream"} <= {case.params.get("sync") for case in first}
-    assert "mlp-train" in {case.workload for case in first}
-
-
 @needs_torch
 @pytest.mark.parametrize("varying", [False, True])
 def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
@@ -154,20 +143,6 @@ def test_a_torch_build_without_cuda_is_unavailable(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_cuda_api, "driver", lambda: None)
     with pytest.raises(Unavailable, match="reaches no CUDA device"):
         cuda_torch()
-
-
-def test_a_cuda_device_gets_every_synchronisation_on_both_steps() -> None:
-    cases = of_step(PROBE.space(target("CUDA")).star())
-    every_step = {(case.workload, case.params["sync"]) for case in cases if case.params.get("every") == 1}
-    syncs = {"item", "cpu", "cpu-pinned", "branch", "nonzero", "stream", "device", "event", "event-blocking"}
-    for sync in (*syncs, "h2d", "h2d-pinned"):
-        assert {("step", sync), ("mlp-train", sync)} <= every_step
-    for workload in ("mlp-train", "mlp-forward"):
-        for shapes in ("fixed", "varying"):
-            alone = [c for c in cases if c.workload == workload and c.params.get("shapes") == shapes]
-            assert alone[0].pattern == "per-submit"
-            assert "sync" not in alone[0].params
-            assert {"item", "stream"} <= {c.params.get("sync") for c in alone}
 
 
 @pytest.mark.parametrize("api", ["CPU", "CUDA", "HIP", "LevelZero", "MPS"])

@@ -42,14 +42,6 @@ def test_each_binary_matches_its_source(source: Path) -> None:
     assert built == committed
 
 
-def test_the_build_script_names_a_broken_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(build_spirv, "COMPILER", "no-such-compiler")
-    assert build_spirv.main() == 2
-    assert "not installed" in capsys.readouterr().err
-
-
 def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = tmp_path / "vk_swiftshader_icd.json"
     monkeypatch.setattr(drivers, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
@@ -62,14 +54,6 @@ def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: py
     assert drivers.environments() == [{}]
 
 
-def test_the_driver_of_the_newest_browser_is_used(tmp_path: Path) -> None:
-    for version in ("chromium-1100", "chromium-1200"):
-        (tmp_path / version / "chrome-linux").mkdir(parents=True)
-        (tmp_path / version / "chrome-linux" / "found").touch()
-    found = drivers._newest(tmp_path, "chromium-*/chrome-linux*/found")
-    assert [path.parent.parent.name for path in found] == ["chromium-1200", "chromium-1100"]
-
-
 def test_the_parent_loads_no_driver_and_no_compiler() -> None:
     code = (
         "import sys; from overhead.probes import vulkan as v; from overhead.results import Target\n"
@@ -79,24 +63,6 @@ def test_the_parent_loads_no_driver_and_no_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "[]", done.stderr
-
-
-def test_the_native_caller_comes_first_if_it_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    assert Vulkan().space(TARGET).base == Case(pattern="per-submit", caller="native")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    star = list(Vulkan().space(TARGET).star())
-    assert star[0] == Case(pattern="per-submit", caller="ffi")
-    assert {case.caller for case in star} == {"ffi"}
-    assert {case.pattern for case in star} == {
-        "per-submit",
-        "per-k",
-        "one-pass",
-        "replay",
-        "launches",
-        "fused",
-        "wait-each",
-    }
 
 
 @pytest.mark.parametrize("cross", [False, True])

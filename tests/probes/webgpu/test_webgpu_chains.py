@@ -23,7 +23,6 @@ from overhead.probes._support.webgpu import library
 from overhead.probes._support.webgpu.chain import WebGpuChain
 from overhead.probes.base import Unsupported, Unverified
 from overhead.results import Case, Target
-from tests.fakes.of_step import of_step
 
 LAVAPIPE = pytest.param(("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe")
 SWIFTSHADER = pytest.param(
@@ -139,33 +138,12 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
     return made
 
 
-def cases(target: Target) -> list[Case]:
-    return of_step(registry()[target.stack].space(target).star())
-
-
-def test_every_case_executes_as_many_units_as_issued(target: Target) -> None:
-    wrong = {}
-    for case in cases(target):
-        try:
-            with opened(target, case) as chain:
-                issued = run(chain, 0, 1, 7, 40, 0, 16)
-                done = chain.executed()
-        except Unsupported as error:
-            wrong[case.key] = str(error)
-            continue
-        if done != (issued if target.executes else 0):
-            wrong[case.key] = f"{issued} issued, {done} executed"
-    assert not wrong
-
-
 @pytest.mark.parametrize(
     "case",
     [
         Case(pattern="per-submit"),
         Case(pattern="per-submit", params={"bindgroup": "fresh"}),
         Case(pattern="per-submit", params={"argument": "write-buffer"}),
-        Case(pattern="one-pass", params={"argument": "dynamic-offset"}),
-        Case(pattern="one-pass", params={"argument": "immediates"}),
         Case(pattern="one-pass", params={"indirect": True}),
         Case(pattern="one-pass", dependency="independent", params={"bindgroup": "rotated"}),
         Case(pattern="per-pass"),
@@ -217,60 +195,6 @@ def test_a_wrong_value_is_unverified(target: Target) -> None:
         expected = pytest.raises(Unverified, match="1 of 256 values disagree")
         with expected if target.executes else contextlib.nullcontext():
             assert chain.executed() == 0
-
-
-@pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize(
-    ("pattern", "params"), [("per-submit", {}), ("per-k", {"k": 4}), ("per-pass", {}), ("fused", {})]
-)
-def test_every_step_is_a_stage_and_units_of_stages_count_as_executed(
-    target: Target, caller: Any, pattern: Any, params: Any
-) -> None:
-    with opened(target, Case(pattern=pattern, caller=caller, params=params)) as chain:
-        issued = run(chain, 2)
-        found = chain.stages(8)
-        lengths = {name: len(values) for name, values in found.items()}
-        groups = {"per-submit": 8, "per-k": 2}.get(pattern, 1)
-        units = 8 if pattern != "fused" else 1
-        assert (lengths["submit"], lengths["dispatch"]) == (groups, units)
-        assert lengths["begin pass"] == (8 if pattern == "per-pass" else groups)
-        assert set(lengths) == {
-            "clock",
-            "create encoder",
-            "begin pass",
-            "set pipeline",
-            "set bind group",
-            "dispatch",
-            "end pass",
-            "finish",
-            "submit",
-            "release pass",
-            "release",
-        }
-        assert chain.executed() == (issued + 8 if target.executes else 0)
-
-
-@pytest.mark.parametrize(
-    "case", [Case(pattern="per-submit", caller="native"), Case(pattern="fused")], ids=lambda c: c.key
-)
-def test_units_of_a_device_time_measurement_do_not_count_as_executed(target: Target, case: Case) -> None:
-    with opened(target, case) as chain:
-        issued = run(chain, 5)
-        held = chain.device(400)
-        assert (held is None) == (not target.executes)
-        if held is not None:
-            assert held.n == 400
-            assert held.span >= 100 * held.quantum > 0
-        assert chain.executed() == (issued if target.executes else 0)
-
-
-def test_the_window_describes_submits_passes_and_wait(target: Target) -> None:
-    with opened(target, Case(pattern="per-k", caller="ffi", params={"k": 16})) as chain:
-        window = chain.window()
-        assert (window["submits"], window["passes"], window["bind_changes"]) == ("1 per 16 units",) * 3
-        assert window["wait"] == ("poll" if target.stack == "wgpu-native" else "wait-any")
-        assert list(chain.kernels()) == ["step.wgsl"]
-        assert chain.overlap == "pipelined"
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 
 MAX_HEAD_BYTES = 16 << 10
 MAX_UNREAD = 32
@@ -24,20 +25,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
     "Connection": "close",
-}
-_REASONS = {
-    200: "OK",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout",
-    409: "Conflict",
-    411: "Length Required",
-    413: "Content Too Large",
-    415: "Unsupported Media Type",
-    431: "Request Header Fields Too Large",
 }
 
 
@@ -160,7 +147,7 @@ def _text(status: int, text: str) -> Response:
 
 
 async def _send(writer: asyncio.StreamWriter, response: Response) -> None:
-    lines = [f"HTTP/1.1 {response.status} {_REASONS[response.status]}"]
+    lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
     headers = {**HEADERS, "Content-Type": response.type, "Content-Length": str(len(response.body))}
     lines += [f"{name}: {value}" for name, value in headers.items()]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + response.body)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from overhead.lowering.agreement import LogitAgreement, agreement
 from overhead.lowering.decoder_shapes import SHAPES
-from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes.base import Unsupported, Unverified, whole_units
+from overhead.probes.held_chain import HeldChain
 from overhead.results import Case, Scalar
 from overhead.workloads._decode import LOGIT_TOLERANCE, MOST_TOKENS, PROMPT
 

@@ -10,7 +10,6 @@ from overhead.probes._support.common.loop_text import Stages
 from overhead.probes._support.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
 from overhead.probes._support.common.python_loops import Action, Issue, alternating
 from overhead.probes._support.cuda.api import CudaDriver
-from overhead.probes._support.cuda.device_time import HeldChain, StreamHolder
 from overhead.probes._support.cuda.launch import (
     bindings,
     bound_launch,
@@ -21,6 +20,7 @@ from overhead.probes._support.cuda.launch import (
 )
 from overhead.probes._support.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
 from overhead.probes.base import DeviceTime, Unsupported, Unverified, whole_units
+from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.results import Case, Scalar
 
 

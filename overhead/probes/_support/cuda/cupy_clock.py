@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.cuda.device_time import StreamHolder
+from overhead.probes.held_chain import StreamHolder
 
 
 class CupyClock(StreamHolder):

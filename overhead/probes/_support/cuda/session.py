@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.probes._support.cuda.api import CudaDriver
 from overhead.probes._support.cuda.compile import machine_code
-from overhead.probes._support.cuda.device_time import StreamHolder
+from overhead.probes.held_chain import StreamHolder
 from overhead.probes.kernels import lcg, source
 
 CUDA_GRID, GROUP_SIZE = 4, 64

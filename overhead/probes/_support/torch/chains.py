@@ -7,9 +7,9 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from overhead.probes._support.common.python_loops import Action, Issue, alternating
-from overhead.probes._support.cuda.device_time import HeldChain, StreamHolder
 from overhead.probes._support.torch.bodies import AddOne, Mode, set_autograd_mode
 from overhead.probes.base import DeviceTime, whole_units
+from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.results import Scalar
 
 

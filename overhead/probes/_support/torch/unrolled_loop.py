@@ -7,15 +7,17 @@ module.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import psutil
 
 from overhead import scratch
 from overhead.errors import OutOfTime
@@ -24,12 +26,7 @@ from overhead.probes.base import Chain, Unverified, whole_units
 from overhead.results import Case, Scalar
 from overhead.workloads import UNROLLED, unrolled_of
 
-if TYPE_CHECKING:
-    from overhead.measure.sampling.chain import Samples
-
-_STEPS_ON_CPU = (10, 100, 500, 1000, 1500, 5000)
-_STEPS_ON_GPU = (10, 100, 500)
-_ELEMENTS = 4096
+_STEPS_ON_CPU, _STEPS_ON_GPU = (10, 100, 500, 1000, 1500, 5000), (10, 100, 500)
 _COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
 """The child is killed if the compilation takes longer. On a CPU all lengths are tried, so the limit is lower."""
 _START_S = 60.0
@@ -37,7 +34,6 @@ _START_S = 60.0
 _FIRST_COMPILE_S = 90.0
 """Time limit for the parts that torch compiles once with an empty cache, such as C++ headers, seconds."""
 MIB = 1 << 20
-_CHILD_MEMORY_BYTES = 8 * 1024 * MIB
 
 
 class CompileError(Exception):
@@ -50,21 +46,19 @@ class CompileTimeLimit(CompileError, OutOfTime):
 
 def cases(on_gpu: bool) -> list[Case]:
     """A case of eager steps, and for comparison one case for each length of the compiled loop. Its unit is one call."""
-    params: dict[str, Scalar] = {"mode": "eager", "elements": _ELEMENTS}
-    eager = Case(pattern="per-submit", unit="step", workload=UNROLLED, params=params)
-    return [eager, *(_loop(eager, steps) for steps in (_STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU))]
+    return [_case("step", {"mode": "eager"}), *map(_loop, _STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU)]
 
 
-def _loop(eager: Case, steps: int) -> Case:
-    params = {**eager.params, "mode": "default", "steps": steps}
-    return msgspec.structs.replace(eager, unit=f"{steps} steps", params=params)
+def _loop(steps: int) -> Case:
+    return _case(f"{steps} steps", {"mode": "default", "steps": steps})
+
+
+def _case(unit: str, params: dict[str, Scalar]) -> Case:
+    return Case(pattern="per-submit", unit=unit, workload=UNROLLED, params={"elements": 4096, **params})
 
 
 def open_case(device: str, case: Case) -> Chain:
-    """A chain: the eager step in this process, or a compiled loop in a child.
-
-    Raises ``CompileError`` or ``Unverified``.
-    """
+    """The chain of eager steps in this process, or of a compiled loop in a child. Raises as ``Unrolled`` does."""
     if case.params["mode"] == "eager":
         from overhead.probes._support.torch.workload import open_case as open_workload
 
@@ -73,62 +67,57 @@ def open_case(device: str, case: Case) -> Chain:
 
 
 class Unrolled(Chain):
-    """A chain whose unit is one call of the compiled loop with all its steps. The child takes the samples."""
+    """A chain whose unit is one call of the compiled loop with all its steps. The child takes the samples.
 
-    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = _CHILD_MEMORY_BYTES) -> None:
-        self._case = case
-        folder = _cache(device)
-        self._child = Child(__spec__.name, _environment(folder), _at_most(memory_bytes))
-        try:
-            found = self._start(device, case, compile_s)
-        except BaseException:
-            self._child.end()
-            raise
-        self.overlap, self.synchronous, self.wait_spins = found["overlap"], found["synchronous"], found["wait_spins"]
-        self._opening = {"compile": float(found["compile_ns"]), "peak_memory": float(self._child.peak_bytes)}
+    Raises ``CompileError`` or ``Unverified``.
+    """
 
-    def _start(self, device: str, case: Case, compile_s: float) -> Answer:
+    def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = 8192 * MIB) -> None:
+        self._case, self._child = case, _child(_cache(device), memory_bytes)
+        self.synchronous, self.wait_spins = device == "cpu", device != "cpu"
+        self.overlap = "serial" if self.synchronous else "pipelined"
         began = time.monotonic()
         try:
-            self._child.ask("start", _START_S, device=device, case=msgspec.to_builtins(case))
+            self._ask("start", _START_S, device=device, case=msgspec.to_builtins(case))
             began = time.monotonic()
-            found = self._child.ask("compile", compile_s)
-        except Ended as ended:
-            raise self._failed(ended.why, time.monotonic() - began) from None
-        if "failure" in found:
-            raise self._failed(found["failure"], found["compile_ns"] / 1e9, found["detail"])
+            found = self._ask("compile", compile_s)
+            if "failure" in found:
+                raise self._failed(found["failure"], found["compile_ns"] / 1e9, f": {found['detail']}")
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Ended):
+                raise self._failed(error.why, time.monotonic() - began) from None
+            raise
+        self._opening = {"compile": float(found["compile_ns"]), "peak_memory": float(self._child.peak_bytes)}
+
+    def _failed(self, what: str, seconds: float, detail: str = "") -> CompileError:
+        kind = CompileTimeLimit if what == "time limit" else CompileError
+        return kind(f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB{detail}")
+
+    def _ask(self, do: str, limit_s: float = float("inf"), **fields: Any) -> Answer:
+        """The child's answer. Raises ``Unverified`` or ``Ended``."""
+        found = self._child.ask(do, limit_s, **fields)
         if "differs" in found:
             raise Unverified(found["differs"])
         return found
 
-    def _failed(self, what: str, seconds: float, detail: str = "") -> CompileError:
-        took = f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB"
-        kind = CompileTimeLimit if what == "time limit" else CompileError
-        return kind(f"{took}: {detail}" if detail else took)
-
     def opening(self) -> Mapping[str, float]:
         return self._opening
 
-    def sample(self, ns: Sequence[int], cpu: bool) -> Samples:
-        """Samples of these numbers of calls, which the child takes."""
-        rows: Samples = self._child.ask("sample", ns=list(ns), cpu=cpu)["rows"]
-        return rows
+    def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
+        return [self._ask("sample", n=n, cpu=cpu)["row"] for n in ns]
 
-    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
-        """Samples of these numbers of calls; the child is idle for ``idle_ms`` before each."""
-        return [row for n in ns for row in self._child.ask("sample", ns=[n], cpu=False, idle_s=idle_ms / 1e3)["rows"]]
+    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
+        return [self._ask("sample", n=n, cpu=False, idle_s=idle_ms / 1e3)["row"] for n in ns]
 
     def issue(self, n: int) -> None:
-        self._child.ask("run", n=n)
+        self._ask("run", n=n)
 
     def wait(self) -> None:
         return
 
     def executed(self) -> int:
-        found = self._child.ask("executed")
-        if "differs" in found:
-            raise Unverified(found["differs"])
-        return int(found["calls"])
+        return int(self._ask("executed")["calls"])
 
     def window(self) -> dict[str, Scalar]:
         return {"language": "array", "precision": "float32", "mode": "default", "loop": "unrolled", **self._case.params}
@@ -137,14 +126,9 @@ class Unrolled(Chain):
         self._child.end()
 
 
-def _at_most(memory_bytes: int) -> int:
-    import psutil
-
-    return min(memory_bytes, psutil.virtual_memory().total // 2)
-
-
-def _environment(cache: str) -> dict[str, str]:
-    return {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+def _child(cache: str, memory_bytes: int) -> Child:
+    environment = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+    return Child(__spec__.name, environment, min(memory_bytes, psutil.virtual_memory().total // 2))
 
 
 @functools.cache
@@ -155,78 +139,64 @@ def _cache(device: str) -> str:
     torch compiles once, so that they do not count for any loop.
     """
     folder = tempfile.mkdtemp(dir=scratch.folder())
-    child = Child(__spec__.name, _environment(folder), _at_most(_CHILD_MEMORY_BYTES))
-    try:
-        child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(cases(False)[0], 1)))
+    child = _child(folder, 8192 * MIB)
+    with contextlib.suppress(Ended):  # opening a case fails in the same way, and then reports the reason
+        child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(1)))
         child.ask("compile", _FIRST_COMPILE_S)
-    except Ended:
-        pass  # opening a case fails in the same way, and then reports the reason
-    finally:
-        child.end()
+    child.end()
     return folder
 
 
-def _serving() -> Any:
-    """The function that answers the requests to the child. The first request imports torch."""
-    held: list[Any] = []
-
-    def answer(request: Answer) -> Answer:
-        if request["do"] == "start":
-            held.append(_made(request["device"], msgspec.convert(request["case"], Case)))
-            return {}
-        loop = held[0]
-        match request["do"]:
-            case "compile":
-                return _compiled(loop)
-            case "run":
-                loop.issue(request["n"])
-                loop.wait()
-                return {}
-            case "sample":
-                return {"rows": _sampled(loop, request)}
-        try:
-            return {"calls": loop.executed()}
-        except Unverified as error:
-            return {"differs": str(error)}
-
-    return answer
+_held: list[Any] = []
+"""In the child: its loop."""
 
 
-def _sampled(loop: Any, request: Answer) -> Samples:
+def _answer(request: Answer) -> Answer:
+    """The child's answer to a request. The first request imports torch."""
     from overhead.measure.sampling.clock import SystemClock
     from overhead.measure.sampling.window import sample
 
-    time.sleep(request.get("idle_s", 0.0))
-    return sample(loop, request["ns"], SystemClock(), request["cpu"])
+    try:
+        match request["do"]:
+            case "start":
+                _held.append(_made(request["device"], msgspec.convert(request["case"], Case)))
+            case "compile":
+                return _compiled(_held[0])
+            case "run":
+                _held[0].issue(request["n"])
+                _held[0].wait()
+            case "sample":
+                time.sleep(request.get("idle_s", 0.0))
+                return {"row": sample(_held[0], [request["n"]], SystemClock(), request["cpu"])[0]}
+            case "executed":
+                return {"calls": _held[0].executed()}
+    except Unverified as error:
+        return {"differs": str(error)}
+    return {}
 
 
 def _compiled(loop: Any) -> Answer:
-    """Compile the loop and call it once. Returns the time and attributes of the chain, or the kind of failure."""
+    """Compile the loop, call it once and check it. Returns the time, or the kind of failure. Raises ``Unverified``."""
     began = time.perf_counter_ns()
     try:
-        loop.first()
+        loop.issue(1)
+        loop.wait()
     except Exception as error:  # any error is a result: its class is reported
         cause = getattr(error, "inner_exception", None) or error.__cause__ or error
         took, detail = time.perf_counter_ns() - began, " ".join(str(cause).split())[:200]
         return {"compile_ns": took, "failure": type(cause).__name__, "detail": detail}
     took = time.perf_counter_ns() - began
-    try:
-        loop.check()
-    except Unverified as error:
-        return {"differs": str(error)}
+    loop.check()
     gc.collect()
     gc.freeze()
     gc.disable()
-    about = {name: getattr(loop, name) for name in ("overlap", "synchronous", "wait_spins")}
-    return {"compile_ns": took, **about}
+    return {"compile_ns": took}
 
 
 def _made(device: str, case: Case) -> Any:
     """The chain inside the child, before compilation. A unit is one call that runs all steps."""
-    import numpy as np
-
     from overhead.probes._support.torch.workload import InPlace, compiled
-    from overhead.workloads.equivalence import Differs, Reference
+    from overhead.workloads.equivalence import Reference
 
     class Loop(InPlace):
         def __init__(self) -> None:
@@ -249,22 +219,15 @@ def _made(device: str, case: Case) -> Any:
             for _ in repeat(None, n):
                 call(values)
 
-        def first(self) -> None:
-            self.issue(1)
-            self.wait()
-
         def check(self) -> None:
             """Compare the state after the first call with NumPy. Raises ``Unverified``."""
             got, count = self.get()
             if count != self.steps:
                 raise Unverified(f"a call ran {count} steps, not {self.steps}")
-            rows = np.unique(np.concatenate([[0, self.elements - 1], self.rng.integers(0, self.elements, 32)]))
-            redo = Reference(self.workload, self.inputs, rows)
-            exact = redo.run(redo.take(self.start_state), 0, self.steps, np.float64)
-            try:
-                redo.compare(got, exact, self.workload.tolerance, f"after {self.steps} steps")
-            except Differs as error:
-                raise Unverified(f"differs from the reference: {error}") from error
+            redo = Reference(self.workload, self.inputs, self.rng.integers(0, self.elements, 34))
+            off = redo.distance(redo.take(got), redo.run(redo.take(self.start_state), 0, self.steps, float))
+            if not off <= self.workload.tolerance:
+                raise Unverified(f"differs from the reference: off by {off:.2g} after {self.steps} steps")
             self.aside = count
             self.renew(count)
 
@@ -275,4 +238,4 @@ def _made(device: str, case: Case) -> Any:
 
 
 if __name__ == "__main__":
-    serve(_serving())
+    serve(_answer)

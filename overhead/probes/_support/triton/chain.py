@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from overhead.probes._support.common.python_loops import Issue
-from overhead.probes._support.cuda.device_time import HeldChain
 from overhead.probes._support.torch import waits
 from overhead.probes._support.torch.chains import TorchClock
 from overhead.probes.base import DeviceTime
+from overhead.probes.held_chain import HeldChain
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
 from overhead.probes.kernels.step_triton import step

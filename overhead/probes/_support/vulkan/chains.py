@@ -24,12 +24,7 @@ from overhead.probes._support.common.software_adapters import longest_fused_chai
 from overhead.probes._support.common.step_kernel import RING
 from overhead.probes._support.vulkan.buffers import StepBuffers
 from overhead.probes._support.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
-from overhead.probes._support.vulkan.device_time import (
-    time_behind_blocker,
-    time_one_submission,
-    timer,
-    wait_spins,
-)
+from overhead.probes._support.vulkan.device_time import time_behind_blocker, time_one_submission, timer, wait_spins
 from overhead.probes._support.vulkan.gpu import VulkanGpu
 from overhead.probes.base import Chain, DeviceTime, StartLatency
 from overhead.results import Case, Scalar
@@ -48,6 +43,11 @@ class VulkanChain(Chain):
     """
 
     kernel = "step"
+    records = True
+    """Whether the window contains the recording of the units."""
+    arguments = "none"
+    timed_calls = True
+    """Whether ``stages`` times the calls of a unit."""
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
         self._gpu, self._case = gpu, case
@@ -91,6 +91,8 @@ class VulkanChain(Chain):
         return self._state.steps()
 
     def stages(self, n: int) -> Mapping[str, Any]:
+        if not self.timed_calls:
+            return {}
         if self._stages is None:
             self._stages = compile_stages(self._program, "native" if self._case.caller == "native" else "ffi")
         self.prepare(n)
@@ -103,18 +105,17 @@ class VulkanChain(Chain):
         return timer(self._gpu).start_latency(n)
 
     def window(self) -> dict[str, Scalar]:
-        per = {0: "one submission of all"}.get(self._program.per, "a submission each")
-        if self._program.per > 1:
-            per = f"a submission for {self._program.per}"
+        units = self._program.per
+        per = {0: "one submission of all", 1: "a submission each"}.get(units, f"a submission for {units}")
         return {
             "submits": per,
             "passes": "none: Vulkan compute has no passes",
             "calls": self._calls(),
             "bindgroup": "rotated" if self._rotates else "once",
             "barrier": str(self._case.params.get("barrier", "before each dispatch")),
-            "arguments": "none",
+            "arguments": self.arguments,
             "wait": self._wait.words,
-            "recording": True,
+            "recording": self.records,
             "validation": "none",
             "precision": "uint32",
         }
@@ -231,7 +232,8 @@ class BatchedSubmissions(VulkanChain):
             reset = (c.reset(pool),)
         buffers = self._gpu.command_buffers(pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
-        cb, info, signal = (_repeat_each(each, k) for each in (buffers, map(c.info, buffers), fences))
+        values = (buffers, map(c.info, buffers), fences)
+        cb, info, signal = (Cycle(tuple(value for value in each for _ in range(k))) for each in values)
         head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
             return reset, NativeProgram(body=(*head, *self._unit(cb), *tail))
@@ -277,16 +279,16 @@ class OnePass(VulkanChain):
         return time_one_submission(self._gpu, n, self._unit_recorder)
 
 
-class VulkanReplay(VulkanChain):
+class VulkanReplay(OnePass):
     """``replay``: ``prepare(n)`` records n dispatches, and the window contains one submission.
 
     With ``barrier=ring`` there is a barrier only before every eighth dispatch. So dispatches on the eight buffers may
     overlap.
     """
 
-    overlap = "serial"
     recorded = True
-    max_n = 1 << 16
+    records = False
+    timed_calls = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
@@ -309,20 +311,12 @@ class VulkanReplay(VulkanChain):
     def prepare(self, n: int) -> None:
         self._prepare(n)
 
-    def device(self, n: int) -> DeviceTime | None:
-        return time_one_submission(self._gpu, n, self._unit_recorder)
-
-    def stages(self, n: int) -> Mapping[str, Any]:
-        return {}
-
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "recording": False}
-
 
 class VulkanLaunches(VulkanChain):
     """``launches``: one command buffer with one dispatch, submitted n times."""
 
     overlap = "pipelined"
+    records = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
@@ -335,15 +329,14 @@ class VulkanLaunches(VulkanChain):
     def device(self, n: int) -> DeviceTime | None:
         return time_behind_blocker(self, self._gpu, min(n, self.held_n))
 
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "recording": False}
-
 
 class VulkanFused(VulkanChain):
     """``fused``: one dispatch whose loop runs n times. n is a push constant, which is recorded inside the window."""
 
     kernel = "fused"
     overlap = "serial"
+    arguments = "one push constant"
+    timed_calls = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, (cb,) = self._commands, self._command_buffers(1)
@@ -368,12 +361,6 @@ class VulkanFused(VulkanChain):
             return lambda n: self._call_now(self._work(cb))
 
         return time_one_submission(self._gpu, n, recorder)
-
-    def stages(self, n: int) -> Mapping[str, Any]:
-        return {}
-
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "arguments": "one push constant"}
 
 
 class WaitEach(VulkanChain):
@@ -407,8 +394,3 @@ CHAINS: dict[str, type[VulkanChain]] = {
     "wait-each": WaitEach,
 }
 """The chain class of each pattern."""
-
-
-def _repeat_each(values: Iterable[Any], times: int) -> Cycle:
-    """An argument that has each value for ``times`` consecutive units."""
-    return Cycle(tuple(value for value in values for _ in range(times)))

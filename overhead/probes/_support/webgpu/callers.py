@@ -19,7 +19,6 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
     spec = resources.spec
     index = f"[u & {RING - 1}]"
     group = {"once": "group", "rotated": f"groups{index}", "fresh": "fresh"}[spec.bindgroup]
-    offset = f", offsets{index}" if spec.argument == "dynamic-offset" else ""
     entries = f"entries{index}" if spec.independent else "entries[0]"
     lines = {
         "write buffer": "queue.write_buffer(uniform, 0, value)",
@@ -27,9 +26,8 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
         "begin pass": "compute = encoder.begin_compute_pass()",
         "set pipeline": "compute.set_pipeline(pipeline)",
         "create bind group": f"fresh = device.create_bind_group(layout=layout, entries={entries})",
-        "set bind group": f"compute.set_bind_group(0, {group}{offset})",
+        "set bind group": f"compute.set_bind_group(0, {group})",
         "release bind group": "del fresh",
-        "set immediates": "compute.set_immediates(0, value, 0, 4)",
         "dispatch": f"compute.dispatch_workgroups({GROUPS})",
         "end pass": "compute.end()",
         "finish": "commands = encoder.finish()",
@@ -53,7 +51,6 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
         "value": resources.value,
         "uniform": resources.uniform,
         "indirect": resources.indirect,
-        "offsets": [[offset] for offset in resources.offsets],
         "wait": wait,
     }
 
@@ -116,11 +113,9 @@ class _StepCalls:
             case "create bind group":
                 return "DeviceCreateBindGroup", (self.device, self._descriptors()), _GROUP
             case "set bind group":
-                return "ComputePassEncoderSetBindGroup", (_PASS, 0, self._group(), *self._offsets()), None
+                return "ComputePassEncoderSetBindGroup", (_PASS, 0, self._group(), 0, null), None
             case "release bind group":
                 return "BindGroupRelease", (_GROUP,), None
-            case "set immediates":
-                return "ComputePassEncoderSetImmediates", (_PASS, 0, self._value(), 4), None
             case "dispatch" if spec.indirect:
                 return (
                     "ComputePassEncoderDispatchWorkgroupsIndirect",
@@ -151,12 +146,6 @@ class _StepCalls:
         if self.resources.spec.bindgroup == "rotated":
             return self.library.cycle(group._internal for group in self.resources.groups)
         return self._handle(self.resources.groups[0])
-
-    def _offsets(self) -> tuple[Any, ...]:
-        if self.resources.spec.argument != "dynamic-offset":
-            return 0, self.ffi.NULL
-        array = self.resources.keep(self.ffi.new("uint32_t[]", self.resources.offsets))
-        return 1, self.library.cycle(array + i for i in range(RING))
 
     def _descriptors(self) -> Any:
         made = [self._descriptor(entries) for entries in self.resources.entries]

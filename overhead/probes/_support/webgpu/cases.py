@@ -14,8 +14,7 @@ _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each"
 _PARAMETERS: AllowedValues = {
     "k": None,
     "bindgroup": ("once", "rotated", "fresh"),
-    "argument": ("none", "write-buffer", "dynamic-offset", "immediates"),
-    "bindings": (1, 4, 8),
+    "argument": ("none", "write-buffer"),
     "indirect": (False, True),
     "wait": ("", "work-done", "map", "read-buffer"),
     "validation": ("on", "skip"),
@@ -33,7 +32,6 @@ class StepSpec:
     k: int = 0
     bindgroup: str = "once"
     argument: str = "none"
-    bindings: int = 1
     indirect: bool = False
     wait: str = ""
     validation: str = "on"
@@ -63,12 +61,12 @@ class StepSpec:
             return "independent dispatches rotate bind groups: each on a buffer of its own"
         if self.argument == "write-buffer" and self.pattern not in ("per-submit", "wait-each"):
             return "write_buffer takes effect between submissions, so it needs one a dispatch"
-        if self.pattern == "fused" and (self.bindgroup, self.argument, self.bindings, self.indirect) != _DEFAULTS:
+        if self.pattern == "fused" and (self.bindgroup, self.argument, self.indirect) != _DEFAULTS:
             return "the fused dispatch is one, with one bind group"
         if self.pattern != "fused" and self.checks == "unbounded-loops":
             return "only the fused kernel holds a loop"
-        if self.argument != "none" and (self.bindings != 1 or self.bindgroup != "once" or self.independent):
-            return "arguments are varied on one bind group of one buffer"
+        if self.argument != "none" and (self.bindgroup != "once" or self.independent):
+            return "arguments are varied on one bind group"
         if self.pattern == "read-each" and self.caller != "binding":
             return "reading back needs a callback into Python"
         return ""
@@ -98,18 +96,15 @@ class StepSpec:
         """File name of the WGSL kernel."""
         if self.pattern == "fused":
             return "fused.wgsl"
-        if self.bindings > 1:
-            return f"step_{self.bindings}_bindings.wgsl"
-        named = {"none": "step", "immediates": "step_immediate"}
-        return f"{named.get(self.argument, 'step_uniform')}.wgsl"
+        return "step.wgsl" if self.argument == "none" else "step_uniform.wgsl"
 
     @property
     def uniform(self) -> bool:
         """Whether the kernel reads a uniform buffer."""
-        return self.pattern == "fused" or self.argument in ("write-buffer", "dynamic-offset")
+        return self.pattern == "fused" or self.argument == "write-buffer"
 
 
-_DEFAULTS = ("once", "none", 1, False)
+_DEFAULTS = ("once", "none", False)
 
 
 @dataclass(frozen=True)
@@ -127,12 +122,11 @@ class Steps:
 
 def steps(spec: StepSpec) -> Steps:
     """The steps of a case. They are the same for every caller."""
-    binds_each = spec.bindgroup != "once" or spec.argument == "dynamic-offset"
+    binds_each = spec.bindgroup != "once"
     bind = {"fresh": ("create bind group", "set bind group", "release bind group")}.get(
         spec.bindgroup, ("set bind group",)
     )
-    dispatch = (*(("set immediates",) if spec.argument == "immediates" else ()), "dispatch")
-    unit = (*bind, *dispatch) if binds_each else dispatch
+    unit = (*bind, "dispatch") if binds_each else ("dispatch",)
     begin = ("begin pass", "set pipeline", *(() if binds_each else bind))
     write = ("write buffer",) if spec.argument == "write-buffer" else ()
     close = {"wait-each": ("wait",), "read-each": ("read",)}.get(spec.pattern, ())
@@ -147,7 +141,7 @@ def steps(spec: StepSpec) -> Steps:
 
 
 _BASE = Case(pattern="per-submit")
-_DETAIL_PARAMETERS = ("bindgroup", "argument", "wait", "bindings", "indirect", "validation", "checks")
+_DETAIL_PARAMETERS = ("bindgroup", "argument", "wait", "indirect", "validation", "checks")
 
 
 def space(target: Target) -> Space:
@@ -162,9 +156,8 @@ def space(target: Target) -> Space:
         "caller": ["ffi"],
         "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
         "bindgroup": [None, "rotated", "fresh"],
-        "argument": [None, "write-buffer", "dynamic-offset", "immediates"],
+        "argument": [None, "write-buffer"],
         **(waits if target.executes else {}),
-        "bindings": [None, 4, 8],
         "indirect": [None, True],
         **({"validation": [None, "skip"]} if dawn else {}),
         "dependency": ["independent"],

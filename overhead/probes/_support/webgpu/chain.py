@@ -149,13 +149,13 @@ class WebGpuChain(Chain):
     def window(self) -> dict[str, Scalar]:
         spec = self.spec
         submits = {1: "1 per unit", 0: "1"}.get(spec.per, f"1 per {spec.per} units")
-        rotates = spec.bindgroup != "once" or spec.argument == "dynamic-offset"
+        rotates = spec.bindgroup != "once"
         return {
             "submits": submits,
             "passes": "1 per unit" if spec.pattern == "per-pass" else submits,
             "bind_changes": "1 per unit" if rotates or spec.pattern == "per-pass" else submits,
             "bindgroup": spec.bindgroup,
-            "bindings": spec.bindings,
+            "bindings": 1,
             "argument": spec.argument,
             "indirect": spec.indirect,
             "wait": self._wait_name,

@@ -54,7 +54,7 @@ class DeviceClock:
         device, flags = self.resources.device, self.resources.flags
         self.queries = device.create_query_set(type="timestamp", count=_TIMESTAMPS)
         self.resolved = self.resources.buffer(np.zeros(_TIMESTAMPS, np.uint64), flags.QUERY_RESOLVE | flags.COPY_SRC)
-        layout = bind_group_layout(device, zeros=0, uniform=True)
+        layout = bind_group_layout(device, uniform=True)
         module = device.create_shader_module(code=source("fused.wgsl")[0])
         self.pipeline = device.create_compute_pipeline(
             layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
@@ -63,7 +63,7 @@ class DeviceClock:
 
         def groups(steps: int) -> list[Any]:
             uniform = self.resources.buffer(np.array([steps], np.uint32), flags.UNIFORM)
-            bound = [entries(data, [], uniform) for data in self.resources.data]
+            bound = [entries(data, uniform) for data in self.resources.data]
             return [device.create_bind_group(layout=layout, entries=each) for each in bound]
 
         self.blocker, self.marker = groups(_BLOCKER_STEPS), groups(0)

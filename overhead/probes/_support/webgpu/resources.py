@@ -30,7 +30,7 @@ class WebGpuSession:
         for name, least in limits.items():
             if (offered := int(adapter.limits[name])) < least:
                 raise Unsupported(f"{name} is {offered:,}, {least - offered:,} fewer than needed")
-        features = [name for name in ("timestamp-query", "immediates", "shader-f16") if name in adapter.features]
+        features = [name for name in ("timestamp-query", "shader-f16") if name in adapter.features]
         if loaded.is_dawn:
             # With the toggle timestamp_quantization, Dawn rounds timestamps to 0.1 ms.
             self.device = loaded.extras.request_device_sync(
@@ -49,9 +49,6 @@ class WebGpuSession:
             self.device = adapter.request_device_sync(required_features=features, required_limits=limits)
         self.queue = self.device.queue
         self.timestamps = "timestamp-query" in features
-        room = int(self.device.limits.get("max-immediate-size", 0))
-        self.immediates = room >= 4 and (loaded.is_dawn or "immediates" in features)
-        self.alignment = int(self.device.limits["min-uniform-buffer-offset-alignment"])
 
     @functools.cached_property
     def tick(self) -> float:
@@ -77,19 +74,19 @@ def session(target: Target, spec: StepSpec, limits: Mapping[str, int] | None = N
     return _sessions[key]
 
 
-def bind_group_layout(device: Any, zeros: int, uniform: bool, dynamic: bool = False) -> Any:
-    """A layout: the data buffer at binding 0, then ``zeros`` read-only buffers, then the uniform buffer if any."""
-    kinds: list[dict[str, Any]] = [{"type": "storage"}, *[{"type": "read-only-storage"} for _ in range(zeros)]]
+def bind_group_layout(device: Any, uniform: bool) -> Any:
+    """A layout: the data buffer at binding 0, then the uniform buffer if any."""
+    kinds: list[dict[str, Any]] = [{"type": "storage"}]
     if uniform:
-        kinds.append({"type": "uniform", "has_dynamic_offset": dynamic, "min_binding_size": 4})
+        kinds.append({"type": "uniform", "min_binding_size": 4})
     return device.create_bind_group_layout(
         entries=[{"binding": i, "visibility": COMPUTE_STAGE, "buffer": kind} for i, kind in enumerate(kinds)]
     )
 
 
-def entries(data: Any, zeros: list[Any], uniform: Any) -> list[dict[str, Any]]:
+def entries(data: Any, uniform: Any) -> list[dict[str, Any]]:
     """The entries of a bind group with the layout ``bind_group_layout``."""
-    bound = [{"buffer": buffer, "offset": 0, "size": 4 * WORDS} for buffer in (data, *zeros)]
+    bound = [{"buffer": data, "offset": 0, "size": 4 * WORDS}]
     if uniform is not None:
         bound.append({"buffer": uniform, "offset": 0, "size": 4})
     return [{"binding": i, "resource": resource} for i, resource in enumerate(bound)]
@@ -146,26 +143,19 @@ class StepResources(DeviceBuffers):
         self.spec = spec
         self.text, self.sha256 = source(spec.kernel)
         self._kept: list[Any] = []
-        if spec.argument == "immediates" and not session.immediates:
-            raise Unsupported("the adapter has no immediates")
-        if spec.bindings > int(self.device.limits["max-storage-buffers-per-shader-stage"]):
-            raise Unsupported(f"the adapter binds fewer than {spec.bindings} storage buffers")
         self.seeds = lcg.seeds(WORDS * spec.buffers).reshape(spec.buffers, WORDS)
         self.data = [self.buffer(seeds, self.storage) for seeds in self.seeds]
-        self.zeros = [self.buffer(np.zeros(WORDS, np.uint32), self.storage) for _ in range(spec.bindings - 1)]
         self.value = np.array([lcg.INCREMENT], np.uint32)
-        self.offsets = [i * max(session.alignment, 4) for i in range(RING)]
-        self.uniform = self._uniform() if spec.uniform else None
+        uniform = self.flags.UNIFORM | self.flags.COPY_DST
+        self.uniform = self.buffer(np.zeros(1, np.uint32), uniform) if spec.uniform else None
         self.indirect = (
             self.buffer(np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST)
             if spec.indirect
             else None
         )
-        self.layout = bind_group_layout(
-            self.device, len(self.zeros), self.uniform is not None, spec.argument == "dynamic-offset"
-        )
+        self.layout = bind_group_layout(self.device, self.uniform is not None)
         self.pipeline = self._pipeline()
-        self.entries = [entries(data, self.zeros, self.uniform) for data in self.data]
+        self.entries = [entries(data, self.uniform) for data in self.data]
         self.groups = [
             self.device.create_bind_group(layout=self.layout, entries=self.entries[i % len(self.entries)])
             for i in range(RING if spec.bindgroup == "rotated" else len(self.entries))
@@ -187,21 +177,10 @@ class StepResources(DeviceBuffers):
         self._owned.append(made)
         return made
 
-    def _uniform(self) -> Any:
-        words = np.zeros(self.offsets[-1] // 4 + 1, np.uint32)
-        if self.spec.argument == "dynamic-offset":
-            words[[offset // 4 for offset in self.offsets]] = self.value
-        return self.buffer(words, self.flags.UNIFORM | self.flags.COPY_DST)
-
     def _pipeline(self) -> Any:
-        layout = self.device.create_pipeline_layout(
-            bind_group_layouts=[self.layout], immediate_size=4 if self.spec.argument == "immediates" else 0
-        )
-        compute = {"module": self._module(), "entry_point": "main"}
-        return self.device.create_compute_pipeline(layout=layout, compute=compute)
-
-    def _module(self) -> Any:
-        return shader_module(self.session, self.text, self.spec.checks)
+        layout = self.device.create_pipeline_layout(bind_group_layouts=[self.layout])
+        module = shader_module(self.session, self.text, self.spec.checks)
+        return self.device.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": "main"})
 
     def read(self) -> list[int]:
         """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises ``Unverified``."""

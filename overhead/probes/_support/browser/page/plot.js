@@ -10,19 +10,13 @@ export const median = (values) => {
 
 // The line through the medians at the smallest and the largest n above 0, in ns. It is only a preview: the program fits.
 export function preview(rows) {
-  const byN = Map.groupBy ? Map.groupBy(rows, (row) => row[0]) : grouped(rows);
+  const byN = Map.groupBy(rows, (row) => row[0]);
   const ns = [...byN.keys()].filter((n) => n > 0).sort((a, b) => a - b);
   if (ns.length < 2) return null;
   const [low, high] = [ns[0], ns[ns.length - 1]];
   const at = (n) => median(byN.get(n).map((row) => row[2]));
   const slope = (at(high) - at(low)) / (high - low);
   return { low, high, slope, fixed: at(low) - slope * low };
-}
-
-function grouped(rows) {
-  const found = new Map();
-  for (const row of rows) found.set(row[0], [...(found.get(row[0]) ?? []), row]);
-  return found;
 }
 
 const UNITS = [[1e6, 1e3, "µs"], [1e9, 1e6, "ms"], [Infinity, 1e9, "s"]];

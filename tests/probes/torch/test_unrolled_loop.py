@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pytest
 
 from overhead.checking.findings import Findings
 from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
-from overhead.probes._support.common.child_process import Child, Ended
+from overhead.probes._support.common.child_process import Child
 from overhead.probes._support.torch import unrolled_loop
 from overhead.probes._support.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
-from overhead.reading.chains import groups
-from overhead.reading.unrolled_loops import loops_sentence, unrolled
-from overhead.reading.view import View
-from overhead.report import render
-from overhead.results import Fingerprint, Params, Record, Target
+from overhead.results import Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import UNROLLED
-from tests.fakes.report import figure, fingerprint, record
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -47,7 +37,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def use(code: str) -> None:
         (tmp_path / "fake_child.py").write_text(CHILD.format(code))
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])]))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])]))
         monkeypatch.setattr(unrolled_loop, "Child", lambda module, *rest: Child("fake_child", *rest))
         monkeypatch.setattr(unrolled_loop, "_cache", lambda device: str(tmp_path))
 
@@ -74,43 +64,6 @@ def test_a_failure_has_a_class_and_the_time_or_memory_used(doing: Any, code: str
     found.caught(raised.value)
     assert found.failed != ("time limit" in class_of_failure)
     assert bool(found.unavailable) != found.failed
-
-
-def test_a_child_over_the_memory_limit_is_killed(doing: Any) -> None:
-    doing("kept = bytearray(400 << 20); time.sleep(600)")
-    child = Child("fake_child", {}, 200 * MIB)
-    with pytest.raises(Ended, match="memory limit"):
-        child.ask("anything")
-    assert child.peak_bytes > 200 * MIB
-    assert not psutil.pid_exists(child.pid)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
-@pytest.mark.parametrize("busy", ["time.sleep(600)", "subprocess.run(['sleep', '600'])"])
-def test_a_child_and_its_own_children_die_with_the_parent(doing: Any, busy: str) -> None:
-    doing(f"import subprocess; {busy}")
-    code = (
-        "from overhead.probes._support.common.child_process import Child\nchild = Child('fake_child', {}, 1 << 40)\n"
-        "print(child.pid, flush=True)\nchild.ask('anything')"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    child = psutil.Process(int(parent.stdout.readline()))
-    family = _family(child, 2 if "sleep'" in busy else 1)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
-
-
-def _family(child: psutil.Process, size: int) -> list[psutil.Process]:
-    """The child and the processes that it started, as soon as the expected number exists."""
-    for _ in range(400):
-        family = [child, *child.children(recursive=True)]
-        if len(family) >= size:
-            return family
-        time.sleep(0.05)
-    raise AssertionError("the child started nothing")
 
 
 def test_unrolled_loops_run_only_when_named_and_never_with_other_cases() -> None:
@@ -162,7 +115,7 @@ def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(workload, "compiled", eager)
     made = unrolled_loop._made("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
-    made.first()
+    made.issue(1)
     made.check()
     for n in (1, 0, 2, 3, 1, 4, 1):
         made.prepare(n)
@@ -172,44 +125,3 @@ def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.Monk
         assert speeds[speeds > 0].min() >= 2.0**-126
     assert made.executed() == 12
     made.close()
-
-
-def loop(steps: int, each: float | None, seconds: float = 10.0, **more: Any) -> Record:
-    took = (figure("compile", seconds * 1e9), figure("peak_memory", 800.0 * MIB)) if each else ()
-    params: Params = {"mode": "default", "elements": 4096, "steps": steps}
-    place: Any = {"api": "CPU", "adapter": "CPU", "unit": f"{steps} steps"}
-    made = record("torch-compile", "per-submit", each, params=params, more=took, **place, **more)
-    return msgspec.structs.replace(made, workload=UNROLLED)
-
-
-def run_of_loops() -> Fingerprint:
-    params: Params = {"mode": "eager", "elements": 4096}
-    eager = record("torch-compile", "per-submit", 20_000.0, api="CPU", adapter="CPU", unit="step", params=params)
-    failed = loop(1000, None, status="failed", reason="RecursionError after 3.0 s and 500 MiB: too deep")
-    records = [
-        msgspec.structs.replace(eager, workload=UNROLLED),
-        loop(100, 500_000.0, 30.0),
-        loop(10, 40_000.0),
-        failed,
-    ]
-    return fingerprint(*records, versions={"torch": "2.13.0"})
-
-
-def test_the_speed_up_is_eager_time_divided_by_loop_time() -> None:
-    (found,) = unrolled(View(run_of_loops()))
-    assert [one.steps for one in found.loops] == [10, 100, 1000]
-    assert [one.speed_up and round(one.speed_up.value, 6) for one in found.loops] == [5.0, 4.0, None]
-    assert groups(View(run_of_loops())) == []
-    said = loops_sentence(found)
-    assert "(torch-compile, torch 2.13.0): 10 steps take 10 s to compile and run 5.0× as fast as eager" in said
-    assert "100 steps take 30 s to compile and run 4.0× as fast" in said
-    assert "1,000 steps fail (failed: RecursionError after 3.0 s" in said
-
-
-def test_the_page_draws_lengths_and_failures(tmp_path: Path) -> None:
-    text = (render([run_of_loops()], tmp_path).parent / "pages" / "chains.html").read_text(encoding="utf-8")
-    assert "A whole loop under torch.compile: torch-compile, torch 2.13.0" in text
-    assert "RecursionError after 3.0 s" in text
-    assert (tmp_path / "figures" / "unrolled.png").exists()
-    nothing_worked = fingerprint(loop(10, None, status="failed", reason="died"))
-    assert "no length was measured" not in loops_sentence(unrolled(View(nothing_worked))[0])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain.waits import NOTHING, find_waits, in_turn, wait_named
+from overhead.explain.waits import NOTHING, find_waits, has_cuda_context, in_turn, wait_named
 from tests.fakes import cuda_driver
 
 
@@ -100,6 +100,8 @@ def test_a_cuda_device_that_no_value_shows_is_waited_for(monkeypatch: pytest.Mon
 
     cuda_driver.install(monkeypatch)
     driver = api.driver()
+    while has_cuda_context():  # other tests may have left one
+        driver.call("cuDevicePrimaryCtxRelease_v2", 0)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({}, []) == [NOTHING], "the process has not started the device"
     driver.made("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of torch.cuda._sleep or of an extension does

@@ -3,7 +3,6 @@
 known-truth  figures of simulated stacks whose true costs are known
 split        the shares of host time, on simulated stacks with known costs
 compare      false and missed calls of ``overhead compare``
-soak         runs that are killed, stopped or out of disk space at --seeds random moments, and resumed
 fuzz         changed files and posts (--examples of each kind): each is read, or refused in one line
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
 agreement    the same operations measured by other tools, on an NVIDIA GPU
@@ -27,7 +26,6 @@ from scripts.bench.compare import compare
 from scripts.bench.fuzz import fuzz
 from scripts.bench.known_truth import known_truth
 from scripts.bench.report import report
-from scripts.bench.soak import soak
 from scripts.bench.split import split_truth
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
@@ -36,7 +34,6 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "compare": compare,
     "report": report,
     "agreement": agreement,
-    "soak": soak,
     "fuzz": fuzz,
 }
 
@@ -45,7 +42,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("bench", nargs="?", choices=BENCHES, help="one of them; all without it")
     parser.add_argument("--seeds", type=int, default=200, help="runs of each scenario")
-    parser.add_argument("--seed", type=int, default=1, help="of the random moments, for soak")
     parser.add_argument("--examples", type=int, default=200, help="examples of each kind of input, for fuzz")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--profile", choices=("quick", "default", "thorough"), default="default")

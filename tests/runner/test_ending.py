@@ -53,7 +53,7 @@ def test_a_signal_ends_a_run_like_ctrl_c(tmp_path: Path, name: str, fault: str) 
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     (journal,) = out.iterdir()
-    assert f"overhead run --resume {journal}" in said
+    assert f"overhead show {journal}" in said
     assert load(journal).records
     assert workers
     assert not any(map(alive, workers))

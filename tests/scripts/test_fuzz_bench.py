@@ -1,10 +1,9 @@
-"""Test the soak and the fuzzer: a short soak loses nothing, and a failing check is counted."""
+"""Test the fuzzer: a failing check is counted."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 from argparse import Namespace
 from pathlib import Path
 
@@ -13,24 +12,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from scripts.bench import fuzz as fuzzing
-from scripts.bench import soak as soaking
 
 
 def printed(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_killed_runs_lose_nothing_and_leave_nothing() -> None:
-    console = Console(file=io.StringIO(), width=200)
-    assert soaking.soak(Namespace(seeds=4, seed=1, json=True), console), printed(console)
-    found = json.loads(printed(console))
-    assert sum(row["times"] for row in found["table"].values()) == sum(found["states"].values()) == 4
-    assert found["runs"]["ended"] == sum(
-        found["runs"][name] for name in soaking.CRASH_SCENARIOS if name in found["runs"]
-    )
 
 
 def test_the_fuzzer_counts_examples_and_prints_each_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -161,26 +157,6 @@ def test_an_incomplete_process_counts_only_if_there_are_too_few_complete_ones(
     ended = [line for line in lines if isinstance(line, EndedLine)]
     assert processes(tmp_path / "more.jsonl", [*lines, *cut]) == 2
     assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
-
-
-def test_ctrl_c_keeps_everything_that_was_measured(tmp_path: Path) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs and their children ignore the signal
-    process = subprocess.Popen(
-        [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(tmp_path)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    give_up = time.monotonic() + 60
-    while not any(b'"round"' in path.read_bytes() for path in tmp_path.glob("*.jsonl")):
-        assert time.monotonic() < give_up
-        assert process.poll() is None
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    journal = next(tmp_path.glob("*.jsonl"))
-    assert process.returncode == 130
-    assert f"overhead show {journal}" in said
-    assert load(journal).records
 
 
 def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="exit 1 unless this stack gave a figure (repeatable)",
     )
-    run.add_argument("--resume", metavar="FILE", type=Path, help="continue the interrupted run of this journal")
     run.add_argument(
         "--python",
         metavar="PYTHON",

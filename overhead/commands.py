@@ -39,7 +39,6 @@ def run_command(a: argparse.Namespace) -> int:
         workloads=a.workload,
         plugins=a.plugin,
         software=a.software,
-        resume=a.resume,
         require=a.require,
         pythons=a.python,
         env=a.env,
@@ -65,19 +64,14 @@ def browser_command(a: argparse.Namespace) -> int:
 def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
-    from overhead.runner.variables import hidden
 
     try:
         with Progress() as listener:
             outcome = run(stacks, profile=a.profile, out=a.out, listener=listener, require=require, **more)
     except Interrupted as stopped:
         where = " and ".join(map(str, stopped.journals))
-        again = ["overhead", "run", "--resume", str(stopped.journals[0])]
-        given = {"--python": "pythons", "--env": "env", "--env-new": "env_new", "--plugin": "plugins"}
-        for option, name in given.items():
-            again += [word for value in more.get(name, ()) for word in (option, hidden(str(value)))]
-        print(f"overhead: interrupted; everything measured is in {where}", file=sys.stderr)
-        print(f"overhead: go on with: {shlex.join(again)}", file=sys.stderr)
+        shown = shlex.join(["overhead", "show", str(stopped.journals[0])])
+        print(f"overhead: interrupted; everything measured is in {where}; to see it: {shown}", file=sys.stderr)
         return INTERRUPTED
     _show_outcome(a, outcome)
     both = [outcome, outcome.second] if outcome.second else [outcome]

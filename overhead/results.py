@@ -324,7 +324,7 @@ class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True,
 
 
 class HeaderLine(_Line, kw_only=True, tag="header"):
-    """First line of every journal. ``planned``: how many ``PlannedLine`` follow; 0 in an older journal."""
+    """First line of every journal. ``planned``: only in older journals, not used."""
 
     schema_version: int
     method_version: int

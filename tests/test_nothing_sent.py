@@ -24,11 +24,15 @@ from overhead.checking.check import check
 print(*{row.what.split("@")[0] for row in check(stacks=sys.argv[1:], seconds=0.1).rows if row.result == "verified"})
 """
 RUN = """
+from pathlib import Path
 from overhead.profiles import Plan
-from overhead.runner.run import run
+from overhead.runner.progress import Listener
+from overhead.runner.run import RunRequest, measure
+from overhead.runner.schedule import Choice
 cases = dict.fromkeys(("cheap", "fast", "slow", "polling"), 1)
 plan = Plan(processes=1, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.02, max_cases=cases, max_rounds=6)
-print(*{record.stack for record in run(sys.argv[1:], out="run.json", plan=plan).fingerprint.records})
+request = RunRequest(sys.argv[1:], Choice(), "default", plan, out=Path("run.json"))
+print(*{record.stack for record in measure(request, Listener()).fingerprint.records})
 """
 
 

@@ -21,14 +21,15 @@ from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import Comparison, Figure, Machine, Record
+from overhead.results import Comparison, Figure, Machine, Profile, Record
 from overhead.runner.campaign import Campaign
 from overhead.runner.progress import Listener
-from overhead.runner.run import run
+from overhead.runner.run import RunRequest, measure
+from overhead.runner.schedule import Choice
 from overhead.runner.turns import WorkerLimits
 
 FORMAT = "overhead-time"
-_PROFILE = "quick"
+_PROFILE: Profile = "quick"
 """The profile whose precision decides between ``ok`` and ``noisy``."""
 _STACK = Path(__file__).with_name("call_stack.py")
 _MIXED = (
@@ -168,15 +169,9 @@ def time_statements(
     limited = functools.partial(campaign or Campaign, limits=WorkerLimits(silence_s=silence_s))
     with handed_over(spec), scratch.subfolder() as folder:
         try:
-            outcome = run(
-                "call",
-                profile=_PROFILE,
-                plugins=_STACK,
-                out=folder,
-                listener=listener,
-                plan=plan or plan_of(spec.found),
-                campaign=limited,
-            )
+            plan = plan or plan_of(spec.found)
+            request = RunRequest(["call"], Choice(), _PROFILE, plan, plugins=[str(_STACK)], out=Path(folder))
+            outcome = measure(request, listener, limited)
         except BadFile:
             raise UsageError(_MIXED) from None
         finally:

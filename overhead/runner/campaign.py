@@ -10,10 +10,9 @@ from contextlib import AbstractContextManager
 
 from overhead.locks import device_lock
 from overhead.profiles import Plan
-from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
-from overhead.runner.turns import MeasuringWorker, TargetTasks, Turns, WorkerLimits
+from overhead.runner.turns import InterpreterRun, MeasuringWorker, TargetTasks, Turns, WorkerLimits
 from overhead.runner.workers import WorkerProcess
 from overhead.workloads._decode import needs
 
@@ -49,16 +48,11 @@ class Campaign:
         self._clock = clock
         limits, seed = limits or WorkerLimits(), rng.getrandbits(32)
         self._first = rng.getrandbits(1)
-        next_process: dict[str, int] = {}
-        for past in (run.past for run in runs if run.past):
-            for key, number in past.next_process.items():
-                next_process[key] = max(number, next_process.get(key, 0))
         self._turns = Turns(
             plan,
             listener,
             plugins,
             seed,
-            next_process,
             self._tell_time_left,
             limits=limits,
             spawn=spawn,
@@ -66,22 +60,21 @@ class Campaign:
             clock=clock,
         )
         self._began_s = self._replicate_began_s = 0.0
-        self._replicate = self._past = 0
+        self._replicate = 0
         self._targets_at_once = max(1, limits.open_workers // len(runs))
 
     def run(self) -> None:
-        """Measure all planned processes that the journals lack and that end before the wall limit."""
+        """Measure all planned processes that end before the wall limit."""
         self._began_s = self._clock()
         for sentence in needs(a.case.workload for run in self.runs for task in run.tasks for a in task.assignments):
             self.listener.note(sentence)
         self.listener.begin()
-        self._past = self._past_processes()
         for replicate in range(self.plan.processes):
             self._replicate, self._replicate_began_s = replicate, self._elapsed_s()
             targets = self._by_target(self._due(replicate), replicate)
             if targets and not self._may_start(replicate, self._replicate_began_s):
                 self.listener.note(
-                    f"{self._past + replicate} of {self.plan.processes} processes are measured; one more would end "
+                    f"{replicate} of {self.plan.processes} processes are measured; one more would end "
                     f"after the wall limit of {self._wall_s():.0f} s"
                 )
                 return
@@ -97,7 +90,7 @@ class Campaign:
 
     def _may_start(self, replicate: int, at_s: float) -> bool:
         """Whether this replicate ends before the wall limit if it starts then, or has to be measured in any case."""
-        return self._past + replicate < _LEAST_PROCESSES or at_s + self._expected_s(replicate) <= self._wall_s()
+        return replicate < _LEAST_PROCESSES or at_s + self._expected_s(replicate) <= self._wall_s()
 
     def _expected_s(self, replicate: int) -> float:
         """Seconds that the processes of this replicate take, if each takes as long as the target's latest one."""
@@ -114,21 +107,12 @@ class Campaign:
             if not self._may_start(replicate, end_s):
                 break
             end_s += self._expected_s(replicate)
-        least, most = _LIKE_THE_FIRST if self._past + self._replicate == 1 else _LIKE_THE_LAST
+        least, most = _LIKE_THE_FIRST if self._replicate == 1 else _LIKE_THE_LAST
         self.listener.left(least * (end_s - now_s), max(most * (end_s - now_s), _LATE * this_s))
 
-    def _past_processes(self) -> int:
-        """The number of processes that the journals have of every target."""
-        lacking = [(t.processes, run.missing()[t.target.key]) for run in self.runs for t in run.tasks]
-        return min((planned - missing for planned, missing in lacking), default=0)
-
     def _due(self, replicate: int) -> list[list[Task]]:
-        """For each interpreter, the tasks that lack more than ``replicate`` processes."""
-        due = []
-        for run in self.runs:
-            missing = run.missing()
-            due.append([t.without(run.dropped) for t in run.tasks if missing[t.target.key] > replicate])
-        return due
+        """For each interpreter, the tasks that have more than ``replicate`` processes."""
+        return [[t.without(run.dropped) for t in run.tasks if t.processes > replicate] for run in self.runs]
 
     def _by_target(self, due: Sequence[Sequence[Task]], replicate: int) -> list[TargetTasks]:
         """The tasks by target, in a new random order of targets. Two interpreters alternate in order (AB, BA, ...)."""

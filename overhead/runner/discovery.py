@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from overhead.probes import environments_of, registry
+from overhead.errors import UsageError, unknown
+from overhead.probes import environments_of, registry, unavailable_packages
 from overhead.results import MissingStack, Target
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import FoundTargets, Job
@@ -26,6 +27,16 @@ class Discovery:
 
     targets: list[Target]
     missing: list[MissingStack]
+
+
+def known_stacks(stacks: Sequence[str]) -> list[str]:
+    """The named stacks, or all stacks except those that are measured only on request. Raises ``UsageError``."""
+    known = registry()
+    for name in stacks:
+        if name not in known:
+            broken = "".join(f"; unavailable: {package.reason}" for package in unavailable_packages())
+            raise UsageError(f"{unknown('stack', name, known)}{broken}")
+    return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
 def discover(

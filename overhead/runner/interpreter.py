@@ -1,4 +1,4 @@
-"""The Python interpreter that runs the workers: this one, or another with its own packages and this ``overhead``."""
+"""The Python interpreter that runs the workers (this one, or another with its own packages), and their variables."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from overhead import machine, scratch
 from overhead.errors import UsageError
+from overhead.fields import is_utf8
 from overhead.probes import registry
+from overhead.results import EnvironmentVariables
 
 _WORKER = ("-m", "overhead.runner.worker")
 _OLDEST_PYTHON = (3, 11)
 _REQUIRED = ("msgspec", "numpy", "psutil", "scipy")
 """The packages that a worker imports in addition to its stack."""
 _ANSWER_S = 60.0
+_CHOOSE_PACKAGES = {"PYTHONPATH", "PYTHONHOME"}
+"""With these, the workers would have other packages than the versions in the file say."""
 _QUESTION_CODE = """
 import importlib.metadata as metadata, importlib.util as util, json, platform, sys
 needs, names, packages = json.loads(sys.argv[1]), json.loads(sys.argv[2]), {}
@@ -117,3 +124,44 @@ def _ask(path: str, program: str) -> dict[str, Any]:
         last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise UsageError(f"--python {path}: this Python does not work: {last_line[:200]}") from None
     return answer
+
+
+def with_variables(given: Sequence[Interpreter], both: Sequence[str], new: Sequence[str]) -> list[Interpreter]:
+    """The interpreters with the variables ``both`` (``NAME=VALUE``) for every side, and ``new`` for the last one too.
+
+    With ``new``, a single interpreter becomes both sides. Raises ``UsageError``.
+    """
+    common, own = _parsed("--env", both), _parsed("--env-new", new)
+    if own and len(given) == 1:
+        given = [given[0], given[0]]
+    last = len(given) - 1
+    return [_set(one, common | (own if side == last else {})) for side, one in enumerate(given)]
+
+
+def recorded(interpreter: Interpreter) -> dict[str, str]:
+    """The variables as the files hold them: without secrets, host, user and absolute paths."""
+    return {name: machine.redact(machine.hide_secrets(name, value)) for name, value in interpreter.variables.items()}
+
+
+def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals or not is_utf8(text):
+            raise UsageError(f"{option} {name}{equals}: not of the form NAME=VALUE, in UTF-8")
+        if any(unicodedata.category(character) == "Cc" for character in text):
+            raise UsageError(f"{option} {name!r}: its name or value has a control character, such as a line feed")
+        if name in _CHOOSE_PACKAGES:
+            raise UsageError(f"{option} {name}: this variable changes the packages; use --python for that")
+        found[name] = value
+    return found
+
+
+def _set(interpreter: Interpreter, variables: Mapping[str, str]) -> Interpreter:
+    environment = {**interpreter.environment, **variables}
+    result = dataclasses.replace(interpreter, environment=environment, variables=variables)
+    try:
+        msgspec.convert(recorded(result), EnvironmentVariables)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--env: too many or too long variables: {error}") from None
+    return result

@@ -20,7 +20,7 @@ from overhead.loading.reduce import reduce_journal
 from overhead.locks import try_lock
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, JournalLine
-from overhead.runner.journal import Journal, NameTaken, Past, fingerprint_path, holds_plan, samples_path
+from overhead.runner.journal import Journal, NameTaken, fingerprint_path, holds_measurements, samples_path
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 """The sides of a comparison. Each has a folder of this name."""
@@ -99,34 +99,16 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
 
 
 def _sweep_empty(folder: Path, sides: Sequence[str]) -> None:
-    """Remove the journals of runs that were killed before they had a plan, if no run has them locked."""
+    """Remove the journals of runs that were killed before they measured, if no run has them locked."""
     for path in (path for side in sides for path in (folder / side).glob("*.jsonl")):
         with contextlib.suppress(OSError):
-            if _TIME_NAME.fullmatch(path.name) and not holds_plan(path):
+            if _TIME_NAME.fullmatch(path.name) and not holds_measurements(path):
                 with open(path, "r+b") as file:
-                    unused = try_lock(file.fileno()) and not holds_plan(path)
+                    unused = try_lock(file.fileno()) and not holds_measurements(path)
                     if unused and os.name != "nt":
                         path.unlink()
                 if unused and os.name == "nt":
                     path.unlink()
-
-
-def check_own(journal: Path, created: str) -> None:
-    """Raise ``UsageError`` if the fingerprint or samples beside the journal are those of another run.
-
-    They are its own if the run was killed while it wrote them.
-    """
-    path = fingerprint_path(journal)
-    if os.path.lexists(path):
-        try:
-            own = files.read_fingerprint(path).created == created
-        except UsageError:
-            own = False
-    else:
-        path = samples_path(journal)
-        own = not os.path.lexists(path)
-    if not own:
-        raise UsageError(f"{path}: exists; measured results are not overwritten. Everything measured is in {journal}")
 
 
 def finish(journals: Sequence[Journal]) -> Outcome:
@@ -137,37 +119,6 @@ def finish(journals: Sequence[Journal]) -> Outcome:
     outcomes = [_write(journal) for journal in journals]
     for journal in journals:
         journal.discard()
-    return _joined(outcomes)
-
-
-def finish_half(resumed: Path) -> Outcome | None:
-    """End a run of two sides that was killed when it had removed one of its journals; None if it is no such run.
-
-    ``resumed``: the journal of either side. Nothing is left to measure then. Raises ``UsageError``.
-    """
-    journals = [resumed.parent.parent / side / resumed.name for side in SIDES]
-    left = [path for path in journals if path.exists()]
-    if resumed not in journals or len(left) != 1:
-        return None
-    (ended,) = (path for path in journals if path not in left)
-    if not fingerprint_path(ended).exists():
-        return None
-    other = files.read_fingerprint(fingerprint_path(ended))
-    together = Past(left[0]).header.together
-    if other.together is None or together is None or other.together.id != together.id:
-        return None
-    journal = Journal.reopen(left[0])
-    try:
-        own = _write(journal)
-        journal.discard()
-    finally:
-        journal.close()
-    outcomes = {left[0]: own, ended: Outcome(other, fingerprint_path(ended), samples_path(ended))}
-    return _joined([outcomes[path] for path in journals])
-
-
-def _joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """One outcome from those of the sides."""
     first, *others = outcomes
     return dataclasses.replace(first, second=others[0]) if others else first
 
@@ -184,11 +135,14 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 def _write(journal: Journal) -> Outcome:
     journal.sync()
-    journal.keep()
     source = journal.path
     fingerprint = reduce_journal(source)
-    check_own(source, fingerprint.created)
     path, samples = fingerprint_path(source), samples_path(source)
+    for other in (path, samples):
+        if os.path.lexists(other):
+            raise UsageError(
+                f"{other}: exists; measured results are not overwritten. Everything measured is in {source}"
+            )
     try:
         files.write_fingerprint(path, fingerprint)
         with (

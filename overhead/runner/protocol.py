@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from overhead.results import Case, JournalLine, Target, decode_line
+from overhead.results import Case, JournalLine, Target
 
 
 class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ Message = FoundTargets | Ready | Pause
 GO = b"go\n"
 
 _encoder = msgspec.json.Encoder()
-_messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_answers: msgspec.json.Decoder[Message | JournalLine] = msgspec.json.Decoder(Message | JournalLine)
 _jobs = msgspec.json.Decoder(Job)
 
 
@@ -100,10 +100,6 @@ def decode_job(raw: bytes) -> Job:
 def decode(raw: bytes) -> Message | JournalLine:
     """The message or journal line in one line of a worker. Raises ``UnknownLine``."""
     try:
-        return decode_line(raw)
+        return _answers.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        why = error
-    try:
-        return _messages.decode(raw)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        raise UnknownLine(f"{raw[:80]!r}: {why}") from None
+        raise UnknownLine(f"{raw[:80]!r}: {error}") from None

@@ -3,34 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import random
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from overhead import scratch
+import msgspec
+
+from overhead import machine, results, scratch
 from overhead.errors import UsageError, unknown
 from overhead.locks import check_device_lock
-from overhead.probes import load_plugin
+from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import PROFILES, Plan
-from overhead.results import Pattern, Profile
+from overhead.reading.missing_values import by_mend
+from overhead.results import (
+    HeaderLine,
+    LeftOut,
+    MissingLine,
+    OmittedLine,
+    Pattern,
+    PlannedLine,
+    Profile,
+    Target,
+    Together,
+)
 from overhead.runner.campaign import Campaign
+from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.ending import ending_on_signals
-from overhead.runner.interpreter import interpreters
-from overhead.runner.output import SIDES, Outcome, finish, finish_half, reserve
+from overhead.runner.interpreter import Interpreter, interpreters, recorded, with_variables
+from overhead.runner.journal import Journal
+from overhead.runner.output import SIDES, Outcome, finish, reserve
 from overhead.runner.progress import Listener
-from overhead.runner.schedule import Choice
-from overhead.runner.start import begin, check_required, known_stacks, reopen, resume_run
-from overhead.runner.variables import with_variables
+from overhead.runner.schedule import Choice, Task, schedule
+from overhead.runner.turns import InterpreterRun
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, or a signal that ends the run. Everything measured is in ``journals``; ``--resume`` accepts the first."""
+    """Ctrl-C, or a signal that ends the run. Everything measured is in ``journals``."""
 
     def __init__(self, journals: Sequence[Path]) -> None:
         super().__init__(", ".join(map(str, journals)))
         self.journals = list(journals)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunRequest:
+    """What a run is to measure, and where its files go. ``run`` describes the fields; ``plan`` is how long it takes."""
+
+    stacks: Sequence[str]
+    choice: Choice
+    profile: Profile
+    plan: Plan
+    plugins: Sequence[str] = ()
+    out: Path | None = None
+    pythons: Sequence[str] = ()
+    env: Sequence[str] = ()
+    env_new: Sequence[str] = ()
+    require: Sequence[str] = ()
 
 
 def run(
@@ -41,15 +74,12 @@ def run(
     profile: str = "default",
     plugins: str | Path | Sequence[str | Path] = (),
     software: bool = False,
-    resume: str | Path | None = None,
     out: str | Path | None = None,
     pythons: str | Sequence[str] = (),
     env: str | Sequence[str] = (),
     env_new: str | Sequence[str] = (),
     require: str | Sequence[str] = (),
     listener: Listener | None = None,
-    plan: Plan | None = None,
-    campaign: Callable[..., Campaign] = Campaign,
 ) -> Outcome:
     """Measure this machine and return the finished run.
 
@@ -57,57 +87,31 @@ def run(
     ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
     interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``env``: variables
     (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then alternate with workers
-    without them. ``require``: stacks that the run must measure. ``plan`` replaces the plan of the profile. ``campaign``
-    makes the campaign.
+    without them. ``require``: stacks that the run must measure.
 
     Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In
     both cases the journal contains everything measured.
     """
-    listener = listener or Listener()
-    names = [str(plugin) for plugin in _listed(plugins)]
-    stacks, patterns, workloads, pythons = map(_listed, (stacks, patterns, workloads, pythons))
-    env, env_new = _listed(env), _listed(env_new)
-    if len(pythons) > len(SIDES):
-        raise UsageError(f"--python: {len(pythons)} interpreters given; give one, or two to compare")
-    sides = SIDES if env_new or len(pythons) == len(SIDES) else ("",)
-    choice = Choice(frozenset(patterns), frozenset(workloads), software, full=profile == "thorough")
-    with ending_on_signals(), contextlib.ExitStack() as stack:
-        stack.callback(scratch.sweep)  # workers that had to be killed leave folders
-        stack.callback(scratch.remove)
-        scratch.sweep()
-        check_device_lock()
-        if resume is not None and (ended := finish_half(Path(resume))):
-            return ended
-        for name in names:
-            for sentence in load_plugin(Path(name), trial=True).values():
-                listener.note(sentence)
-        if resume is None:
-            known, known_profile = known_stacks(stacks), _profile(profile, patterns)
-        check_required(_listed(require), known if resume is None else _listed(require))
-        given = with_variables(interpreters(pythons), env, env_new)
-        if resume is None:
-            journals = reserve(None if out is None else Path(out), sides)
-        else:
-            journals = reopen(Path(resume), len(sides))
-        for journal in journals:
-            stack.callback(journal.close)
-        try:
-            if resume is None:
-                plan, runs = begin(known, choice, known_profile, journals, given, names, listener, plan)
-            else:
-                plan, runs = resume_run(journals, given, names, listener, plan)
-            try:
-                campaign(runs, plan, listener, names, random.Random(os.fsencode(journals[0].path.name))).run()
-            finally:
-                listener.end()
-            return finish(journals)
-        except BaseException as error:
-            kept = [journal.path for journal in journals if journal.can_be_resumed]
-            if kept and isinstance(error, KeyboardInterrupt):
-                raise Interrupted(kept) from None
-            if kept and not isinstance(error, UsageError):
-                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; run --resume goes on with it")
-            raise
+    allowed = Pattern.__args__  # type: ignore[attr-defined]
+    for name in _listed(patterns):
+        if name not in allowed:
+            raise unknown("pattern", name, allowed)
+    if profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
+    full = profile == "thorough"
+    request = RunRequest(
+        stacks=_listed(stacks),
+        choice=Choice(frozenset(_listed(patterns)), frozenset(_listed(workloads)), software, full=full),
+        profile=cast(Profile, profile),
+        plan=PROFILES[cast(Profile, profile)],
+        plugins=[str(plugin) for plugin in _listed(plugins)],
+        out=None if out is None else Path(out),
+        pythons=_listed(pythons),
+        env=_listed(env),
+        env_new=_listed(env_new),
+        require=_listed(require),
+    )
+    return measure(request, listener or Listener())
 
 
 def _listed(given: str | Path | Sequence[Any]) -> list[Any]:
@@ -115,15 +119,132 @@ def _listed(given: str | Path | Sequence[Any]) -> list[Any]:
     return [given] if isinstance(given, str | Path) else list(given)
 
 
-def _profile(profile: str, patterns: Sequence[str]) -> Profile:
-    """The name of the profile. Raises ``UsageError`` if the profile or a pattern is unknown."""
-    allowed = Pattern.__args__  # type: ignore[attr-defined]
-    for name in patterns:
-        if name not in allowed:
-            raise unknown("pattern", name, allowed)
-    if profile not in PROFILES:
-        raise unknown("profile", profile, PROFILES)
-    return cast(Profile, profile)
+def measure(request: RunRequest, listener: Listener, campaign: Callable[..., Campaign] = Campaign) -> Outcome:
+    """Measure what is requested, as ``run`` describes. ``campaign`` makes the campaign."""
+    if len(request.pythons) > len(SIDES):
+        raise UsageError(f"--python: {len(request.pythons)} interpreters given; give one, or two to compare")
+    sides = SIDES if request.env_new or len(request.pythons) == len(SIDES) else ("",)
+    with ending_on_signals(), contextlib.ExitStack() as stack:
+        stack.callback(scratch.sweep)  # workers that had to be killed leave folders
+        stack.callback(scratch.remove)
+        scratch.sweep()
+        check_device_lock()
+        for name in request.plugins:
+            for sentence in load_plugin(Path(name), trial=True).values():
+                listener.note(sentence)
+        stacks = known_stacks(request.stacks)
+        for name in known_stacks(request.require) if request.require else ():
+            if name not in stacks:
+                raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
+        given = with_variables(interpreters(request.pythons), request.env, request.env_new)
+        journals = reserve(request.out, sides)
+        for journal in journals:
+            stack.callback(journal.close)
+        try:
+            runs = _begin(stacks, request, journals, given, listener)
+            rng = random.Random(os.fsencode(journals[0].path.name))
+            try:
+                campaign(runs, request.plan, listener, request.plugins, rng).run()
+            finally:
+                listener.end()
+            return finish(journals)
+        except BaseException as error:
+            kept = [journal.path for journal in journals if journal.kept]
+            if kept and isinstance(error, KeyboardInterrupt):
+                raise Interrupted(kept) from None
+            if kept and not isinstance(error, UsageError):
+                listener.note(f"everything measured is in {' and '.join(map(str, kept))}; overhead show shows it")
+            raise
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prepared:
+    """The plan for one interpreter."""
+
+    interpreter: Interpreter
+    found: Discovery
+    tasks: list[Task]
+    left_out: list[LeftOut]
+
+
+def _begin(
+    stacks: Sequence[str],
+    request: RunRequest,
+    journals: Sequence[Journal],
+    given: Sequence[Interpreter],
+    listener: Listener,
+) -> list[InterpreterRun]:
+    """Find targets and plan for each interpreter, then write the first lines of the journals."""
+    prepared = [_prepare(stacks, request, one, listener) for one in given]
+    header = HeaderLine(
+        schema_version=results.SCHEMA_VERSION,
+        method_version=results.METHOD_VERSION,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        profile=request.profile,
+        machine=machine.identity(),
+        volatile=machine.volatile(),
+    )
+    common, runs = secrets.token_hex(6), []
+    for number, (one, journal) in enumerate(zip(prepared, journals, strict=True)):
+        together = Together(id=common, side=SIDES[number]) if len(given) > 1 else None
+        versions, variables = _versions(one.found.targets, one.interpreter), recorded(one.interpreter)
+        own = msgspec.structs.replace(header, versions=versions, together=together, environment=variables)
+        _write_plan(journal, own, one)
+        runs.append(InterpreterRun(journal, one.tasks, one.interpreter, together))
+    _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
+    return runs
+
+
+def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interpreter, listener: Listener) -> _Prepared:
+    found = discover(stacks, request.plugins, listener.working, interpreter)
+    packages = unavailable_packages()
+    for package in packages:
+        listener.note(f"unavailable: {package.reason}")
+    found = dataclasses.replace(found, missing=[*found.missing, *packages])
+    for target in found.targets:
+        for name in sorted(target.environment.keys() & interpreter.variables.keys()):
+            listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
+    tasks, left_out = schedule(found.targets, request.choice, request.plan)
+    if not tasks:
+        raise UsageError(_nothing_to_measure(found.missing, left_out))
+    return _Prepared(interpreter, found, tasks, left_out)
+
+
+def _versions(targets: Sequence[Target], interpreter: Interpreter) -> dict[str, str]:
+    of_targets = {k: v for t in targets for k, v in t.versions.items()}
+    distributions = sorted({d for name in {t.stack for t in targets} for d in registry()[name].distributions})
+    return of_targets | interpreter.versions(distributions)
+
+
+def _write_plan(journal: Journal, header: HeaderLine, prepared: _Prepared) -> None:
+    journal.write([header])
+    journal.write(machine.redacted(MissingLine(unavailable=m)) for m in prepared.found.missing)
+    journal.write(OmittedLine(left_out=omitted) for omitted in prepared.left_out)
+    for task in prepared.tasks:
+        key = task.target.key
+        journal.write(
+            machine.redacted(PlannedLine(worker=key, target=a.target, case=a.case, processes=task.processes))
+            for a in task.assignments
+        )
+    journal.sync()
+
+
+def _note_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
+    for reason, names in by_reason.items():
+        some = "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+        listener.note(f"left out ({reason}): {some}")
+
+
+def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[LeftOut]) -> str:
+    reasons = [
+        "; ".join(f"{m.stack}: {m.reason}" for m in stacks) + (f" (to add it: {mend})" if mend else "")
+        for mend, stacks in by_mend(missing).items()
+    ]
+    reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]
+    return f"nothing to measure: {'; '.join(reasons) or 'no case matches the options given'}"
 
 
 __all__ = ["Interrupted", "Outcome", "run"]

@@ -16,7 +16,7 @@ from overhead.named_comparisons import NAMED_COMPARISONS, comparable
 from overhead.probes import registry, space_of
 from overhead.probes.base import Space
 from overhead.profiles import Plan
-from overhead.results import Case, LeftOut, PlannedLine, Profile, Target
+from overhead.results import Case, LeftOut, Target
 from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import OPERATIONS, RESERVED, UNROLLED, workloads
@@ -133,23 +133,6 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
         strange -= {case.workload for space in spaces for case in space.cross()}
     if strange:
         raise unknown("workload", min(strange), RESERVED | workloads().keys())
-
-
-def resumed(
-    planned: Sequence[PlannedLine], profile: Profile, plan: Plan, found: Sequence[Target]
-) -> tuple[list[Task], set[str]]:
-    """The tasks of an interrupted run on targets that are found now, and the keys of planned targets that are not."""
-    by_key = {t.key: t for t in found}
-    wanted: dict[str, list[Assignment]] = {}
-    gone: set[str] = set()
-    for p in planned:
-        if p.target.key in by_key and p.worker in by_key:
-            wanted.setdefault(p.worker, []).append(Assignment(by_key[p.target.key], p.case))
-        else:
-            gone.add(p.target.key if p.target.key not in by_key else p.worker)
-    processes = {p.worker: p.wanted(profile) for p in planned}
-    tasks = _tasks([by_key[worker] for worker in wanted], wanted, _allot(wanted, plan))
-    return [dataclasses.replace(task, processes=processes[task.target.key]) for task in tasks], gone
 
 
 def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
@@ -14,11 +14,13 @@ from typing import Protocol
 import psutil
 
 from overhead.devices import same_adapter
+from overhead.errors import cause_of
 from overhead.locks import device_lock
 from overhead.machine import redacted
 from overhead.profiles import Plan
-from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, Target
-from overhead.runner.interpreter_run import InterpreterRun
+from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, OneOffLine, Target, Together
+from overhead.runner.interpreter import HERE, Interpreter
+from overhead.runner.journal import Journal
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Job, Message, Pause, Ready
 from overhead.runner.schedule import Task
@@ -28,6 +30,49 @@ _MOST_WORKERS = 16
 """The highest number of workers that are open at the same time."""
 _WORKER_BYTES = 3 << 30
 """Memory that one open worker may need for a deep-learning library, its compiler and a device context."""
+
+
+@dataclasses.dataclass
+class InterpreterRun:
+    """The tasks that are measured with one interpreter, the journal that gets the results, and what failed so far.
+
+    ``together``: set if two interpreters are compared. ``dropped``: keys of the cases that failed, which are not
+    measured again. ``ladders``: of each case the sizes of n of its first process; empty if the wait of the case polls.
+    """
+
+    journal: Journal
+    tasks: Sequence[Task]
+    interpreter: Interpreter = HERE
+    together: Together | None = None
+    dropped: set[str] = dataclasses.field(init=False, default_factory=set)
+    ladders: dict[str, list[int]] = dataclasses.field(init=False, default_factory=dict)
+    _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)
+
+    def keep(self, line: JournalLine, listener: Listener) -> None:
+        """Write a line to the journal, and note what later processes need to know."""
+        if isinstance(line, FailedLine):
+            self.dropped.add(f"{line.target} {line.case}")
+            line = redacted(line)
+            self._tell(line, listener)
+        if isinstance(line, OneOffLine) and line.name in ("ladder", "wait_quantum"):
+            key = f"{line.target} {line.case}"
+            polls = line.name == "wait_quantum"
+            self.ladders[key] = [] if polls else self.ladders.get(key, [int(n) for n in line.values])
+        self.journal.write([line])
+
+    def _tell(self, line: FailedLine, listener: Listener) -> None:
+        """Tell a failure. Of several with one cause, tell the first, and that there are more."""
+        cause = (line.target, line.status, cause_of(line.reason))
+        self._told[cause] += 1
+        if self._told[cause] == 1:
+            listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+        elif self._told[cause] == 2:
+            listener.note(self.named(f"{line.target}: more cases {line.status} alike; overhead show --all lists them"))
+
+    def named(self, text: str) -> str:
+        """The text. If two interpreters are compared, the name of the side precedes it."""
+        return f"{self.together.side}: {text}" if self.together else text
+
 
 TargetTasks = list[tuple[InterpreterRun, Task]]
 """The task of one target under each interpreter, in the order of their turns."""
@@ -102,7 +147,6 @@ class Turns:
         listener: Listener,
         plugins: Sequence[str],
         seed: int,
-        next_process: dict[str, int],
         after_turn: Callable[[], None],
         *,
         limits: WorkerLimits,
@@ -111,7 +155,8 @@ class Turns:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.plan, self.listener, self.plugins, self.limits = plan, listener, list(plugins), limits
-        self._seed, self._next_process, self._after_turn = seed, next_process, after_turn
+        self._seed, self._after_turn = seed, after_turn
+        self._next_process = Counter[str]()
         self._spawn, self._lock, self._clock = spawn, lock, clock
         self.waited_s = 0.0
         self.process_s: dict[str, float] = {}
@@ -147,9 +192,8 @@ class Turns:
 
     def _new_process_number(self, task: Task) -> int:
         key = task.target.key
-        process = self._next_process.get(key, 0)
-        self._next_process[key] = process + 1
-        return process
+        self._next_process[key] += 1
+        return self._next_process[key] - 1
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
         """A new worker for the cases of the task that have not failed; None if there are none."""
@@ -190,7 +234,7 @@ class Turns:
                 while not isinstance(answer := one.worker.listen(), Ready):
                     if answer is None:
                         raise WorkerDied(-1, "the worker ended before it measured")
-                    self._keep(one, answer)
+                    one.run.keep(answer, self.listener)  # type: ignore[arg-type]
             except WorkerDied as death:
                 if not self._start_again(one, death):
                     return False
@@ -244,14 +288,11 @@ class Turns:
                     return False
                 one.worker.go()
                 continue
-            self._keep(one, answer)
+            one.run.keep(answer, self.listener)  # type: ignore[arg-type]
             if isinstance(answer, EndedLine):
                 one.run.journal.sync()
                 return True
         raise WorkerDied(-1, "the worker ended before it had measured everything")
-
-    def _keep(self, one: _OpenWorker, line: Message | JournalLine) -> None:
-        one.run.keep(line, self.listener)  # type: ignore[arg-type]
 
     def _start_again(self, one: _OpenWorker, death: WorkerDied) -> bool:
         """Record that the worker died, and start another one in its place. Returns whether there is one.

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from overhead.errors import BadPlugin
 from overhead.measure.fitting.data import OneOff
@@ -124,10 +124,7 @@ class Worker:
             return
         self.send(
             OpenedLine(
-                target=target.key,
-                case=case.key,
-                worker=self.job.worker,
-                process=self.job.process,
+                **self._which(name),
                 overlap=found.overlap,
                 synchronous=found.synchronous,
                 wait_spins=found.wait_spins,
@@ -146,27 +143,23 @@ class Worker:
             if chain := self.chains.pop(name, None):
                 chain.close()
 
-    def _send_failure(self, name: str, status: str, reason: str) -> None:
+    def _which(self, name: str) -> dict[str, Any]:
+        """The fields of a line that say which case it is about, and which process measured it."""
         a = self.by_id[name]
-        self.send(
-            FailedLine(
-                target=a.target.key,
-                case=a.case.key,
-                worker=self.job.worker,
-                process=self.job.process,
-                status=cast(Status, status),
-                reason=reason,
-            )
-        )
+        return {
+            "target": a.target.key,
+            "case": a.case.key,
+            "worker": self.job.worker,
+            "process": self.job.process,
+        }
+
+    def _send_failure(self, name: str, status: str, reason: str) -> None:
+        self.send(FailedLine(**self._which(name), status=cast(Status, status), reason=reason))
 
     def _send_one_off(self, name: str, figure: str, one_off: OneOff) -> None:
-        a = self.by_id[name]
         self.send(
             OneOffLine(
-                target=a.target.key,
-                case=a.case.key,
-                worker=self.job.worker,
-                process=self.job.process,
+                **self._which(name),
                 name=figure,
                 values=list(one_off.values),
                 at=list(one_off.at),
@@ -198,13 +191,9 @@ class Worker:
                     self._pause(others)
                 self.note_step(case, what)
             case RoundMeasured(case, one):
-                a = self.by_id[case]
                 self.send(
                     RoundLine(
-                        target=a.target.key,
-                        case=a.case.key,
-                        worker=self.job.worker,
-                        process=self.job.process,
+                        **self._which(case),
                         round=one.number,
                         samples=[list(row) for row in one.samples],
                         canary=list(one.canary),

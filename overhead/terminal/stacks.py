@@ -15,8 +15,7 @@ from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.reading.format import plain
 from overhead.reading.missing_values import by_mend
 from overhead.results import MissingStack, Target
-from overhead.runner.discovery import discover
-from overhead.runner.start import known_stacks
+from overhead.runner.discovery import discover, known_stacks
 from overhead.terminal.console import terminal
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@
     python scripts/agreement/gpu_machine.py --out results                  # all parts, up to 100 minutes
 
 Each part writes its files and a log into the folder. A part that reaches its limit is interrupted and keeps what it
-has; ``overhead run --resume`` goes on from its journal.
+has; ``overhead show`` shows its journal.
 """
 
 from __future__ import annotations

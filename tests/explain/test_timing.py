@@ -161,7 +161,7 @@ def test_answers_that_cannot_be_read_are_one_line_without_a_temporary_path(monke
     def unreadable(*_: Any, **__: Any) -> Any:
         raise BadFile("/folder/run.jsonl: line 7: Invalid value 'ready'")
 
-    monkeypatch.setattr(timing, "run", unreadable)
+    monkeypatch.setattr(timing, "measure", unreadable)
     with pytest.raises(UsageError, match=r"^the answers of a process cannot be read: .* \(os\.fork\)$"):
         time_statements(CallSpec(calls=["pass"], found=[found(1e-6)]))
 

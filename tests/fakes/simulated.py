@@ -13,16 +13,15 @@ from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, JournalLine, Target
-from overhead.runner import start
+from overhead.runner import run as run_module
 from overhead.runner.campaign import Campaign
 from overhead.runner.discovery import Discovery
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.output import Outcome
 from overhead.runner.protocol import Job, Message, decode, encode
-from overhead.runner.run import run
 from overhead.runner.worker import Worker
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
-from tests.fakes.workers import no_lock
+from tests.fakes.workers import no_lock, run_with
 
 PLUGIN = Path(__file__).parent / "stacks" / "steady.py"
 TARGET = Target(stack="steady", api="CPU", adapter="A")
@@ -90,5 +89,5 @@ def _spawn(job: Job, _: object, *, interpreter: Interpreter = HERE, **__: object
 def simulated_run(**options: Any) -> Outcome:
     """``run`` with simulated workers; the same options give the same samples."""
     campaign = functools.partial(Campaign, spawn=_spawn, lock=no_lock)
-    with mock.patch.object(start, "discover", return_value=Discovery([TARGET], [])):
-        return run(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=campaign, **options)
+    with mock.patch.object(run_module, "discover", return_value=Discovery([TARGET], [])):
+        return run_with(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=campaign, **options)

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from overhead.profiles import Plan
 from overhead.results import EndedLine
+from overhead.runner import run as run_module
+from overhead.runner.campaign import Campaign
+from overhead.runner.output import Outcome
+from overhead.runner.progress import Listener
 from overhead.runner.protocol import Job, Pause, Ready
+from overhead.runner.run import RunRequest, measure, run
 from overhead.runner.workers import WorkerDied
 
 
 def no_lock(waiting: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
     """Instead of the machine's lock: a test need not wait for other runs."""
     return contextlib.nullcontext()
+
+
+unlocked = functools.partial(Campaign, lock=no_lock)
+
+
+def run_with(
+    *stacks: Any, plan: Plan | None = None, campaign: Callable[..., Campaign] = unlocked, **options: Any
+) -> Outcome:
+    """``run`` with another plan than that of its profile, or another campaign."""
+
+    def replaced(request: RunRequest, listener: Listener) -> Outcome:
+        return measure(dataclasses.replace(request, plan=plan or request.plan), listener, campaign)
+
+    with mock.patch.object(run_module, "measure", replaced):
+        return run(*stacks, **options)
 
 
 class FakeJournal:

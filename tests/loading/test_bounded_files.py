@@ -34,9 +34,7 @@ def peak(call: Callable[[], object]) -> int:
 
 @posix
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.samples.jsonl.gz"])
-@pytest.mark.parametrize(
-    "command", [["show"], ["export"], ["claims"], ["browser", "--import"], ["report"], ["run", "--resume"]]
-)
+@pytest.mark.parametrize("command", [["show"], ["export"], ["claims"], ["browser", "--import"], ["report"]])
 def test_a_pipe_is_refused_and_not_waited_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, command: list[str]
 ) -> None:

@@ -11,11 +11,10 @@ import pytest
 from overhead.profiles import Plan
 from overhead.results import Case, Target
 from overhead.runner.campaign import Campaign
-from overhead.runner.interpreter_run import InterpreterRun
 from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment
 from overhead.runner.schedule import Task
-from overhead.runner.turns import WorkerLimits, room_for_workers
+from overhead.runner.turns import InterpreterRun, WorkerLimits, room_for_workers
 from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
 
 ENDLESS_S = 1e9

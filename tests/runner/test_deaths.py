@@ -12,13 +12,8 @@ from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.results import DiedLine, EndedLine, FailedLine, Fingerprint, JournalLine, RoundLine, Status
-from overhead.runner.campaign import Campaign
-from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.journal import Past
-from overhead.runner.output import reserve
-from overhead.runner.run import run
 from tests.fakes.runs import CASES, TARGET, Made
-from tests.fakes.workers import no_lock
+from tests.fakes.workers import run_with
 from tests.runner.test_runner import PLAN, PLUGIN
 
 KEY = TARGET.key
@@ -74,22 +69,11 @@ def test_a_process_in_which_a_case_failed_is_not_whole_for_it(tmp_path: Path) ->
     assert by_size == {"small": 4, "middle": 5, "large": 5}
 
 
-def test_a_resumed_run_does_not_measure_what_failed_and_numbers_processes_after_the_dead_ones(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_bytes(b"".join(map(results.encode_line, [*Made(processes=2).lines(), DIED, failed(5)])))
-    past = Past(path)
-    (journal,) = reserve(tmp_path / "other.json")
-    assert past.next_process == {KEY: 6}
-    assert InterpreterRun(journal, [], past).dropped == {f"{KEY} {CASES['small'].key}"}
-    journal.close()
-
-
 @pytest.mark.slow
 def test_a_worker_that_is_killed_once_costs_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTS", "once")
     monkeypatch.setenv("FAULT_FILE", str(tmp_path / "done"))
-    campaign = functools.partial(Campaign, lock=no_lock)
-    outcome = run(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", plan=PLAN, campaign=campaign)
+    outcome = run_with(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", plan=PLAN)
     assert {record.status for record in outcome.fingerprint.records} <= results.VALUED
     assert all("worker-died" in record.flags for record in outcome.fingerprint.records)
     lines = list(files.read_journal(outcome.samples))
@@ -104,8 +88,7 @@ def test_a_run_whose_every_case_failed_ends_with_exit_code_1(
 ) -> None:
     monkeypatch.setenv("FAULTS", "")
     monkeypatch.setenv("BASE_FAULT", "open")
-    campaign = functools.partial(Campaign, lock=no_lock)
-    monkeypatch.setattr("overhead.runner.run.run", functools.partial(run, plan=PLAN, campaign=campaign))
+    monkeypatch.setattr("overhead.runner.run.run", functools.partial(run_with, plan=PLAN))
     arguments = [
         "run",
         "--profile",

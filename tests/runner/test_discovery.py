@@ -1,21 +1,16 @@
-"""Test how the parent asks stacks for their targets, and what a resume does where they are missing now."""
+"""A stack whose worker dies while it lists its targets is asked once more."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
-from overhead.errors import UsageError
-from overhead.results import MissingStack
-from overhead.runner import discovery, start
-from overhead.runner.discovery import Discovery, discover
+from overhead.runner import discovery
+from overhead.runner.discovery import discover
 from overhead.runner.protocol import FoundTargets
 from overhead.runner.workers import WorkerDied
-from tests.fakes.disk import Disk, Killed, measured_lines
-from tests.fakes.simulated import TARGET, simulated_run
+from tests.fakes.simulated import TARGET
 
 
 class Asked:
@@ -50,36 +45,3 @@ def test_a_stack_whose_worker_dies_is_asked_once_more(monkeypatch: pytest.Monkey
     assert [missing.reason for missing in answer.missing] == (
         [] if found else ["the worker was killed by SIGKILL (while starting)"]
     )
-
-
-def test_the_stacks_that_are_being_asked_are_named_until_all_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "WorkerProcess", Asked(0))
-    said: list[str] = []
-    discover(["numpy", "torch"], working=said.append)
-    assert all(any(name in words for words in said) for name in ("numpy", "torch"))
-    assert all("numpy" in words or "torch" in words for words in said)
-
-
-def interrupted(folder: Path, step: tuple[str, int]) -> Path:
-    with Disk(step).installed(), pytest.raises(Killed):
-        simulated_run(stacks=["steady"], out=folder / "r.json")
-    return folder / "r.jsonl"
-
-
-def test_a_resume_that_can_measure_nothing_leaves_the_journal_as_it_is(tmp_path: Path) -> None:
-    journal = interrupted(tmp_path, ("write r.jsonl", 12))
-    before = measured_lines(journal)
-    missing = Discovery([], [MissingStack(stack="steady", reason="the driver does not answer")])
-    with (
-        mock.patch("tests.fakes.simulated.Discovery", return_value=missing),
-        pytest.raises(UsageError, match="nothing that it lacks can be measured now: steady: the driver does not"),
-    ):
-        simulated_run(resume=journal)
-    assert measured_lines(journal) == before
-
-
-def test_a_complete_journal_is_finished_without_asking_any_stack(tmp_path: Path) -> None:
-    journal = interrupted(tmp_path, ("open r.json.part", 0))
-    with mock.patch.object(start, "resumed", side_effect=AssertionError("nothing is missing")):
-        assert simulated_run(resume=journal).measured
-    assert not journal.exists()

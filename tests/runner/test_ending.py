@@ -26,12 +26,15 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("SIGTERM", ""), ("SIGTERM", "hang"), ("SIGHUP", ""), ("SIGQUIT", ""), ("SIGUSR1", ""), ("SIGVTALRM", "")],
+    [
+        ("SIGINT", ""),
+        *(pytest.param(name, "", marks=pytest.mark.slow) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1")),
+        pytest.param("SIGTERM", "hang", marks=pytest.mark.slow),
+    ],
 )
-def test_a_signal_ends_a_run_like_ctrl_c(tmp_path: Path, name: str, fault: str) -> None:
+def test_a_signal_ends_a_run_and_keeps_what_it_measured(tmp_path: Path, name: str, fault: str) -> None:
     temporary, out = tmp_path / "temporary", tmp_path / "out"
     temporary.mkdir()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore these two signals
@@ -53,7 +56,7 @@ def test_a_signal_ends_a_run_like_ctrl_c(tmp_path: Path, name: str, fault: str) 
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     (journal,) = out.iterdir()
-    assert f"overhead run --resume {journal}" in said
+    assert f"overhead show {journal}" in said
     assert load(journal).records
     assert workers
     assert not any(map(alive, workers))

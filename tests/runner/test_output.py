@@ -1,4 +1,4 @@
-"""The files of a run: the name is reserved before anything is measured, and no run or resume uses a journal in use."""
+"""The files of a run: the name is reserved before anything is measured, and no run uses a journal in use."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from overhead.cli import main
-from overhead.errors import BadFile, CannotWrite, UsageError
+from overhead.errors import CannotWrite, UsageError
 from overhead.loading.reduce import load
-from overhead.results import HeaderLine, encode_line
+from overhead.results import encode_line
 from overhead.runner.campaign import Campaign
-from overhead.runner.journal import Journal, NameTaken, Past
+from overhead.runner.journal import Journal, NameTaken
 from overhead.runner.output import finish, reserve, write_lines
 from overhead.runner.progress import Progress
-from overhead.runner.run import run
-from overhead.runner.start import reopen
+from tests.fakes.disk import measured_lines
 from tests.fakes.runs import Made
+from tests.fakes.workers import run_with
 
 NOON = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 at_noon = functools.partial(reserve, now=lambda: NOON)
@@ -35,18 +34,6 @@ def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     return said
-
-
-def test_a_journal_in_use_is_neither_resumed_nor_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = Made().journal(tmp_path / "r.jsonl")
-    path.write_bytes(path.read_bytes() + b'{"type":"rou')
-    (holder,) = reopen(path, 1)
-    path.write_bytes(before := path.read_bytes() + b'{"type":"rou')
-    assert "in use by another run" in one_line(capsys, "run", "--resume", str(path))
-    assert path.read_bytes() == before
-    holder.close()
-    reopen(path, 1)[0].close()
-    assert path.read_bytes() == before[: before.rfind(b"\n") + 1]
 
 
 def test_the_name_of_a_run_that_measures_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,26 +70,6 @@ def test_a_fingerprint_that_appears_during_a_run_is_not_overwritten(tmp_path: Pa
     journal.close()
     assert (tmp_path / "r.json").read_bytes() == foreign
     assert load(tmp_path / "r.jsonl").records
-
-
-@pytest.mark.parametrize("written", [("r.json",), ("r.json", "r.samples.jsonl.gz")])
-def test_a_run_that_was_killed_while_it_wrote_its_files_can_finish(tmp_path: Path, written: tuple[str, ...]) -> None:
-    whole = Made().write(tmp_path / "r.json")
-    Made().journal(tmp_path / "r.jsonl")
-    for name in {"r.json", "r.samples.jsonl.gz"} - set(written):
-        (tmp_path / name).unlink()
-    (tmp_path / "r.samples.jsonl.gz.part").write_bytes(b"cut")
-    finish(reopen(tmp_path / "r.jsonl", 1))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.samples.jsonl.gz"]
-    assert load(tmp_path / "r.samples.jsonl.gz") == load(whole)
-
-
-def test_resume_removes_the_parts_of_files_that_a_killed_run_was_writing(tmp_path: Path) -> None:
-    path = Made().journal(tmp_path / "r.jsonl")
-    for name in ("r.json.part", "r.samples.jsonl.gz.part"):
-        (tmp_path / name).write_bytes(b"cut")
-    Journal.reopen(path).close()
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_two_runs_of_one_second_in_one_folder_get_different_names(tmp_path: Path) -> None:
@@ -147,28 +114,15 @@ def test_an_empty_journal_that_a_killed_run_left_is_removed_and_one_in_use_is_no
 
 
 @pytest.mark.parametrize(("lines", "cut"), [(0, 0), (0, 9), (0, 30), (1, 30), (2, 30), (3, 30)])
-def test_the_name_of_a_run_that_was_killed_before_its_plan_was_whole_is_free(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: int, cut: int
-) -> None:
-    header, *rest = Made().lines()
-    assert isinstance(header, HeaderLine)
-    raw = [encode_line(line) for line in (msgspec.structs.replace(header, planned=3), *rest)]
+def test_the_name_of_a_run_that_was_killed_before_it_measured_is_free(tmp_path: Path, lines: int, cut: int) -> None:
+    raw = [encode_line(line) for line in Made().lines()]
     (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:lines]) + raw[lines][:cut])
-    assert "start it again" in one_line(capsys, "run", "--resume", str(tmp_path / "r.jsonl"))
     write_lines(Made().lines(), tmp_path / "r.json")
     (tmp_path / "r.json").unlink()
     (tmp_path / "r.samples.jsonl.gz").unlink()
     (tmp_path / "r.jsonl").write_bytes(b"".join(raw[:5]))
     with pytest.raises(NameTaken):
         reserve(tmp_path / "r.json")
-
-
-def test_raw_samples_are_not_resumed_and_stay_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Made().write(tmp_path / "r.json")
-    samples = tmp_path / "r.samples.jsonl.gz"
-    before = samples.read_bytes()
-    assert "only a journal (.jsonl) can be resumed" in one_line(capsys, "run", "--resume", str(samples))
-    assert samples.read_bytes() == before
 
 
 def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,26 +180,21 @@ def test_a_file_name_that_is_not_utf_8_is_used(tmp_path: Path) -> None:
             raise UsageError("not measured")
 
     with pytest.raises(UsageError, match="not measured"):
-        run("numpy", patterns="per-submit", out=out, campaign=NotMeasured)
+        run_with("numpy", patterns="per-submit", out=out, campaign=NotMeasured)
     assert seen
 
 
 def test_an_error_of_the_program_names_the_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Broken(Campaign):
         def run(self) -> None:
+            self.runs[0].journal.write(Made().lines()[1:])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, listener=Progress())
+        run_with("numpy", patterns="per-submit", out=tmp_path / "r.json", campaign=Broken, listener=Progress())
     said = " ".join(capsys.readouterr().err.split())
-    assert f"everything measured is in {tmp_path / 'r.jsonl'}; run --resume goes on with it" in said
-    assert Past(tmp_path / "r.jsonl").planned
-
-
-def test_a_journal_with_an_impossible_process_number_is_refused(tmp_path: Path) -> None:
-    path = Made(numbers=(2**53,)).journal(tmp_path / "r.jsonl")
-    with pytest.raises(BadFile, match="a process has a number above"):
-        Past(path)
+    assert f"everything measured is in {tmp_path / 'r.jsonl'}" in said
+    assert measured_lines(tmp_path / "r.jsonl")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
@@ -255,7 +204,6 @@ def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: 
     first, *rest = Made().lines()
     journal.write([first, *rest[:10]])
     journal.sync()
-    journal.keep()
     journal.path.unlink()
     if removed == "folder":
         journal.path.parent.rmdir()

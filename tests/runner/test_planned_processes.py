@@ -5,26 +5,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from overhead import results
 from overhead.loading import files
 from overhead.profiles import Plan
-from overhead.results import Case, EndedLine, OneOffLine, OpenedLine, Target
+from overhead.results import Case, OneOffLine, Target
 from overhead.runner.campaign import Campaign
-from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.journal import note_ladder
-from overhead.runner.progress import Listener, time_left
+from overhead.runner.progress import Listener
 from overhead.runner.protocol import Assignment, Job
-from overhead.runner.run import Outcome, run
+from overhead.runner.run import Outcome
 from overhead.runner.schedule import Task
-from overhead.runner.turns import WorkerLimits
+from overhead.runner.turns import InterpreterRun, WorkerLimits
 from overhead.runner.workers import WorkerProcess
-from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
+from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock, run_with
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "wandering.py"
 PLAN = Plan(processes=3, target=0.1, sampling_s=1.5, wall_s=None, case_s=0.05)
@@ -32,11 +28,11 @@ TARGET = Target(stack="fake", api="CPU", adapter="A")
 TASK = Task.of(TARGET, [Assignment(TARGET, Case(pattern="per-submit"))], 1.0, 8)
 
 
-def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: object) -> Outcome:
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Outcome:
     (tmp_path / "costs").write_text("1000\n" * 3)
     monkeypatch.setenv("WANDERS", str(tmp_path / "costs"))
-    settings: dict[str, Any] = {"plan": PLAN, "campaign": functools.partial(Campaign, lock=no_lock), **more}
-    return run(["wandering"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", **settings)
+    out = tmp_path / "r.json"
+    return run_with(["wandering"], profile="quick", plugins=[PLUGIN], out=out, plan=PLAN, **more)
 
 
 class Notes(Listener):
@@ -88,31 +84,17 @@ def test_a_ladder_is_calibrated_in_the_first_process_only(tmp_path: Path, monkey
 
 
 def test_no_ladder_is_stored_for_a_case_whose_wait_polls() -> None:
-    ladders: dict[str, list[int]] = {}
+    run = InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
 
     def said(case: str, name: str, *values: float) -> None:
-        note_ladder(ladders, OneOffLine(target="t", case=case, worker="t", process=0, name=name, values=list(values)))
+        run.keep(OneOffLine(target="t", case=case, worker="t", process=0, name=name, values=list(values)), Listener())
 
     said("a", "ladder", 0, 1, 4)
     said("a", "ladder", 0, 1, 8)
     said("b", "ladder", 1, 9)
     said("b", "wait_quantum", 1e8)
     said("b", "ladder", 1, 9)
-    assert ladders == {"t a": [0, 1, 4], "t b": []}
-
-
-@pytest.mark.slow
-def test_a_resumed_run_measures_the_processes_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = measure(tmp_path, monkeypatch)
-    lines = list(files.read_journal(whole.samples))
-    ends = [i for i, line in enumerate(lines) if isinstance(line, EndedLine)]
-    assert len(ends) == 3
-    assert sum(isinstance(line, OpenedLine) for line in lines) == 2 * 3
-    cut = tmp_path / "cut.jsonl"
-    cut.write_bytes(b"".join(map(results.encode_line, lines[: ends[1] + 1])))
-    (tmp_path / "costs").write_text("1000")
-    resumed = run(plugins=[PLUGIN], resume=cut, plan=PLAN, campaign=functools.partial(Campaign, lock=no_lock))
-    assert sum(isinstance(line, EndedLine) for line in files.read_journal(resumed.samples)) == 3
+    assert run.ladders == {"t a": [0, 1, 4], "t b": []}
 
 
 @pytest.mark.parametrize(("wall_s", "start_s"), [(None, 5.0), (None, 300.0), (700.0, 5.0), (1200.0, 120.0)])
@@ -142,26 +124,3 @@ def test_the_time_left_contains_the_truth(wall_s: float | None, start_s: float) 
     for at_s, least_s, most_s in told:
         assert least_s <= clock() - at_s <= most_s
         assert most_s <= 2 * least_s or clock() - at_s <= 0.2 * clock()
-
-
-def test_no_time_left_is_told_before_a_process_of_each_target_has_ended() -> None:
-    workers, told = FakeWorkers(), list[int]()
-
-    class Times(Listener):
-        def left(self, least_s: float, most_s: float) -> None:
-            told.append(workers.calls.count("fake ends"))
-
-    plan = Plan(processes=8, target=0.1, sampling_s=10.0, wall_s=None, case_s=1.0)
-    runs = [InterpreterRun(FakeJournal(), [TASK])]  # type: ignore[arg-type]
-    limits = WorkerLimits(memory_bytes=1, open_workers=1)
-    Campaign(
-        runs, plan, Times(), [], random.Random(1), limits=limits, spawn=workers, lock=no_lock, clock=workers.clock
-    ).run()
-    assert set(told) == set(range(1, 8))
-
-
-@pytest.mark.parametrize(("least_s", "most_s"), [(0.0, 0.0), (0.0, 0.2), (30.0, 45.0), (100.0, 170.0), (1.0, 500.0)])
-def test_the_words_never_say_that_no_time_is_left(least_s: float, most_s: float) -> None:
-    least, most = map(float, re.findall(r"[\d.]+", "0 to " + time_left(least_s, most_s))[-2:])
-    assert most > 0
-    assert least == 0 or most <= 2 * least

@@ -5,10 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -22,20 +18,17 @@ from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.measure.fitting.quiet_rounds import BEST_PERCENTILE
 from overhead.profiles import Plan
-from overhead.results import Case, EndedLine, Fingerprint, OneOffLine, OpenedLine, PlannedLine, RoundLine
-from overhead.runner.campaign import Campaign
+from overhead.results import Case, EndedLine, Fingerprint, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.journal import Journal
 from overhead.runner.output import Outcome
-from overhead.runner.run import run
 from overhead.runner.turns import WorkerLimits
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, Made
-from tests.fakes.workers import no_lock
+from tests.fakes.workers import run_with, unlocked
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
 PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05)
-unlocked = functools.partial(Campaign, lock=no_lock)
-short_run = functools.partial(run, plan=PLAN, campaign=unlocked)
+short_run = functools.partial(run_with, plan=PLAN)
 """A run with a small budget that does not wait for other runs on this machine: its figures do not matter."""
 
 
@@ -144,27 +137,6 @@ def test_two_patterns_give_the_cost_per_submission_only_for_an_api_without_passe
     assert figures["per_dispatch"].value == pytest.approx(1_000.0, rel=0.02)
 
 
-def interrupted(tmp_path: Path, outcome: Outcome) -> Path:
-    """The journal of a run that was interrupted in its second process. The last line is incomplete."""
-    lines = list(files.read_journal(outcome.samples))
-    first_end = next(i for i, line in enumerate(lines) if isinstance(line, EndedLine))
-    path = tmp_path / "cut.jsonl"
-    path.write_bytes(b"".join(map(results.encode_line, lines[: first_end + 3])) + b'{"type":"rou')
-    return path
-
-
-def test_resume_measures_the_missing_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = interrupted(tmp_path, measure(tmp_path, monkeypatch, ""))
-    assert len(reduce_journal(path).records) == 1
-    outcome = short_run(plugins=[PLUGIN], resume=path)
-    lines = list(files.read_journal(outcome.samples))
-    assert sum(isinstance(line, EndedLine) for line in lines) == 2
-    assert len({line.process for line in lines if isinstance(line, RoundLine)}) >= 2
-    assert sum(isinstance(line, PlannedLine) for line in lines) == 1
-    opened = [line.process for line in lines if isinstance(line, OneOffLine) and line.name == "open"]
-    assert len(opened) == len(set(opened)), "a process without any round must have its own number too"
-
-
 def test_an_incomplete_process_counts_only_if_there_are_too_few_complete_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,28 +155,8 @@ def test_an_incomplete_process_counts_only_if_there_are_too_few_complete_ones(
         return next(f.processes for f in record.figures if f.name == "complete")
 
     ended = [line for line in lines if isinstance(line, EndedLine)]
-    assert processes(tmp_path / "resumed.jsonl", [*lines, *cut]) == 2
+    assert processes(tmp_path / "more.jsonl", [*lines, *cut]) == 2
     assert processes(tmp_path / "cut.jsonl", [*(line for line in lines if line is not ended[-1]), *cut]) == 3
-
-
-def test_ctrl_c_keeps_everything_and_names_the_command_to_resume(tmp_path: Path) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs and their children ignore the signal
-    process = subprocess.Popen(
-        [sys.executable, "-m", "overhead", "run", "--plugin", str(PLUGIN), "-p", "faulty", "--out", str(tmp_path)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    give_up = time.monotonic() + 60
-    while not any(b'"round"' in path.read_bytes() for path in tmp_path.glob("*.jsonl")):
-        assert time.monotonic() < give_up
-        assert process.poll() is None
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    journal = next(tmp_path.glob("*.jsonl"))
-    assert process.returncode == 130
-    assert f"overhead run --resume {journal}" in said
-    assert load(journal).records
 
 
 def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) -> None:
@@ -244,7 +196,6 @@ def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkey
         (["run", "--plugin", "{tmp}/empty.py"], "registers no stack"),
         (["run", "-p", "numpy", "--out", "{tmp}/raises.py/x"], "Not a directory"),
         (["run", "-p", "numpy", "--out", "{tmp}/foreign.json"], "exists"),
-        (["run", "--resume", "{tmp}/cut.json"], "cut.json"),
         (["show", "{tmp}/nowhere.json"], "No such file"),
         (["show", "{tmp}/foreign.json"], "not a fingerprint"),
         (["show", "{tmp}/cut.json"], "not a fingerprint"),

@@ -7,10 +7,10 @@ import pytest
 from overhead.errors import UsageError
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
-from overhead.results import Case, PlannedLine, Target
+from overhead.results import Case, Target
 from overhead.runner import schedule as schedule_module
 from overhead.runner.protocol import Assignment
-from overhead.runner.schedule import Choice, Task, resumed, schedule
+from overhead.runner.schedule import Choice, Task, schedule
 
 BASE = Case(pattern="per-submit")
 NATIVE = Case(pattern="per-submit", caller="native")
@@ -93,25 +93,10 @@ def test_cases_of_several_workloads_are_planned_in_turn() -> None:
     assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
 
 
-def test_an_old_journal_without_process_counts_gets_those_of_its_profile() -> None:
-    gpu = target("dawn")
-    (task,), _ = resumed([PlannedLine(worker=gpu.key, target=gpu, case=BASE)], "quick", plan(), [gpu])
-    assert task.processes == 3
-
-
 def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:
     with pytest.raises(UsageError, match="unknown workload 'mine'; known: acrobot"):
         schedule([target("dawn")], Choice(workloads=frozenset({"mine", "step"})), plan())
     assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
-
-
-def test_a_resumed_plan_keeps_the_targets_that_are_still_found() -> None:
-    gpu, gone = target("dawn"), target("vulkan")
-    pairs = [(gpu, gpu, BASE), (gpu, gone, NATIVE), (gone, gone, NATIVE)]
-    planned = [PlannedLine(worker=worker.key, target=target, case=case, processes=7) for worker, target, case in pairs]
-    tasks, missing = resumed(planned, "quick", plan(), [gpu])
-    assert [(t.target.key, [a.case for a in t.assignments], t.processes) for t in tasks] == [(gpu.key, [BASE], 7)]
-    assert missing == {gone.key}
 
 
 def test_the_met_cost_of_each_case_is_measured_where_a_target_has_few() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 import os
@@ -15,25 +14,15 @@ import pytest
 
 import overhead
 from overhead.cli import main
-from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.results import HeaderLine
 from overhead.runner.campaign import Campaign
-from overhead.runner.interpreter import HERE
+from overhead.runner.interpreter import HERE, recorded, with_variables
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
-from overhead.runner.run import Interrupted
-from overhead.runner.variables import recorded, with_variables
 from overhead.terminal.comparison import summary
 from overhead.versus import compare
-from tests.runner.test_two_pythons import (
-    PLUGIN,
-    PROCESSES,
-    InterruptedAfterOne,
-    InterruptedAtOnce,
-    Watched,
-    short_run,
-)
+from tests.runner.test_two_pythons import PLUGIN, PROCESSES, Watched, short_run
 
 pytestmark = pytest.mark.slow
 RUN = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady"]
@@ -100,42 +89,6 @@ def test_the_command_ends_with_the_comparison(
     found = json.loads(capsys.readouterr().out)
     assert {case["verdict"] for case in found["cases"]} == {"faster"}
     assert [(d["field"], d["base"]) for d in found["differences"]] == [("variable STEADY_FACTOR", "absent")]
-
-
-def test_resume_needs_the_same_variables(tmp_path: Path) -> None:
-    env, env_new = ["STEADY_FACTOR=1"], ["STEADY_FACTOR=1.5"]
-    with pytest.raises(Interrupted) as stopped:
-        measure(tmp_path, InterruptedAfterOne, env=env, env_new=env_new)
-    base, new = stopped.value.journals
-    with pytest.raises(UsageError, match=r"give both again: .*--env and --env-new"):
-        short_run(plugins=[PLUGIN], resume=base, env=env)
-    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=1\.5, but given are STEADY_FACTOR=3"):
-        short_run(plugins=[PLUGIN], resume=base, env=env, env_new=["STEADY_FACTOR=3"])
-    outcome = short_run(plugins=[PLUGIN], resume=new, env=env, env_new=env_new)
-    assert outcome.second is not None
-    assert {case.verdict for case in compare(outcome.path, outcome.second.path).cases} == {"slower"}
-
-
-def test_resume_of_an_ordinary_run_needs_its_variables(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted) as stopped:
-        measure(tmp_path, InterruptedAtOnce, env="STEADY_FACTOR=2")
-    (journal,) = stopped.value.journals
-    with pytest.raises(UsageError, match=r"started with STEADY_FACTOR=2, but given are no variables; .* same --env"):
-        short_run(plugins=[PLUGIN], resume=journal)
-    with pytest.raises(UsageError, match="continue it without --env-new"):
-        short_run(plugins=[PLUGIN], resume=journal, env_new="STEADY_FACTOR=2")
-    assert short_run(plugins=[PLUGIN], resume=journal, env="STEADY_FACTOR=2").measured
-
-
-def test_the_command_to_resume_has_the_variables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("overhead.runner.run.run", functools.partial(short_run, campaign=InterruptedAtOnce))
-    given = ["--env", "A=1 2", "--env-new", "A=0", "--env-new", "DB_PASSWORD=opensesame"]
-    assert main([*RUN, "--out", str(tmp_path / "r.json"), *given]) == 130
-    said = capsys.readouterr().err
-    assert "opensesame" not in said
-    assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --env 'A=1 2' --env-new A=0" in said
 
 
 @pytest.mark.parametrize(

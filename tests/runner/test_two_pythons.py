@@ -22,15 +22,14 @@ from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
-from overhead.results import EndedLine, Fingerprint, JournalLine, RoundLine, Together
+from overhead.results import EndedLine, Fingerprint, JournalLine, RoundLine
 from overhead.runner.campaign import Campaign
-from overhead.runner.interpreter_run import InterpreterRun
-from overhead.runner.output import SIDES, Outcome
+from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
-from overhead.runner.run import Interrupted, run
+from overhead.runner.run import Interrupted
+from overhead.runner.turns import InterpreterRun
 from overhead.versus import Verdicts, compare
-from tests.fakes.runs import Made
-from tests.fakes.workers import no_lock
+from tests.fakes.workers import no_lock, run_with
 
 pytestmark = [
     pytest.mark.slow,
@@ -69,14 +68,7 @@ class InterruptedAfterOne(Watched):
             raise KeyboardInterrupt
 
 
-class InterruptedAtOnce(Watched):
-    """Ctrl-C before the first process."""
-
-    def run(self) -> None:
-        raise KeyboardInterrupt
-
-
-short_run = functools.partial(run, plan=PLAN, campaign=Watched)
+short_run = functools.partial(run_with, plan=PLAN, campaign=Watched)
 """A run with a small budget."""
 
 
@@ -190,17 +182,6 @@ def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None
         assert numbers == set(range(PROCESSES))
 
 
-def test_the_command_ends_with_the_comparison(
-    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("overhead.runner.run.run", short_run)
-    arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path)]
-    arguments += [word for build in builds for word in ("--python", build)]
-    assert main([*arguments, "--json"]) == 0
-    assert {case["verdict"] for case in json.loads(capsys.readouterr().out)["cases"]} == {"slower"}
-    assert len(list((tmp_path / "base").glob("*.json"))) == len(list((tmp_path / "new").glob("*.json"))) == 1
-
-
 def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list[str]) -> None:
     outcome = measure(tmp_path, builds[1:])
     assert outcome.second is None
@@ -209,31 +190,11 @@ def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list
     assert outcome.fingerprint.versions["steadylib"] == "1.5"
 
 
-def test_ctrl_c_keeps_both_journals_and_resume_continues_both(tmp_path: Path, builds: list[str]) -> None:
+def test_ctrl_c_keeps_both_journals(tmp_path: Path, builds: list[str]) -> None:
     with pytest.raises(Interrupted) as stopped:
         measure(tmp_path, builds, InterruptedAfterOne)
-    base, new = stopped.value.journals
-    assert sorted(str(path.relative_to(tmp_path)) for path in (base, new)) == ["base/r.jsonl", "new/r.jsonl"]
-    with pytest.raises(UsageError, match="give both again: --python BASE --python NEW, or --env and --env-new"):
-        short_run(plugins=[PLUGIN], resume=base)
-    with pytest.raises(UsageError, match=r"started with steadylib 1\.0, but 1\.5 is installed now"):
-        short_run(plugins=[PLUGIN], resume=base, pythons=builds[::-1])
-    outcome = short_run(plugins=[PLUGIN], resume=new, pythons=builds)
-    for side in (outcome, outcome.second):
-        assert side is not None
-        assert sum(isinstance(line, EndedLine) for line in files.read_journal(side.samples)) == PROCESSES
-    assert {case.verdict for case in verdicts(outcome).cases} == {"slower"}
-
-
-def test_the_command_to_resume_names_both_interpreters(
-    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    interrupted = functools.partial(short_run, campaign=InterruptedAtOnce)
-    monkeypatch.setattr("overhead.runner.run.run", interrupted)
-    arguments = ["run", "--plugin", str(PLUGIN), "-p", "steady", "--out", str(tmp_path / "r.json")]
-    assert main([*arguments, "--python", builds[0], "--python", builds[1]]) == 130
-    said = capsys.readouterr().err
-    assert f"--resume {tmp_path / 'base' / 'r.jsonl'} --python {builds[0]} --python {builds[1]}" in said
+    assert [str(path.relative_to(tmp_path)) for path in stopped.value.journals] == ["base/r.jsonl", "new/r.jsonl"]
+    assert all(load(path).records for path in stopped.value.journals)
 
 
 def test_if_one_build_crashes_only_that_case_is_lost(
@@ -294,14 +255,6 @@ def test_results_are_not_overwritten(tmp_path: Path, builds: list[str]) -> None:
     with pytest.raises(UsageError, match=r"new.r\.json: exists"):
         measure(tmp_path, builds)
     assert not list(tmp_path.rglob("*.jsonl"))
-
-
-def test_journals_of_different_runs_are_not_resumed_together(tmp_path: Path, builds: list[str]) -> None:
-    for number, side in enumerate(SIDES):
-        (tmp_path / side).mkdir()
-        Made(together=Together(id=str(number) * 12, side=side)).journal(tmp_path / side / "r.jsonl")
-    with pytest.raises(UsageError, match="this is not the other half of"):
-        run(resume=tmp_path / "base" / "r.jsonl", pythons=builds)
 
 
 def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ import psutil
 from msgspec import Struct
 
 from overhead import scratch
+from overhead.child import LimitExceeded, SupervisedProcess, input_lines
 from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import StepFunction
 from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, of_result, of_state
 from overhead.explain.steps import program_line, said
-from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from overhead.child import input_lines
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
@@ -40,7 +41,6 @@ from overhead.explain.trace import STEP_MARK, quiet_mean
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.process import input_lines
 
 _LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
 """Names of waits of libraries, the surest first."""

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
+from overhead.child import LimitExceeded, SupervisedProcess, how_ended
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.steps import StepSource
 from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer
-from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""

@@ -15,12 +15,12 @@ import msgspec
 import psutil
 from msgspec import Struct
 
+from overhead.child import LimitExceeded, SupervisedProcess, how_ended, input_lines
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.steps import said
 from overhead.explain.waits import find_waits, in_turn, uses, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
-from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, cast
 
+from overhead.child import input_lines
 from overhead.errors import BadPlugin
 from overhead.measure.fitting.data import OneOff
 from overhead.measure.sampling.clock import Clock, SystemClock
@@ -31,7 +32,6 @@ from overhead.measure.sampling.events import (
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.base import Chain, Probe, Unavailable
-from overhead.process import input_lines
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 from overhead.runner.workers import WorkerNote

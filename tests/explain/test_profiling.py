@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from overhead.child import LimitExceeded
 from overhead.errors import UsageError
 from overhead.explain import profiled_process
 from overhead.explain.call_spec import FoundCall
@@ -20,7 +21,6 @@ from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialStep
-from overhead.process import LimitExceeded
 from tests.fakes.explanations import profile_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
 

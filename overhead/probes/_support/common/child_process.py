@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.process import LimitExceeded, SupervisedProcess, input_lines
+from overhead.child import LimitExceeded, SupervisedProcess, input_lines
 
 _MEMORY_POLL_S = 0.1
 _DEATH_S = 10.0

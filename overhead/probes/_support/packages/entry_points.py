@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 
-from overhead.process import LimitExceeded, SupervisedProcess, input_lines
+from overhead.child import LimitExceeded, SupervisedProcess, input_lines
 from overhead.results import MissingStack
 
 GROUP = "overhead.probes"

@@ -252,7 +252,8 @@ class ChildProcess(Generic[_Received]):
             poll_s=_POLL_S,
             count_descendants=limits.count_descendants,
         )
-        self.send(job)
+        if job is not None:
+            self.send(job)
 
     @property
     def pid(self) -> int:

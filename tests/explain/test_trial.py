@@ -84,7 +84,7 @@ def test_processes_of_multiprocessing_are_no_copies() -> None:
 
 
 def test_a_statement_that_hangs_is_ended() -> None:
-    with pytest.raises(UsageError, match=r"^CALL: gave no answer for 2 s$"):
+    with pytest.raises(UsageError, match=r"^CALL: no answer for 2 s$"):
         tried(CallSpec(calls=["while True: pass"]), silence_s=2.0)
 
 

@@ -219,11 +219,7 @@ class ChildLimits:
 
 
 class ChildEnded(Exception):
-    """The child gives no more answers. The message says why, in words; it names no child.
-
-    ``why``: it exceeded a limit (``time``, ``memory``), it has exited or crashed (``died``), or something else wrote to
-    the pipe (``rubbish``).
-    """
+    """No more answers come; the message is the reason. ``rubbish``: something else wrote to the pipe."""
 
     def __init__(self, why: Literal["time", "memory", "died", "rubbish"], words: str) -> None:
         super().__init__(words)

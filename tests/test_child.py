@@ -37,36 +37,6 @@ def python(code: str, *, memory_bytes: int = 1 << 40, count_descendants: bool = 
         process.end()
 
 
-def test_lines_pass_in_both_directions_until_the_output_ends() -> None:
-    with python("print(input() + '!', flush=True); print('bye')") as process:
-        process.send(b"hello\n")
-        lines = [process.receive(GENEROUS_S).strip() for _ in range(3)]
-        assert lines == [b"hello!", b"bye", b""]
-        assert process.exit_code(GENEROUS_S) == 0
-
-
-def test_exit_code_and_last_words_of_a_process_that_failed() -> None:
-    with python("raise SystemExit('no such device')") as process:
-        assert process.receive(GENEROUS_S) == b""
-        assert process.exit_code(GENEROUS_S) == 1
-        assert process.last_words() == ": no such device"
-
-
-@pytest.mark.parametrize(
-    ("code", "limit", "limit_s"),
-    [
-        ("import time; time.sleep(600)", "time", 0.2),
-        (f"import time; kept = bytearray({400 * MIB}); time.sleep(600)", "memory", GENEROUS_S),
-    ],
-)
-def test_a_process_that_exceeds_a_limit_is_killed(code: str, limit: str, limit_s: float) -> None:
-    with python(code, memory_bytes=200 * MIB) as process:
-        with pytest.raises(LimitExceeded) as exceeded:
-            process.receive(limit_s)
-        assert exceeded.value.limit == limit
-        assert not psutil.pid_exists(process.pid)
-
-
 def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
     inner = f"kept = bytearray({400 * MIB}); print('ready', flush=True); import time; time.sleep(600)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"

@@ -7,14 +7,13 @@ cannot be mistaken for an answer.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, cast
 
-from overhead.child import input_lines
+from overhead.child import connect
 from overhead.errors import BadPlugin
 from overhead.measure.fitting.data import OneOff
 from overhead.measure.sampling.clock import Clock, SystemClock
@@ -227,10 +226,7 @@ class Worker:
 
 
 def main() -> int:
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
-    os.dup2(2, 1)
-    lines = input_lines()
+    lines, out = connect()
     job = decode_job(next(lines))
     allow_entry_points(job.entry_points)
     try:

@@ -51,8 +51,11 @@ def _new_folder() -> tuple[Path, int]:
 
 
 def subfolder() -> tempfile.TemporaryDirectory[str]:
-    """A folder in the temporary folder of this process, for a ``with`` block."""
-    return tempfile.TemporaryDirectory(dir=folder())
+    """A folder in the temporary folder of this process, for a ``with`` block.
+
+    Windows removes no file that is in use. Such a file is removed when this process ends.
+    """
+    return tempfile.TemporaryDirectory(dir=folder(), ignore_cleanup_errors=True)
 
 
 def remove() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "fields", "locks", "profiles", "process", "registry", "scratch"},
+    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch"},
     {"measure.fitting"},
     {"measure.sampling"},
     {"results", "devices", "named_comparisons"},

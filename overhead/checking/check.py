@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-import psutil
 from msgspec import Struct
 
 from overhead import scratch
-from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message, encode
-from overhead.checking.findings import CheckFinding, CheckRow
+from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message
+from overhead.checking.findings import CheckFinding, CheckRow, Result
+from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.errors import UsageError
 from overhead.probes import registry
-from overhead.process import LimitExceeded, SupervisedProcess, how_ended
 from overhead.runner.turns import WorkerLimits
 
 SECONDS = 10.0
 """No case but the base case of a target begins later than this after the start, unless every case is wanted."""
 _SILENCE_S = WorkerLimits.silence_s
 """The longest that one step of a case may take: as long as in a run, which waits for compilers too."""
-_EXIT_S = 5.0
 
 
 class Report(Struct, frozen=True):
@@ -46,7 +43,6 @@ def check(
     seconds: float = SECONDS,
     silence_s: float = _SILENCE_S,
     answered: Callable[[CheckRow], None] = lambda row: None,
-    start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> Report:
     """Check the stacks that the plugin files register, or the named ``stacks``.
 
@@ -72,7 +68,7 @@ def check(
         left = max(0.1, seconds - (time.monotonic() - began)) if seconds else 0.0
         done = [row.what for row in rows]
         job = CheckJob([str(p) for p in plugins], list(stacks), environment, done, left, 0.8 * silence_s)
-        if found := _one_child(job, silence_s, keep, start):
+        if found := _one_child(job, silence_s, keep):
             environment, most = environment + 1, found
     if not rows:
         names = ", ".join(map(str, plugins))
@@ -87,40 +83,24 @@ def _check_names(stacks: Sequence[str]) -> None:
             raise UsageError(f"unknown stack {name!r}; known: {', '.join(sorted(known))}")
 
 
-def _one_child(
-    job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None], start: Callable[..., SupervisedProcess]
-) -> int:
+def _one_child(job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None]) -> int:
     """Run one child. The number of environments if it has checked everything, 0 if the rest needs another child."""
     trace_file = scratch.folder() / "trace"
-    process = start(
-        (sys.executable, "-m", "overhead.checking.child"),
-        {},
-        memory_bytes=int(psutil.virtual_memory().total * 0.75),
-        poll_s=0.2,
-    )
+    job = msgspec.structs.replace(job, trace_file=str(trace_file))
     row, step, began = "loading", "starting", time.monotonic()
     try:
-        process.send(encode(msgspec.structs.replace(job, trace_file=str(trace_file))) + b"\n")
-        while line := process.receive(silence_s):
-            message = decode_message(line)
-            if isinstance(message, CheckEnded):
-                return message.environments
-            if isinstance(message, RowChecked):
-                keep(message.row)
-            else:
-                row, step = message.row, message.step
-        code = process.exit_code(_EXIT_S)
-        result, reason = "crashed", f"{how_ended(code)}{process.last_words()}"
-    except LimitExceeded as exceeded:
-        late = exceeded.limit == "time"
-        result, reason = ("hung", f"no answer for {silence_s:.0f} s") if late else ("crashed", "out of memory")
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        result, reason = "crashed", "something else wrote to the pipe of the check"
-    finally:
-        process.end()
-    where = _where(trace_file, job.plugins)
-    finding = CheckFinding("error", step, reason, where)
-    keep(CheckRow(row, "hung" if result == "hung" else "crashed", "", [finding], round(time.monotonic() - began, 2)))
+        with ChildProcess("overhead.checking.child", job, decode_message, ChildLimits(silence_s)) as child:
+            for message in child:
+                if isinstance(message, CheckEnded):
+                    return message.environments
+                if isinstance(message, RowChecked):
+                    keep(message.row)
+                else:
+                    row, step = message.row, message.step
+    except ChildEnded as ended:
+        finding = CheckFinding("error", step, str(ended), _where(trace_file, job.plugins))
+        result: Result = "hung" if ended.why == "time" else "crashed"
+        keep(CheckRow(row, result, "", [finding], round(time.monotonic() - began, 2)))
     return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
 
 

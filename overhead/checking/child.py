@@ -1,7 +1,6 @@
 """The child process of a check: it loads the plugins, and checks the cases of one stack in one environment.
 
-It reads one job from standard input. It answers with JSON lines on a private copy of standard output: a ``StepBegun``
-line before every step that may hang or crash, and a ``CheckRow`` for each case.
+It answers with a ``StepBegun`` before every step that may hang or crash, and a ``RowChecked`` for each case.
 """
 
 from __future__ import annotations
@@ -11,21 +10,20 @@ import faulthandler
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import msgspec
 from msgspec import Struct
 
 from overhead.checking import contract
 from overhead.checking.findings import CheckRow, Findings, Result
+from overhead.child import Send, serve
 from overhead.errors import UsageError
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
-from overhead.process import input_lines
 from overhead.results import Case, Target
 from overhead.workloads._decode import DECODERS
 
@@ -33,7 +31,7 @@ _HEAVY = ("cupy", "jax", "mlx", "numba", "pyopencl", "tensorflow", "torch", "tri
 """Libraries that a plugin must not import while it is loaded."""
 
 
-class CheckJob(Struct, frozen=True, tag="job"):
+class CheckJob(Struct, frozen=True):
     """``stacks``: empty for those of the plugins. ``environment``: the index into each stack's ``environments``.
 
     ``done``: the rows that an earlier child has answered. ``seconds``: no case begins later than this after the child's
@@ -69,15 +67,13 @@ class CheckEnded(Struct, frozen=True, tag="ended"):
 
 
 CheckMessage = StepBegun | RowChecked | CheckEnded
-encode = msgspec.json.Encoder().encode
 decode_message = msgspec.json.Decoder(CheckMessage).decode
-_decode_job = msgspec.json.Decoder(CheckJob).decode
 
 
 class _Noted(Findings):
     """Findings that tell the parent each step before it runs."""
 
-    def __init__(self, row: str, send: Callable[[CheckMessage], None]) -> None:
+    def __init__(self, row: str, send: Send) -> None:
         super().__init__()
         self._row, self._send = row, send
 
@@ -89,15 +85,14 @@ class _Noted(Findings):
 class _Check:
     """Answers one job."""
 
-    def __init__(self, job: CheckJob, out: IO[bytes]) -> None:
-        self.job, self.out, self.began = job, out, time.monotonic()
+    def __init__(self, job: CheckJob, answer: Send) -> None:
+        self.job, self._answer, self.began = job, answer, time.monotonic()
         self.trace = open(job.trace_file, "w")  # noqa: SIM115 - open until the process ends
         faulthandler.enable(self.trace)
 
     def send(self, message: CheckMessage) -> None:
         faulthandler.dump_traceback_later(self.job.stuck_s, file=self.trace)
-        self.out.write(encode(message) + b"\n")
-        self.out.flush()
+        self._answer(message)
 
     def run(self) -> None:
         probes: list[Probe] = []
@@ -189,13 +184,5 @@ def _length(case: Case) -> tuple[int, bool]:
     return decoder, "elements" in case.params
 
 
-def main() -> int:
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    _Check(_decode_job(next(input_lines())), out).run()
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    serve(CheckJob, lambda job, send: _Check(job, send).run())

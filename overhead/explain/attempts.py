@@ -23,21 +23,20 @@ import psutil
 from msgspec import Struct
 
 from overhead import scratch
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES
 from overhead.explain.alternatives.base import StepFunction
 from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, of_result, of_state
 from overhead.explain.steps import program_line, said
-from overhead.process import LimitExceeded, SupervisedProcess, input_lines
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SEED = 1
-_MEMORY = 0.75
 _PROCESSORS = 4
 """Processors for each attempt that runs at a time."""
-_EXIT_S = 5.0
+_decode = msgspec.json.Decoder(str).decode
 
 
 class AttemptJob(Struct, frozen=True, kw_only=True):
@@ -81,51 +80,26 @@ def attempted(jobs: Sequence[AttemptJob], *, limit_s: float, together: bool = Tr
     """
     found: list[Attempt] = []
     at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS) if together else 1
+    limits = ChildLimits(limit_s, count_descendants=True)
     for start in range(0, len(jobs), at_once):
-        with contextlib.ExitStack() as ends:
+        with scratch.subfolder() as folder, contextlib.ExitStack() as ends:
             running = []
-            for job in jobs[start : start + at_once]:
-                running.append(_AttemptProcess())
-                ends.callback(running[-1].end)
-                running[-1].send(job)
-            found += [each.answer(limit_s) for each in running]
+            for number, job in enumerate(jobs[start : start + at_once]):
+                placed = msgspec.structs.replace(job, file=str(Path(folder) / f"attempt-{number}"))
+                child = ChildProcess("overhead.explain.attempts", placed, _decode, limits)
+                running.append(ends.enter_context(child))
+            found += [_attempt(each) for each in running]
     return found
 
 
-class _AttemptProcess:
-    """A child process that makes an attempt."""
-
-    def __init__(self) -> None:
-        self._file = scratch.folder() / f"attempt-{time.monotonic_ns()}"
-        self._process = SupervisedProcess(
-            (sys.executable, "-m", "overhead.explain.attempts"),
-            {},
-            memory_bytes=int(psutil.virtual_memory().total * _MEMORY),
-            poll_s=0.2,
-            count_descendants=True,
-        )
-
-    def send(self, job: AttemptJob) -> None:
-        self._process.send(msgspec.json.encode(msgspec.structs.replace(job, file=str(self._file))) + b"\n")
-
-    def answer(self, limit_s: float) -> Attempt:
-        try:
-            self._process.receive(limit_s)
-            code = self._process.exit_code(_EXIT_S)
-        except LimitExceeded as exceeded:
-            if exceeded.limit == "time":
-                return Attempt(reason=f"no result within {limit_s:.0f} s")
-            return Attempt(reason=f"out of memory: {exceeded.used / 2**30:.1f} GiB in use")
-        if not self._file.is_file():
-            return Attempt(reason=f"the process ended with exit code {code}{self._process.last_words()}")
-        with self._file.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
-
-    def end(self) -> None:
-        self._process.end()
-        with contextlib.suppress(PermissionError):  # Windows removes no file that is in use; scratch does it later
-            self._file.unlink(missing_ok=True)
+def _attempt(child: ChildProcess[str]) -> Attempt:
+    try:
+        file = child.receive()
+    except ChildEnded as ended:
+        return Attempt(reason=str(ended))
+    with open(file, "rb") as written:
+        mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
+        return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
 
 
 @functools.cache
@@ -270,17 +244,10 @@ def _graph_breaks() -> int:
     return sum(dynamo.counters["graph_break"].values()) if dynamo is not None else 0
 
 
-def main() -> int:
-    lines = input_lines()
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the program prints must not reach the pipe
-    job = msgspec.json.decode(next(lines), type=AttemptJob)
+def _answer(job: AttemptJob, send: Send) -> None:
     Path(job.file).write_bytes(msgspec.msgpack.encode(run_attempt(job)))
-    out.write(b"done\n")
-    out.flush()
-    return 0
+    send(job.file)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    serve(AttemptJob, _answer)

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from overhead.child import Send, serve
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
@@ -30,7 +31,6 @@ from overhead.explain.host_work import ReturnTimes
 from overhead.explain.profiling import (
     DEVICE_FILE,
     SITES_FILE,
-    ProfileAnswer,
     Profiled,
     ProfileJob,
     host_files,
@@ -40,7 +40,6 @@ from overhead.explain.trace import STEP_MARK, quiet_mean
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
-from overhead.process import input_lines
 
 _LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
 """Names of waits of libraries, the surest first."""
@@ -62,7 +61,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
 _LOOP_OPERATIONS, _LOOPS = 64, 5
 
 
-def _child(job: ProfileJob, send: Callable[[ProfileAnswer], None]) -> Profiled:
+def _profiled(job: ProfileJob, send: Send) -> Profiled:
     """Load, try and profile the step. Raises ``UsageError``."""
 
     def doing(what: str) -> None:
@@ -273,27 +272,16 @@ def _keep_freed_memory() -> None:
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
-def main() -> int:
-    lines = input_lines()
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # what the program prints must not reach the pipe
-
-    def send(answer: ProfileAnswer) -> None:
-        out.write(msgspec.json.encode(answer) + b"\n")
-        out.flush()
-
-    job = msgspec.json.decode(next(lines), type=ProfileJob)
-    # The held step must be that of the module that the statement imports, not of ``__main__``.
-    from overhead.explain import profiled_process
-
+def _answer(job: ProfileJob, send: Send) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
-        send(profiled_process._child(job, send))
+        send(_profiled(job, send))
     except UsageError as error:
         send(TrialRefused(str(error)))
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    # The held step must be that of the module that the statement imports, not of ``__main__``.
+    from overhead.explain import profiled_process
+
+    serve(ProfileJob, profiled_process._answer)

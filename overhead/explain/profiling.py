@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
-import psutil
 from msgspec import Struct
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
+from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.steps import StepSource
 from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
-from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep, answer
-from overhead.process import LimitExceeded, SupervisedProcess, how_ended
+from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
 DEVICE_FILE, SITES_FILE = "device.json", "sites.json"
-_EXIT_S = 5.0
 _MOST_TRACE_BYTES = 1 << 30
 """The longest file of a trace."""
 
@@ -63,7 +60,6 @@ class Profiled(Struct, frozen=True, tag="profiled"):
 
 ProfileAnswer = TrialStep | TrialFound | TrialRefused | Profiled
 """What the child says."""
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(ProfileAnswer).decode
 
 
@@ -90,7 +86,6 @@ def profile_step(
     silence_s: float = SILENCE_S,
     longest_s: float = LONGEST_STEP_S,
     doing: Callable[[str], None] = lambda what: None,
-    start: Callable[..., SupervisedProcess] = SupervisedProcess,
 ) -> StepProfile:
     """Try the step in a child process, and profile it where it uses PyTorch.
 
@@ -98,7 +93,7 @@ def profile_step(
     runs out of memory.
     """
     with scratch.subfolder() as folder:
-        found, profiled = _in_child(ProfileJob(source, folder, longest_s), silence_s, doing, start)
+        found, profiled = _in_child(ProfileJob(source, folder, longest_s), silence_s, doing)
         if profiled.reason:
             return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
         try:
@@ -137,41 +132,25 @@ def _settled(folder: str, name: str) -> Trace:
     return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
 
 
-def _in_child(
-    job: ProfileJob, silence_s: float, doing: Callable[[str], None], start: Callable[..., SupervisedProcess]
-) -> tuple[FoundCall, Profiled]:
-    process = start(
-        (sys.executable, "-m", "overhead.explain.profiled_process"),
-        {},
-        memory_bytes=int(psutil.virtual_memory().total * 0.75),
-        poll_s=0.1,
-    )
+def _in_child(job: ProfileJob, silence_s: float, doing: Callable[[str], None]) -> tuple[FoundCall, Profiled]:
     step, found = "starting", None
     try:
-        process.send(_encode(job) + b"\n")
-        while line := process.receive(silence_s):
-            match answer(_decode, line, step):
-                case TrialStep(what):
-                    step = what
-                    doing(what)
-                case TrialFound(call):
-                    found = call
-                case TrialRefused(reason):
-                    raise UsageError(reason)
-                case Profiled() as profiled if found is not None:
-                    return found, profiled
-        code = process.exit_code(_EXIT_S)
-        ended = f"{how_ended(code)}{process.last_words()}"
-        if found is not None:  # the step works; its profile does not
-            return found, Profiled(reason=f"{step}: {ended}")
-        raise UsageError(f"{step}: {ended}")
-    except LimitExceeded as exceeded:
-        late = f"no answer for {silence_s:.0f} s" if exceeded.limit == "time" else "out of memory"
-        if found is not None:
-            return found, Profiled(reason=f"{step}: {late}")
-        raise UsageError(f"{step}: {late}") from None
-    finally:
-        process.end()
+        with ChildProcess("overhead.explain.profiled_process", job, _decode, ChildLimits(silence_s)) as child:
+            while True:
+                match child.receive():
+                    case TrialStep(what):
+                        step = what
+                        doing(what)
+                    case TrialFound(call):
+                        found = call
+                    case TrialRefused(reason):
+                        raise UsageError(reason)
+                    case Profiled() as profiled if found is not None:
+                        return found, profiled
+    except ChildEnded as ended:
+        if found is None:
+            raise UsageError(f"{step}: {ended}") from None
+        return found, Profiled(reason=f"{step}: {ended}")  # the step works; its profile does not
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:

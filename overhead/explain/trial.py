@@ -9,18 +9,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 import msgspec
-import psutil
 from msgspec import Struct
 
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.steps import said
 from overhead.explain.waits import find_waits, in_turn, uses, wait_named
 from overhead.probes._support.common.statements import StatementError, StatementLoop
-from overhead.process import LimitExceeded, SupervisedProcess, how_ended, input_lines
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
@@ -56,58 +54,29 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
 
 _Answer = TrialStep | TrialFound | TrialRefused
 _decode = msgspec.json.Decoder(_Answer).decode
-_encode = msgspec.json.Encoder().encode
 
 
-def tried(
-    spec: CallSpec,
-    *,
-    silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_CALL_S,
-    start: Callable[..., SupervisedProcess] = SupervisedProcess,
-) -> CallSpec:
+def tried(spec: CallSpec, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S) -> CallSpec:
     """The spec with what a child process found out about each statement.
 
     ``longest_s``: the longest call that is accepted. Raises ``UsageError`` with one line for a statement that raises,
     exits, crashes, hangs, takes too long, or works once and cannot be repeated.
     """
-    command = (sys.executable, "-m", "overhead.explain.trial")
-    process = start(command, {}, memory_bytes=int(psutil.virtual_memory().total * 0.75), poll_s=0.2)
     step = "starting"
     found: list[FoundCall] = []
     try:
-        process.send(_encode((spec, longest_s)) + b"\n")
-        while len(found) < len(spec.calls) and (line := process.receive(silence_s)):
-            match answer(_decode, line, step):
-                case TrialStep(what):
-                    step = what
-                case TrialFound(call):
-                    found.append(call)
-                case TrialRefused(reason):
-                    raise UsageError(reason)
-        if len(found) < len(spec.calls):
-            code = process.exit_code(_EXIT_S)
-            raise UsageError(f"{step}: {how_ended(code)}{process.last_words()}")
-    except LimitExceeded as exceeded:
-        late = f"gave no answer for {silence_s:.0f} s" if exceeded.limit == "time" else "took too much memory"
-        raise UsageError(f"{step}: {late}") from None
-    finally:
-        process.end()
+        with ChildProcess("overhead.explain.trial", (spec, longest_s), _decode, ChildLimits(silence_s)) as child:
+            while len(found) < len(spec.calls):
+                match child.receive():
+                    case TrialStep(what):
+                        step = what
+                    case TrialFound(call):
+                        found.append(call)
+                    case TrialRefused(reason):
+                        raise UsageError(reason)
+    except ChildEnded as ended:
+        raise UsageError(f"{step}: {ended}") from None
     return msgspec.structs.replace(spec, found=found)
-
-
-_Decoded = TypeVar("_Decoded")
-
-
-def answer(decode: Callable[[bytes], _Decoded], line: bytes, step: str) -> _Decoded:
-    """The answer in a line of the child. Raises ``UsageError`` for a line that the statement or the step wrote."""
-    try:
-        return decode(line)
-    except msgspec.DecodeError:
-        raise UsageError(
-            f"{step}: something was written to the pipe that carries the answers; write only to file descriptors that "
-            "your code has opened"
-        ) from None
 
 
 def try_call(
@@ -209,19 +178,12 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     return best
 
 
-def main() -> int:
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    printed = tempfile.TemporaryFile()  # noqa: SIM115 - open until the process ends
-    os.dup2(printed.fileno(), 1)
-
-    def send(answer: _Answer) -> None:
-        out.write(_encode(answer) + b"\n")
-        out.flush()
-
+def _answer(job: tuple[CallSpec, float], send: Send) -> None:
+    with tempfile.TemporaryFile() as printed:
+        os.dup2(printed.fileno(), 1)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=_count_fork)
-    spec, longest_s = msgspec.json.decode(next(input_lines()), type=tuple[CallSpec, float])
+    spec, longest_s = job
     spec.add_path()
     for number, call in enumerate(spec.calls, 1):
         which = f"statement {number}: " if len(spec.calls) > 1 else ""
@@ -234,8 +196,7 @@ def main() -> int:
         except UsageError as error:
             send(TrialRefused(f"{which}{error}"))
             break
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    serve(tuple[CallSpec, float], _answer)

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from overhead.workloads import WORKLOADS
 
 __all__ = [
     "allow_entry_points",
-    "answer_trial",
     "environments_of",
     "load_entry_point",
     "load_plugin",
@@ -122,28 +121,6 @@ def load_entry_point(entry: EntryPoint) -> str:
         raise
     except BaseException as error:  # another package may raise anything
         return one_line(error)
-    return ""
-
-
-def answer_trial() -> None:
-    """Load one entry point (its name and value) or one plugin (its path) in the child process of its trial."""
-    entry_points.answer_trial(_load_for_trial)
-
-
-def _load_for_trial(arguments: Sequence[str]) -> str:
-    if len(arguments) == 2:
-        name, value = arguments
-        return load_entry_point(EntryPoint(name, value, entry_points.GROUP))
-    allow_entry_points(())
-    before = registry()
-    try:
-        load_plugin(Path(arguments[0]))
-    except BadPlugin as error:
-        return str(error).removeprefix(f"{arguments[0]}: ")
-    for name, probe in registry().items():
-        if probe is not before.get(name):
-            with contextlib.suppress(Exception):  # a worker reports it
-                environments_of(probe)
     return ""
 
 

@@ -7,13 +7,13 @@ cannot be mistaken for an answer.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
+from overhead.child import connect
 from overhead.errors import BadPlugin
 from overhead.measure.fitting.data import OneOff
 from overhead.measure.sampling.clock import Clock, SystemClock
@@ -31,7 +31,6 @@ from overhead.measure.sampling.events import (
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.base import Chain, Probe, Unavailable
-from overhead.process import input_lines
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 from overhead.runner.workers import WorkerNote
@@ -216,10 +215,7 @@ class Worker:
 
 
 def main() -> int:
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
-    os.dup2(2, 1)
-    lines = input_lines()
+    lines, out = connect()
     job = decode_job(next(lines))
     allow_entry_points(job.entry_points)
     try:

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from overhead import scratch
+from overhead.child import LimitExceeded, SupervisedProcess
 from overhead.probes import usable_entry_points
-from overhead.process import LimitExceeded, SupervisedProcess
 from overhead.results import JournalLine
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.protocol import GO, Job, Message, UnknownLine, decode, encode

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import msgspec
 import pytest
 
+from overhead.child import ChildEnded
 from overhead.errors import UsageError
-from overhead.explain import profiled_process
+from overhead.explain import profiled_process, profiling
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.host_work import HostTimes, ReturnTimes
 from overhead.explain.profiling import ProfileJob, StepProfile, host_files, profile_step, with_sites
@@ -20,7 +22,6 @@ from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace, read_chrome_trace
 from overhead.explain.trial import TrialFound, TrialStep
-from overhead.process import LimitExceeded
 from tests.fakes.explanations import profile_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
 
@@ -115,12 +116,11 @@ def test_a_training_step_on_the_processor(program: str) -> None:
             "the step cannot be repeated: the first 4 calls work, then train.py:38, in fifth: RuntimeError: the fifth",
         ),
         ("exits", "loading the program: the process ended with exit code 3"),
-        ("sleeps", "loading the program: no answer for 10 s"),
     ],
 )
 def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, function: str, line: str) -> None:
     with pytest.raises(UsageError) as caught:
-        profile(program, function, silence_s=10.0)
+        profile(program, function)
     assert str(caught.value).startswith(line)
     assert "\n" not in str(caught.value)
 
@@ -145,62 +145,26 @@ def test_a_step_without_a_library_is_tried_and_not_profiled(tmp_path: Path) -> N
     assert found.found.one_ns > 1000
 
 
-class Child:
-    """Gives the answers of a child process, then ends as it is told."""
-
-    def __init__(self, answers: list[Any], end: int | LimitExceeded) -> None:
-        self.answers, self.end_of = answers, end
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Child:
-        return self
-
-    def send(self, line: bytes) -> None:
-        pass
-
-    def receive(self, limit_s: float) -> bytes:
-        if self.answers:
-            return msgspec.json.encode(self.answers.pop(0))
-        if isinstance(self.end_of, LimitExceeded):
-            raise self.end_of
-        return b""
-
-    def exit_code(self, limit_s: float) -> Any:
-        return self.end_of
-
-    def last_words(self) -> str:
-        return ": the last line"
-
-    def end(self) -> None:
-        pass
-
-
 FOUND = TrialFound(FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="a GPU"))
 
 
-@pytest.mark.parametrize(
-    ("end", "line"),
-    [
-        (LimitExceeded("memory", 1e12), "the first step: out of memory"),
-        (LimitExceeded("time", 60.0), "the first step: no answer for 60 s"),
-        (-9, "the first step: killed by SIGKILL: the last line"),
-    ],
-)
-def test_a_child_that_ends_before_the_step_works_is_a_refusal(
-    tmp_path: Path, end: int | LimitExceeded, line: str
+@pytest.mark.parametrize("found", [False, True])
+def test_a_child_that_ends_is_a_refusal_until_the_step_works_and_then_a_reason(
+    monkeypatch: pytest.MonkeyPatch, found: bool
 ) -> None:
-    path = tmp_path / "a.py"
-    path.write_text("")
-    with pytest.raises(UsageError) as caught:
-        profile(str(path), "step", start=Child([TrialStep("the first step")], end))
-    assert str(caught.value) == line
+    def answers() -> Iterator[Any]:
+        yield from [FOUND] * found
+        yield TrialStep("profiling the step")
+        raise ChildEnded("died", "killed by SIGSEGV")
 
-
-def test_a_profile_that_fails_leaves_the_step_explained_by_its_times(tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text("")
-    found = profile(str(path), "step", start=Child([FOUND, TrialStep("profiling the step")], -11))
-    assert found.trace is None
-    assert found.reason == "profiling the step: killed by SIGSEGV: the last line"
+    child = SimpleNamespace(receive=answers().__next__)
+    monkeypatch.setattr(profiling, "ChildProcess", lambda *args: contextlib.nullcontext(child))
+    source = StepSource(setup="", file="", function="")
+    if found:
+        assert profile_step(source).reason == "profiling the step: killed by SIGSEGV"
+    else:
+        with pytest.raises(UsageError, match=r"^profiling the step: killed by SIGSEGV$"):
+            profile_step(source)
 
 
 PARTS: list[Part] = [

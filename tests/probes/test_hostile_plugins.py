@@ -32,13 +32,12 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("import os; os._exit(0)", "ended the process with exit code 0 while it was imported"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended the process with exit code "),
-        ("import time; time.sleep(600)", "took more than 3 s while it was imported"),
+        ("import os; os._exit(0)", "while it was imported: the process ended with exit code 0"),
+        ("import time; time.sleep(600)", "while it was imported: no answer for 3 s"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         (GOOD.format(name="bad") + "\n    def environments(self): os._exit(0)\nimport os", "exit code 0"),
     ],
-    ids=["exits", "crashes", "hangs", "interrupts", "exits when it is asked"],
+    ids=["exits", "hangs", "interrupts", "exits when it is asked"],
 )
 def test_a_plugin_that_would_end_or_stop_the_command_is_refused(
     tmp_path: Path,

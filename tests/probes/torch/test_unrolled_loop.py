@@ -49,7 +49,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     [
         ("time.sleep(0 if request['do'] == 'start' else 600)", "time limit after 0"),
         ("kept = bytearray(400 << 20); time.sleep(600)", "memory limit after"),
-        ("raise SystemExit('no compiler')", "died with exit code 1: no compiler after"),
+        ("raise SystemExit('no compiler')", "died: the process ended with exit code 1: no compiler after"),
         (
             "if request['do'] == 'compile': return {'failure': 'RecursionError', 'detail': 'deep', 'compile_ns': 3e9}",
             "RecursionError after 3.0 s",

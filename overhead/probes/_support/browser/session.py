@@ -17,12 +17,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from overhead.child import FAMILY, last_words
 from overhead.probes._support.browser import messages
 from overhead.probes._support.browser.identity import named_by_log
 from overhead.probes._support.browser.launch import Browser
 from overhead.probes._support.browser.server import PageServer
 from overhead.probes.base import Unavailable
-from overhead.process import FAMILY, last_words
 
 START_SECONDS = 45.0
 PERSON_SECONDS = 300.0

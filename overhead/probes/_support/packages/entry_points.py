@@ -6,27 +6,23 @@ package is listed as unavailable, and everything else works.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
-import json
-import os
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 
-from overhead.process import LimitExceeded, SupervisedProcess, input_lines
+import msgspec
+
+from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.results import MissingStack
 
 GROUP = "overhead.probes"
 IMPORT_S = 30.0
 """How long the import of a package may take."""
-_CHILD = "from overhead import probes; probes.answer_trial()"
-_EXIT_S = 5.0
-_POLL_S = 0.5
 _MEMORY_BYTES = 8 << 30
 _TRIALS_AT_ONCE = 8
+_decode = msgspec.json.Decoder(str).decode
 
 
 def installed() -> list[EntryPoint]:
@@ -58,30 +54,10 @@ def tried(entries: Sequence[EntryPoint]) -> dict[str, str]:
 
 
 def trial(*arguments: str) -> str:
-    """Why a child process could not import what the arguments name; '' if it could. See ``probes.answer_trial``."""
-    command = [sys.executable, "-c", _CHILD, *arguments]
-    child = SupervisedProcess(command, {}, memory_bytes=_MEMORY_BYTES, poll_s=_POLL_S)
+    """Why a child process could not import what the arguments name; '' if it could. See ``import_trial``."""
+    limits = ChildLimits(IMPORT_S, _MEMORY_BYTES)
     try:
-        answer = child.receive(IMPORT_S)
-        if answer:
-            return str(json.loads(answer)["reason"])
-        code = child.exit_code(_EXIT_S)
-        return f"ended the process with exit code {code} while it was imported{child.last_words()}"
-    except LimitExceeded as exceeded:
-        unit = f"{IMPORT_S:.0f} s" if exceeded.limit == "time" else f"{_MEMORY_BYTES >> 30} GiB of memory"
-        return f"took more than {unit} while it was imported"
-    except (ValueError, KeyError, TypeError):
-        return "answered with rubbish while it was imported"
-    finally:
-        child.end()
-
-
-def answer_trial(load: Callable[[Sequence[str]], str]) -> None:
-    """Call ``load`` with the arguments of the trial, and tell the parent the reason that it returns, in the child."""
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    input_lines()
-    reason = load(sys.argv[1:])
-    with contextlib.suppress(OSError):
-        print(json.dumps({"reason": reason}), file=out, flush=True)
-    os._exit(0)  # threads of the package must not keep the process alive
+        with ChildProcess(f"{__package__}.import_trial", arguments, _decode, limits) as child:
+            return child.receive()
+    except ChildEnded as ended:
+        return f"while it was imported: {ended}"

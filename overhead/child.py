@@ -1,13 +1,15 @@
-"""A supervised child process: exchange lines with it, limit its time and memory, and end it within a bounded time.
+"""A child process: send it jobs, receive typed answers, limit its time and memory, and end it within a bounded time.
 
-The parent uses ``SupervisedProcess``. A child that must end together with its parent reads its input from
-``input_lines``.
+The parent uses ``ChildProcess``, and the child ``serve``. Each job and each answer is a line of JSON.
+``SupervisedProcess`` and ``connect`` exchange lines of any kind.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
+import math
 import os
 import queue
 import signal
@@ -17,9 +19,10 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any, Generic, Literal, TypeVar
 
+import msgspec
 import psutil
 
 _KILL_S = 5.0
@@ -29,6 +32,9 @@ _OUTPUT_S = 1.0
 _LONGEST_LINE_BYTES = 16 << 20
 """A longer line is received in parts. The parent cannot read them, and ends the child before it fills the memory."""
 _PR_SET_PDEATHSIG = 1
+_POLL_S = 0.1
+_EXIT_S = 5.0
+"""How long a child that has closed its answers may take to exit."""
 FAMILY = "OVERHEAD_FAMILY"
 """The environment variable by which the descendants of a child are found, also those in sessions of their own."""
 # Windows has no sessions. A process group of its own keeps the console's Ctrl-C away from the child there.
@@ -190,6 +196,136 @@ class SupervisedProcess:
 
 def how_ended(code: int | None) -> str:
     """In words, how a child ended that ``exit_code`` says this of."""
+    if code is None:
+        return "the process closed its answers"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
+
+
+_Received = TypeVar("_Received")
+_Job = TypeVar("_Job")
+Send = Callable[[Any], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChildLimits:
+    """``silence_s``: the longest time without an answer. ``memory_bytes``: 0 for three quarters of the machine's.
+
+    ``count_descendants``: the processes that the child started count too.
+    """
+
+    silence_s: float = math.inf
+    memory_bytes: int = 0
+    count_descendants: bool = False
+
+
+class ChildEnded(Exception):
+    """No more answers come; the message is the reason. ``rubbish``: something else wrote to the pipe."""
+
+    def __init__(self, why: Literal["time", "memory", "died", "rubbish"], words: str) -> None:
+        super().__init__(words)
+        self.why = why
+
+
+class ChildProcess(Generic[_Received]):
+    """A running child process: a module that calls ``serve``. A context manager, which ends it.
+
+    ``decode`` makes an answer from a line of JSON. Iterating gives the answers. Sending never fails.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        job: object,
+        decode: Callable[[bytes], _Received],
+        limits: ChildLimits = ChildLimits(),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._decode, self._limits = decode, limits
+        self._process = SupervisedProcess(
+            (sys.executable, "-m", module),
+            environment or {},
+            memory_bytes=limits.memory_bytes or int(psutil.virtual_memory().total * 0.75),
+            poll_s=_POLL_S,
+            count_descendants=limits.count_descendants,
+        )
+        if job is not None:
+            self.send(job)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest resident memory seen so far."""
+        return self._process.peak_bytes
+
+    def send(self, job: object) -> None:
+        self._process.send(msgspec.json.encode(job) + b"\n")
+
+    def receive(self, limit_s: float | None = None) -> _Received:
+        """The next answer. ``limit_s``: in place of the limit of silence. Raises ``ChildEnded``."""
+        limit_s = self._limits.silence_s if limit_s is None else limit_s
+        try:
+            line = self._process.receive(limit_s)
+        except LimitExceeded as exceeded:
+            memory = f"out of memory: {exceeded.used / 2**30:.1f} GiB in use"
+            late = f"no answer for {limit_s:.0f} s"
+            raise ChildEnded(exceeded.limit, late if exceeded.limit == "time" else memory) from None
+        if not line:
+            raise ChildEnded("died", _how_ended(self._process.exit_code(_EXIT_S)) + self._process.last_words())
+        try:
+            return self._decode(line)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise ChildEnded(
+                "rubbish",
+                "something was written to the pipe that carries the answers; write only to file descriptors that your "
+                "code has opened",
+            ) from None
+
+    def __iter__(self) -> Iterator[_Received]:
+        while True:
+            yield self.receive()
+
+    def __enter__(self) -> ChildProcess[_Received]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Kill the child and the processes that it started. A second call does nothing."""
+        self._process.end()
+
+
+def serve(job_type: type[_Job], handle: Callable[[_Job, Send], None]) -> None:
+    """Call ``handle`` for each job until the parent ends; called in the child. Its second argument sends an answer.
+
+    Output that libraries print goes to standard error. What ``handle`` raises ends the process.
+    """
+    lines, out = connect()
+    decode = msgspec.json.Decoder(job_type).decode
+
+    def send(answer: object) -> None:
+        out.write(msgspec.json.encode(answer) + b"\n")
+        out.flush()
+
+    for line in lines:
+        handle(decode(line), send)
+
+
+def connect() -> tuple[Iterator[bytes], IO[bytes]]:
+    """The lines of the parent, and the pipe to it; called in the child. Standard output is standard error afterwards.
+
+    Do what may hang only after this call. See ``input_lines``.
+    """
+    sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
+    os.dup2(2, 1)
+    return input_lines(), out
+
+
+def _how_ended(code: int | None) -> str:
     if code is None:
         return "the process closed its answers"
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
-import overhead.process
-from overhead.process import LimitExceeded, SupervisedProcess, last_words
+import overhead.child
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, LimitExceeded, SupervisedProcess, last_words
 
 GENEROUS_S = 60.0
 MIB = 1 << 20
@@ -33,36 +35,6 @@ def python(code: str, *, memory_bytes: int = 1 << 40, count_descendants: bool = 
         yield process
     finally:
         process.end()
-
-
-def test_lines_pass_in_both_directions_until_the_output_ends() -> None:
-    with python("print(input() + '!', flush=True); print('bye')") as process:
-        process.send(b"hello\n")
-        lines = [process.receive(GENEROUS_S).strip() for _ in range(3)]
-        assert lines == [b"hello!", b"bye", b""]
-        assert process.exit_code(GENEROUS_S) == 0
-
-
-def test_exit_code_and_last_words_of_a_process_that_failed() -> None:
-    with python("raise SystemExit('no such device')") as process:
-        assert process.receive(GENEROUS_S) == b""
-        assert process.exit_code(GENEROUS_S) == 1
-        assert process.last_words() == ": no such device"
-
-
-@pytest.mark.parametrize(
-    ("code", "limit", "limit_s"),
-    [
-        ("import time; time.sleep(600)", "time", 0.2),
-        (f"import time; kept = bytearray({400 * MIB}); time.sleep(600)", "memory", GENEROUS_S),
-    ],
-)
-def test_a_process_that_exceeds_a_limit_is_killed(code: str, limit: str, limit_s: float) -> None:
-    with python(code, memory_bytes=200 * MIB) as process:
-        with pytest.raises(LimitExceeded) as exceeded:
-            process.receive(limit_s)
-        assert exceeded.value.limit == limit
-        assert not psutil.pid_exists(process.pid)
 
 
 def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
@@ -91,7 +63,7 @@ def test_the_end_of_a_process_is_the_end_of_its_descendants() -> None:
 
 READS_ITS_INPUT = """
 import subprocess, sys
-from overhead.process import input_lines
+from overhead.child import input_lines
 lines = input_lines()
 child = subprocess.run([sys.executable, "-c", "input()"], stderr=subprocess.PIPE, text=True)
 print("EOFError" in child.stderr, flush=True)
@@ -119,7 +91,7 @@ def test_no_signal_of_the_terminal_reaches_a_child(
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0x200, raising=False)
-    assert runpy.run_path(overhead.process.__file__)["OWN_GROUP"] == arguments
+    assert runpy.run_path(overhead.child.__file__)["OWN_GROUP"] == arguments
 
 
 DAEMON = """
@@ -156,7 +128,7 @@ def test_last_words_are_the_last_line_with_text() -> None:
 
 PARENT = """
 import os, subprocess, sys
-code = "from overhead.process import input_lines; import ctypes, subprocess, sys, time; lines = input_lines(); "
+code = "from overhead.child import input_lines; import ctypes, subprocess, sys, time; lines = input_lines(); "
 command = [sys.executable, "-c", code + sys.argv[1]]
 child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
 child.stdin.write(b"go\\n")
@@ -198,3 +170,70 @@ def test_what_a_child_forked_ends_with_it_although_the_child_has_exited() -> Non
 def test_an_endless_line_is_received_in_parts() -> None:
     with python("import sys\nwhile True: sys.stdout.write('x' * 2**20)") as process:
         assert len(process.receive(GENEROUS_S)) == 16 * MIB
+
+
+FAKE = """
+import os, sys, time
+from overhead.child import serve
+def handle(job, send):
+    print("printed")
+    exec(job)
+serve(str, handle)
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module whose jobs are Python text, and whose answers are integers."""
+    (tmp_path / "fake_module.py").write_text(FAKE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])]))
+    return "fake_module"
+
+
+def conversation(module: str, job: str, silence_s: float = GENEROUS_S) -> ChildProcess[int]:
+    return ChildProcess(module, job, msgspec.json.Decoder(int).decode, ChildLimits(silence_s, 200 * MIB))
+
+
+def test_a_child_answers_each_job_and_what_it_prints_is_no_answer(fake: str) -> None:
+    with conversation(fake, "send(1); os.system('echo noise'); send(2)") as child:
+        assert (child.receive(), child.receive()) == (1, 2)
+        child.send("send(3)")
+        assert next(iter(child)) == 3
+    assert not psutil.pid_exists(child.pid)
+
+
+@pytest.mark.parametrize(
+    ("job", "why", "words"),
+    [
+        ("time.sleep(600)", "time", "no answer for 1 s"),
+        ("kept = bytearray(400 << 20); time.sleep(600)", "memory", "out of memory: 0."),
+        (
+            "raise ValueError('no such device')",
+            "died",
+            "the process ended with exit code 1: ValueError: no such device",
+        ),
+        ("sys.exit()", "died", "the process ended with exit code 0"),
+        pytest.param(
+            "os.kill(os.getpid(), 9)",
+            "died",
+            "killed by SIGKILL",
+            marks=pytest.mark.skipif(os.name == "nt", reason="no such signal"),
+        ),
+        ("send('text')", "rubbish", "something was written to the pipe"),
+    ],
+)
+def test_the_end_of_a_child_has_one_sentence(fake: str, job: str, why: str, words: str) -> None:
+    silence_s = 1.0 if why == "time" else GENEROUS_S
+    with conversation(fake, job, silence_s) as child, pytest.raises(ChildEnded) as ended:
+        child.receive()
+    assert ended.value.why == why
+    assert str(ended.value).startswith(words)
+    assert "\n" not in str(ended.value)
+    assert not psutil.pid_exists(child.pid)
+
+
+def test_an_interrupt_of_the_parent_ends_the_child(fake: str) -> None:
+    child = conversation(fake, "time.sleep(600)")
+    with pytest.raises(KeyboardInterrupt), child:
+        raise KeyboardInterrupt
+    assert not psutil.pid_exists(child.pid)

@@ -181,12 +181,12 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 def findings() -> str:
     """The first findings of the run of the README's machine, one a line."""
-    found = findings_of(View(_machine_of_the_readme()).runs[0])[:3]
+    found = findings_of(View(_machine_of_the_readme()))[:3]
     return "\n".join(f"- {one.title}" for one in found)
 
 
 def _machine_of_the_readme() -> results.Fingerprint:
-    """The joined runs of the H100."""
+    """The run of the H100 that its page shows."""
     return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]).full
 
 

@@ -11,10 +11,10 @@ import dataclasses
 import itertools
 
 from overhead.named_comparisons import WEBGPU_STACKS
+from overhead.reading.boards import apart
 from overhead.reading.format import MICRO, bounds, listed, micro, percent, spread, time, valued
 from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, named
 from overhead.results import Comparison, Figure, Record
 
@@ -254,7 +254,7 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     return next(
         (
             r
-            for r in view.own_run(compiled).fingerprint.records
+            for r in view.fingerprint.records
             if (r.stack, r.adapter) == ("vulkan", compiled.adapter)
             and r.case == compiled.case
             and not apart(r, compiled)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from overhead.reading.boards import apart
 from overhead.reading.format import factor, listed, plain
 from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart
 from overhead.reading.view import View
 from overhead.results import Record
 from overhead.workloads import UNROLLED, unrolled_of

@@ -21,7 +21,7 @@ _BYTES_PER_MIB = 1 << 20
 _STACK = "torch-compile"
 
 
-@register("unrolled", "Compiling a whole loop", 46, page="chains")
+@register("unrolled", "Compiling a whole loop", 46, page="chains", any_run=True)
 def unrolled_section(view: View) -> Iterator[Part]:
     found = [loops for loops in unrolled(view) if loops.loops]
     if not found:

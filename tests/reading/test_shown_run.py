@@ -8,7 +8,7 @@ from overhead.reading.shown_run import measured_steps, run_to_show
 from overhead.results import Fingerprint
 from tests.fakes.report import fingerprint, record
 
-_FULL = [record(stack, caller=caller) for stack in ("dawn", "torch", "vulkan") for caller in ("binding", "native")]  # type: ignore[arg-type]
+_FULL = [record(stack, caller=caller) for stack in ("dawn", "torch", "vulkan") for caller in ("binding", "native")]
 
 
 def shown(*runs: Fingerprint) -> int:

@@ -17,7 +17,7 @@ from overhead.claims.select import making
 from overhead.claims.sentences import explain, other_hardware
 from overhead.loading.folders import collect, report_skipped
 from overhead.reading.format import count
-from overhead.reading.joined_runs import MeasuredCases, measured_cases, run_to_show
+from overhead.reading.shown_run import MeasuredSteps, measured_steps, run_to_show
 from overhead.reading.view import View
 from overhead.results import Fingerprint
 
@@ -87,11 +87,11 @@ def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
 @dataclass(frozen=True)
 class RunEvidence:
     """The values of one run by claim id. ``flawed``: the values that the flawed published methods give; ``shares``: of
-    the attributions. ``cases``: what the run measured."""
+    the attributions. ``cases``: what the run measured of the step."""
 
     machine: str
     created: str
-    cases: MeasuredCases
+    cases: MeasuredSteps
     found: dict[str, list[ClaimValue]]
     flawed: dict[str, list[ClaimValue]]
     shares: dict[str, list[ClaimValue]]
@@ -109,7 +109,7 @@ def gather(view: View) -> RunEvidence:
         flawed[claim.id] = measure(claim.flawed, view) if claim.flawed else []
         shares[claim.id] = measure(claim.attribution.test, view) if claim.attribution else []
     run = view.fingerprint
-    return RunEvidence(run.machine.id, run.created, measured_cases(run), found, flawed, shares)
+    return RunEvidence(run.machine.id, run.created, measured_steps(run), found, flawed, shares)
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:

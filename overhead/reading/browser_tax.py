@@ -71,11 +71,10 @@ def _tax(view: View, target: TargetView, record: Record, named: NamedComparison)
 def _like(
     view: View, record: Record, named: NamedComparison, library: str, caller: Caller
 ) -> tuple[Record | None, str]:
-    """The library's case, of the browser's run, that may be compared with the browser's; or None and the reason."""
-    stacks = [t for t in view.own_run(record).executing if t.stack == library]
+    """The library's case that may be compared with the browser's; or None and the reason."""
+    stacks = [t for t in view.executing if t.stack == library]
     if not stacks:
-        elsewhere = any(t.stack == library for t in view.executing)
-        return None, f"{library} was not measured" + (" in the browser's run" if elsewhere else "")
+        return None, f"{library} was not measured"
     near = [t for t in stacks if same_device_if_ids_allow(record, t.first)]
     if not near:
         return None, f"{library} was measured on {plain(stacks[0].first.adapter, 40)}, not on this adapter"

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from overhead import devices
+from overhead.reading.boards import why_apart
 from overhead.reading.format import (
     MICRO,
     factor_spread,
@@ -24,7 +25,6 @@ from overhead.reading.format import (
 )
 from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
-from overhead.reading.sources import Provenance, other_run, own_run, source_of, why_apart
 from overhead.reading.stack_names import GRAPH_MAKERS, graph_maker
 from overhead.reading.view import View, words
 from overhead.results import Record, Scalar
@@ -183,28 +183,28 @@ class Group:
         return min(found, key=lambda a: a.cost(steps).value, default=None)
 
     def by_kind(self, steps: float) -> list[ArmFit]:
-        """The cheapest arm of each kind at that length, of the run with most arms, cheapest first."""
-        runs = self.by_run()[:1]
-        found = [arm for own in runs for kind in ARM_KINDS if (arm := own.best(steps, {kind.name})) is not None]
+        """The cheapest arm of each kind at that length, of the board with most arms, cheapest first."""
+        boards = self.by_board()[:1]
+        found = [arm for own in boards for kind in ARM_KINDS if (arm := own.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
 
-    def by_run(self) -> list[Group]:
-        """The group split by run and board, the one with most arms first: only arms of one may be compared."""
-        found: list[tuple[set[Provenance], list[ArmFit]]] = []
+    def by_board(self) -> list[Group]:
+        """The group split by board, the one with most arms first: only arms of one may be compared."""
+        found: list[tuple[set[str], list[ArmFit]]] = []
         for arm in self.arms:
-            source = source_of(arm.record)
-            own = next((run for run in found if not any(why_apart(source, other) for other in run[0])), None)
+            device = arm.record.device
+            own = next((board for board in found if not any(why_apart(device, other) for other in board[0])), None)
             if own is None:
-                found.append(({source}, [arm]))
+                found.append(({device}, [arm]))
             else:
-                own[0].add(source)
+                own[0].add(device)
                 own[1].append(arm)
         most_first = sorted((arms for _, arms in found), key=lambda arms: -len(arms))
         return [dataclasses.replace(self, arms=tuple(arms)) for arms in most_first]
 
     def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
-        """The cheapest arm of each of two kinds at that length, of one run, on the first processor kind with both."""
-        for there in (own for processor in PROCESSOR_KINDS for own in self.on(processor).by_run()):
+        """The cheapest arm of each of two kinds at that length, of one board, on the first processor kind with both."""
+        for there in (own for processor in PROCESSOR_KINDS for own in self.on(processor).by_board()):
             first, second = there.best(steps, {before}), there.best(steps, {after})
             if first is not None and second is not None:
                 return first, second
@@ -226,22 +226,14 @@ class Crossing:
 
 
 def groups(view: View) -> list[Group]:
-    """The workloads by variant and elements, each from the one run that has most figures of it.
-
-    Arms on the CPU are in the same group as those on the GPU.
-    """
-    by_run: dict[str, dict[str, list[Record]]] = {}
+    """The workloads by variant and elements; arms on the CPU are in the same group as those on the GPU."""
+    found: dict[tuple[str, Variant, int], list[Record]] = {}
     for record in (record for target in view.stacked for record in target.records):
         elements = record.params.get("elements")
         if record.workload == UNROLLED or record.unit != "step":
             continue
         if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
-            run = own_run(record, view.fingerprint).created
-            by_run.setdefault(record.workload, {}).setdefault(run, []).append(record)
-    found: dict[tuple[str, Variant, int], list[Record]] = {}
-    for runs in by_run.values():
-        for record in max(runs.values(), key=lambda records: (sum(r.status == "ok" for r in records), len(records))):
-            found.setdefault((record.workload, variant_of(record), int(record.params["elements"])), []).append(record)
+            found.setdefault((record.workload, variant_of(record), elements), []).append(record)
     return [_group(view, *key, found[key]) for key in sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))]
 
 
@@ -304,7 +296,7 @@ def _start(record: Record) -> Span:
 def positive(found: Span) -> Span:
     """The value and its interval, cut off at zero: no cost is negative."""
     low, high = (None if end is None else max(end, 0.0) for end in (found.low, found.high))
-    return Span(max(found.value, 0.0), low, high, found.source)
+    return Span(max(found.value, 0.0), low, high, found.board)
 
 
 def crossing(first: ArmFit, second: ArmFit) -> Crossing:
@@ -332,7 +324,7 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
     """
     for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
         steps = steps_of(group.workload)
-        for own in group.on("gpu").by_run():
+        for own in group.on("gpu").by_board():
             graph = own.best(steps, _GRAPHS)
             wgsl = own.checked().best(steps, {"fused-wgsl"}) or own.best(steps, {"fused-wgsl"})
             if graph is not None and wgsl is not None:
@@ -341,23 +333,19 @@ def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] |
 
 
 def chain_opening(view: View) -> str:
-    """The sentence on one kernel for all steps against a CUDA graph of them; '' where no run measured both.
-
-    All its figures are of one run, the one shown if it has them. Another run is named, and its figures have intervals.
-    """
-    found = next((one for run in view.runs if (one := graph_against_wgsl(run.once(groups))) is not None), None)
+    """The sentence on one kernel for all steps against a CUDA graph of them; '' where the run lacks either."""
+    found = graph_against_wgsl(view.once(groups))
     if found is None:
         return ""
     group, graph, wgsl = found
     steps = steps_of(group.workload)
-    own = next(one for one in group.by_run() if any(arm is graph for arm in one.arms)).on("gpu")
+    own = next(one for one in group.by_board() if any(arm is graph for arm in one.arms)).on("gpu")
     fused = [arm for arm in (own.best(steps, {"fused-cuda"}), wgsl) if arm is not None]
     faster = own.best(steps, {"fused-wgsl"})
-    other = other_run(graph.record, view.fingerprint)
 
     def took(arm: ArmFit) -> str:
         beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
-        return f"{(positive_spread if other else number)(*arm.cost(steps).over(1e3))} {MICRO}{beyond}"
+        return f"{number(*arm.cost(steps).over(1e3))} {MICRO}{beyond}"
 
     said = [f"{took(arm)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
     if faster is not None and faster.cost(steps).ceiling < wgsl.cost(steps).floor:
@@ -365,7 +353,6 @@ def chain_opening(view: View) -> str:
     return (
         f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}) in one kernel take "
         f"{listed(said)}. As {graph.kind.title}, with nodes for every step, they take {took(graph)}."
-        + (f" Measured in {other}." if other else "")
     )
 
 
@@ -441,7 +428,7 @@ def _gain(of: Span) -> str:
 def device_times(found: Sequence[Group]) -> list[str]:
     """Sentences on the device time of a fused WGSL step, as a multiple of that of the fused CUDA kernel."""
     said = []
-    for group in (own for g in found for own in g.on("gpu").by_run()):
+    for group in (own for g in found for own in g.on("gpu").by_board()):
         base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)
         others = _timed(group, "fused-wgsl")
         if base is None or not others:

@@ -82,7 +82,7 @@ def null_check(view: View, record: Record) -> Agreement | None:
     """
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
-    own = view.own_run(record).fingerprint.records
+    own = view.fingerprint.records
     null = next((r for r in own if r.stack == "dawn" and r.api == "Null" and r.case == record.case), None)
     whole, library, driver = (measured(r, "host") for r in (record, null, minimal_program(view, record)))
     return None if whole is None or library is None or driver is None else _agreement(whole, library + driver)

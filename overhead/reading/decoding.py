@@ -7,10 +7,10 @@ import functools
 from collections.abc import Sequence
 
 from overhead.lowering.fusions import FUSIONS
+from overhead.reading.boards import apart
 from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
 from overhead.reading.intervals import Span, measured, ratio
-from overhead.reading.sources import apart
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.results import Record
@@ -198,14 +198,10 @@ class Decoded:
     """The arms that were measured at more than one batch."""
 
     @functools.cached_property
-    def of_one_run(self) -> tuple[DecodeArm, ...]:
-        """The arms of the run that has most of them. Arms of other runs are not compared with them."""
+    def of_one_board(self) -> tuple[DecodeArm, ...]:
+        """The arms of the board that has most of them. Arms of other boards are not compared with them."""
         groups = [tuple(a for a in self.arms if not apart(arm.record, a.record)) for arm in self.arms]
         return max(groups, key=len, default=())
-
-    def in_another_run(self, arm: DecodeArm) -> bool:
-        """Whether the arm is from another run than ``of_one_run``."""
-        return bool(self.of_one_run) and bool(apart(self.of_one_run[0].record, arm.record))
 
 
 def decoded(view: View) -> list[Decoded]:
@@ -227,10 +223,10 @@ def decoded(view: View) -> list[Decoded]:
 
 
 def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
-    """The arm of one run with this many fusions that takes the least time for a token; None without a time."""
+    """The arm with this many fusions that takes the least time for a token; None without a time."""
     timed = [
         (arm.complete.value, i, arm)
-        for i, arm in enumerate(found.of_one_run)
+        for i, arm in enumerate(found.of_one_board)
         if arm.record.params.get("fusions") == fusions and arm.resolved("complete") and arm.complete is not None
     ]
     return min(timed)[2] if timed else None
@@ -246,7 +242,7 @@ def _by_level(group: Sequence[DecodeArm]) -> list[tuple[int, DecodeArm]]:
 
 
 def _alike(arms: Sequence[DecodeArm], axis: str) -> list[list[DecodeArm]]:
-    """Groups of two or more arms of one run on one device that differ in this parameter alone."""
+    """Groups of two or more arms on one device that differ in this parameter alone."""
     groups: list[list[DecodeArm]] = []
     for arm in arms:
         for group in groups:
@@ -270,9 +266,9 @@ def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[in
 
 
 def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
-    """The arm of one run with the least device time by (language, fusions), for the programs with a device time."""
+    """The arm with the least device time by (language, fusions), for the programs with a device time."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
-    for arm in found.of_one_run:
+    for arm in found.of_one_board:
         language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
         if isinstance(language, str) and isinstance(fusions, int) and arm.device is not None:
             before = fastest.get((language, fusions))
@@ -283,11 +279,11 @@ def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
 
 def eager_kernels(found: Decoded) -> DecodeArm | None:
     """The CUDA graph of PyTorch's eager step. Its device time is that of PyTorch's kernels alone."""
-    return next((arm for arm in found.of_one_run if arm.record.params.get("maker") == "torch"), None)
+    return next((arm for arm in found.of_one_board if arm.record.params.get("maker") == "torch"), None)
 
 
 def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Span | None:
-    """The device time of one arm over that of another of the same run; None where either is not known."""
+    """The device time of one arm over that of another; None where either is not known."""
     return ratio(of.device if of else None, over.device if over else None)
 
 

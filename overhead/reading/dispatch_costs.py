@@ -97,15 +97,13 @@ class DispatchRow:
 class DispatchCosts:
     """All rows, the cheapest first. ``device``: name of the device; ``view``: of the run that measured them.
 
-    ``hardware``: whether a GPU ran them; else software adapters and the CPU did. ``others``: labels of stacks that only
-    other runs of the machine measured.
+    ``hardware``: whether a GPU ran them; else software adapters and the CPU did.
     """
 
     device: str
     hardware: bool
     rows: tuple[DispatchRow, ...]
     view: View
-    others: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -113,20 +111,14 @@ class DispatchCosts:
 
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
-    """The rows of the run that is shown, without the figures that joined runs add; None without any row."""
-    own = view.runs[0]
-    targets, hardware = targets_shown(own)
-    rows = [row for target in targets for row in _rows(own, target)]
+    """The rows of the run; None without any row."""
+    targets, hardware = targets_shown(view)
+    rows = [row for target in targets for row in _rows(view, target)]
     if not rows:
         return None
     cpu = plain(view.fingerprint.machine.cpu, 40)
     device = plain(targets[0].first.adapter, 40) if hardware else f"{cpu}, no GPU"
-    everywhere, alike = targets_shown(view)
-    own_stacks = {t.stack for t in targets}
-    others = (
-        tuple(dict.fromkeys(_label(t) for t in everywhere if t.stack not in own_stacks)) if alike == hardware else ()
-    )
-    return DispatchCosts(device, hardware, tuple(sorted(rows, key=_rank)), own, others)
+    return DispatchCosts(device, hardware, tuple(sorted(rows, key=_rank)), view)
 
 
 def targets_shown(view: View) -> tuple[list[TargetView], bool]:

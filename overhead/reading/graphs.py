@@ -8,7 +8,6 @@ import operator
 
 from overhead.devices import same_device
 from overhead.reading.intervals import Span, measured
-from overhead.reading.sources import at_device, source_of
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import TargetView, View
 from overhead.results import Record
@@ -78,13 +77,9 @@ def graphs(view: View) -> list[Graph]:
 
 
 def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]:
-    """The base case, from Python, of the stack whose launches the graph records, and its target.
-
-    Both come from the graph's own run; None where it has none.
-    """
+    """The base case, from Python, of the stack whose launches the graph records, and its target; or None."""
     stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
-    own = at_device(graph, source_of(graph).device)
-    for t in view.own_run(graph).executing:
-        if t.stack == stack and same_device(t.first, own):
+    for t in view.executing:
+        if t.stack == stack and same_device(t.first, graph):
             return t, next((r for r in t.records if r.caller == "binding" and not t.varied(r)), None)
     return None, None

@@ -11,10 +11,10 @@ import dataclasses
 import itertools
 
 from overhead.named_comparisons import WEBGPU_STACKS
+from overhead.reading.boards import apart
 from overhead.reading.format import MICRO, bounds, listed, micro, percent, spread, time, valued
 from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart, other_run
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, named
 from overhead.results import Comparison, Figure, Record
 
@@ -144,7 +144,7 @@ def ladders(view: View) -> list[HostShares]:
         record
         for target in view.executing
         for record in by_patterns(target.records)
-        if record.key not in below and _compared(view, record) and not other_run(record, view.fingerprint)
+        if record.key not in below and _compared(view, record)
     ]
     return [_ladder(view, record) for record in tops]
 
@@ -254,7 +254,7 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     return next(
         (
             r
-            for r in view.own_run(compiled).fingerprint.records
+            for r in view.fingerprint.records
             if (r.stack, r.adapter) == ("vulkan", compiled.adapter)
             and r.case == compiled.case
             and not apart(r, compiled)

@@ -1,6 +1,6 @@
 """A value with its interval, and arithmetic that keeps the widest interval that the operands' intervals allow.
 
-A value of a record carries the record's run and board. Arithmetic on values of two runs or boards is refused here.
+A value of a record carries the record's board. Arithmetic on values of two boards is refused here.
 """
 
 from __future__ import annotations
@@ -8,27 +8,27 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from overhead.reading.boards import why_apart
 from overhead.reading.format import bounds, valued
-from overhead.reading.sources import Provenance, source_of, why_apart
 from overhead.results import Figure, Record
 
 
-class DifferentRunsError(ValueError):
-    """A difference, sum or ratio of values from two runs or boards."""
+class DifferentBoardsError(ValueError):
+    """A difference, sum or ratio of values from two boards."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Span:
     """A value with its interval; an end is None where it is unknown or unbounded.
 
-    ``source``: the run and board of the value; None for a plain number or a comparison that a run formed itself.
-    Operators raise ``DifferentRunsError`` for operands with different sources.
+    ``board``: the device of the value; '' for a plain number or a comparison that a run formed itself.
+    Operators raise ``DifferentBoardsError`` for operands of different boards.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
-    source: Provenance | None = dataclasses.field(default=None, compare=False, repr=False)
+    board: str = dataclasses.field(default="", compare=False, repr=False)
 
     @property
     def floor(self) -> float:
@@ -53,24 +53,24 @@ class Span:
     @property
     def two_sided(self) -> Span:
         """The same where both ends are known, else the value without an interval."""
-        return self if self.bounded else Span(self.value, source=self.source)
+        return self if self.bounded else Span(self.value, board=self.board)
 
     @property
     def share_saved(self) -> Span:
         """Of a ratio: the share of the first (0.46 is 46 %) that the second does without, ``1 - second / first``."""
         low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
-        return Span(1 - 1 / self.value, low, high, self.source)
+        return Span(1 - 1 / self.value, low, high, self.board)
 
     def __add__(self, other: Span) -> Span:
-        source = _common(self, other)
-        return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high), source)
+        board = _common(self, other)
+        return Span(self.value + other.value, _both(self.low, other.low), _both(self.high, other.high), board)
 
     def __sub__(self, other: Span) -> Span:
         return self + other * -1
 
     def __mul__(self, by: float) -> Span:
         low, high = (None if end is None else end * by for end in (self.low, self.high))
-        return Span(self.value * by, *((low, high) if by >= 0 else (high, low)), self.source)
+        return Span(self.value * by, *((low, high) if by >= 0 else (high, low)), self.board)
 
     def __truediv__(self, other: Span) -> Span:
         """The ratio of two values above zero; its upper end is None where the divisor's interval reaches zero."""
@@ -86,24 +86,23 @@ def span(figure: Figure | None) -> Span | None:
 
 
 def measured(record: Record | None, name: str) -> Span | None:
-    """The record's figure of that name with its run and board; None where it has no value."""
+    """The record's figure of that name with its board; None where it has no value."""
     found = span(record.figure(name)) if record is not None else None
-    return None if found is None or record is None else dataclasses.replace(found, source=source_of(record))
+    return None if found is None or record is None else dataclasses.replace(found, board=record.device)
 
 
 def ratio(first: Span | None, second: Span | None) -> Span | None:
-    """``first`` over ``second``; None where either is unknown or not above zero, or they come from different runs."""
+    """``first`` over ``second``; None where either is unknown or not above zero, or they come from different boards."""
     if first is None or second is None or first.value <= 0 or second.value <= 0:
         return None
-    return None if why_apart(first.source, second.source) else first / second
+    return None if why_apart(first.board, second.board) else first / second
 
 
-def _common(first: Span, second: Span) -> Provenance | None:
-    """The source of a result; raises ``DifferentRunsError`` where the operands have different ones."""
-    if reason := why_apart(first.source, second.source):
-        raise DifferentRunsError(f"no difference, sum or ratio: {reason}")
-    found = [one.source for one in (first, second) if one.source is not None]
-    return max(found, key=lambda source: len(source.device), default=None)
+def _common(first: Span, second: Span) -> str:
+    """The board of a result; raises ``DifferentBoardsError`` where the operands have different ones."""
+    if reason := why_apart(first.board, second.board):
+        raise DifferentBoardsError(f"no difference, sum or ratio: {reason}")
+    return max(first.board, second.board, key=len)
 
 
 def _both(one: float | None, other: float | None) -> float | None:

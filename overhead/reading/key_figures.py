@@ -73,9 +73,8 @@ def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
 
 
 def key_figures_of(view: View) -> list[KeyFigure]:
-    """The same, from a view; of joined runs from the one that is shown."""
-    own = view.runs[0]
-    return [make(own, label) for label, make in _LIST]
+    """The same, from a view."""
+    return [make(view, label) for label, make in _LIST]
 
 
 def _base(stack: str, caller: Caller, figure: str = "complete") -> Callable[[View, str], KeyFigure]:
@@ -129,7 +128,7 @@ def _python_share(view: View, label: str) -> KeyFigure:
         return _missing(label, why(lacking, "host"), target, lacking)
     found = python_share(top, compiled)
     if found is None:
-        return _missing(label, "the two callers were measured in different runs, or one time is not positive", target)
+        return _missing(label, "the two callers were measured on different boards, or one time is not positive", target)
     cautions = [_caution(f) for r in (top, compiled) if (f := r.figure("host")) is not None]
     caution = "; ".join(dict.fromkeys(c for c in (*cautions, _SMOKE_TEST if target.software else "") if c))
     value, low, high = found.over(1)
@@ -154,8 +153,7 @@ def _node(view: View, label: str) -> KeyFigure:
         return made
     if speeds := two_speeds(figure):
         return dataclasses.replace(made, text=f"{' or '.join(map(micro_of, speeds))} {MICRO}")
-    own = view.own_run(found[0])
-    others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in own.executing)
+    others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
     condition = "beside other processes" if others else "alone on the GPU"
     reason = f"{condition}: a node has two speeds (docs/cuda.md), and a process alone meets the slower one more often"
     return dataclasses.replace(made, reason="; ".join(part for part in (made.reason, reason) if part))

@@ -18,8 +18,7 @@ _HEADLINE_STACKS = ("dawn", "wgpu-native", "chromium", "firefox", "safari", "vul
 
 def opening(view: View) -> list[str]:
     """The sentences above the tables: the cost of a unit by stack, the error of a single timing, what is missing."""
-    own = view.runs[0]
-    best = [t for stack in own.stacks if (t := own.best(stack)) is not None and t.stepped]
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.stepped]
     said = [cost_sentence(target) for target in best]
     said += [overstatement_sentence(best), software_sentence(view), missing_stacks(view)]
     return [sentence for sentence in (chain_opening(view), *said) if sentence]
@@ -30,13 +29,12 @@ def headline(view: View) -> list[str]:
 
     A sentence without the figures that it needs is left out.
     """
-    shown = view.runs[0]
-    stacks = dict.fromkeys((*_HEADLINE_STACKS, *shown.stacks))
-    targets = [t for t in shown.best_of(list(stacks)) if has_value(t.base.figure("complete"))]
+    stacks = dict.fromkeys((*_HEADLINE_STACKS, *view.stacks))
+    targets = [t for t in view.best_of(list(stacks)) if has_value(t.base.figure("complete"))]
     if not targets:
         return [sentence for sentence in (software_sentence(view), missing_stacks(view)) if sentence]
     first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))
-    own = [f for f in shown.once(ladders) if f.target.key == first.key and f.split and not first.software]
+    own = [f for f in view.once(ladders) if f.target.key == first.key and f.split and not first.software]
     said = [
         chain_opening(view),
         cost_sentence(first),

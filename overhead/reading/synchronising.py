@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 from overhead.reading.intervals import Span, measured, span
-from overhead.reading.sources import source_of
 from overhead.reading.view import TargetView, View, named
 from overhead.results import Comparison, Record, Scalar
 
@@ -91,17 +90,17 @@ def synchronised(view: View) -> list[Synchronised]:
 
 
 def _plain(view: View, acting: Record) -> Record | None:
-    """The same step without the act, from the act's own run; None where that run did not measure it."""
+    """The same step without the act; None where it was not measured."""
     wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
     same = (acting.stack, acting.api, acting.adapter, acting.workload, acting.caller, acting.dependency)
     return next(
         (
             r
-            for r in view.own_run(acting).fingerprint.records
+            for r in view.fingerprint.records
             if r.params == wanted
             and (r.stack, r.api, r.adapter, r.workload, r.caller, r.dependency) == same
             and r.pattern == "per-submit"
-            and r.device == source_of(acting).device
+            and r.device == acting.device
         ),
         None,
     )

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 
 from overhead.reading.intervals import Span, measured
-from overhead.reading.sources import Provenance, source_of
 from overhead.reading.synchronising import Synchronised
 from overhead.reading.view import TargetView
 
@@ -60,9 +59,9 @@ def trainings(found: Sequence[Synchronised]) -> list[Training]:
     ]
 
 
-def _chain(s: Synchronised) -> tuple[str, str, Provenance]:
-    """What a training step and its forward pass have in common; the steps alone, in one run, are subtracted."""
-    return s.target.key, _shapes(s), source_of(s.record)
+def _chain(s: Synchronised) -> tuple[str, str]:
+    """What a training step and its forward pass have in common; the steps alone are subtracted."""
+    return s.target.key, _shapes(s)
 
 
 def _shapes(s: Synchronised) -> str:

@@ -10,7 +10,6 @@ from typing import TypeVar, cast, get_args
 
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
-from overhead.reading.sources import own_run
 from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text
 
 T = TypeVar("T")
@@ -161,24 +160,6 @@ class View:
         """All comparisons of that name, in the file's order."""
         return [c for c in self.fingerprint.comparisons if c.name == name]
 
-    def own_run(self, record: Record) -> View:
-        """The view of the run that measured the record; this view where the record comes from a single file."""
-        run = own_run(record, self.fingerprint)
-        if run is self.fingerprint:
-            return self
-        views = self.once(_own_runs)
-        if id(run) not in views:
-            views[id(run)] = View(run)
-        return views[id(run)]
-
-    @cached_property
-    def runs(self) -> list[View]:
-        """A view of each run that was joined: the run that is shown first, then the newest. One for a single file."""
-        found = {id(own.fingerprint): own for own in map(self.own_run, self.fingerprint.records)} or {0: self}
-        shown = self.fingerprint.created
-        newest_first = sorted(found.values(), key=lambda one: one.fingerprint.created, reverse=True)
-        return sorted(newest_first, key=lambda one: one.fingerprint.created != shown)
-
     def best(self, stack: str) -> TargetView | None:
         """The stack's preferred target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]
@@ -198,11 +179,6 @@ class View:
 def _rank(api: str) -> int:
     """The api's place in the order of preference; a plugin may name an API that the order lacks."""
     return _API_ORDER.index(api if api in _API_ORDER else _OTHER)
-
-
-def _own_runs(_: View) -> dict[int, View]:
-    """The views of the runs that were joined, by the fingerprint's id, filled as they are asked for."""
-    return {}
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:

@@ -8,7 +8,6 @@ import pytest
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, dispatch_costs
 from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
-from overhead.reading.joined_runs import joined_run, measured_cases, run_by_place, run_to_show
 from overhead.reading.view import View
 from overhead.results import Figure, Record
 from tests.fakes.report import H200, figure, fingerprint, record
@@ -125,22 +124,6 @@ def test_a_second_gpu_adds_no_rows() -> None:
     other = record("wgpu-native", each=90_000.0, adapter="Integrated Chip 7")
     found = costs(other, record("dawn", **VULKAN), record("vulkan", caller="native", **VULKAN))
     assert {one.stack for one in found.rows} == {"dawn", "vulkan"}
-
-
-def test_figures_of_a_joined_run_are_left_out_and_named() -> None:
-    """Two runs on two days: the newer one heads the page, and only its figures are in the rows."""
-    newer = fingerprint(*gpu_run(), created="2026-01-03T00:00:00Z")
-    added = record("dawn", each=99_000.0, caller="native", **VULKAN), record("firefox", caller="browser", **VULKAN)
-    older = fingerprint(*added, created="2026-01-02T00:00:00Z")
-    runs = [newer, older]
-    have = [measured_cases(run) for run in runs]
-    view = View(joined_run(dict(enumerate(runs)), run_to_show(have), run_by_place(have)))
-    found = dispatch_costs(view)
-    assert found is not None
-    assert view.record(older.records[0].key) is not None
-    assert row(found, "WebGPU, Dawn").marks == {"python": 25.0, "batched": 3.0}
-    assert found.others == ("WebGPU, Firefox",)
-    assert [run.fingerprint.created[:10] for run in view.runs] == ["2026-01-03", "2026-01-02"]
 
 
 def test_the_sentences_answer_in_figures() -> None:

@@ -11,7 +11,7 @@ from overhead.errors import UsageError
 from overhead.reading import findings
 from overhead.reading.findings import Finding, findings_of, rule
 from overhead.reading.view import View
-from overhead.results import Figure, ProcessorCost, Record
+from overhead.results import Figure, Record
 from tests.fakes.report import figure, fingerprint, record, share
 
 CUDA: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
@@ -142,24 +142,9 @@ def test_a_synchronisation_in_each_step() -> None:
     assert "adds 9.00 µs" in found(plain, acting, comparisons=[paired])["synchronise"].title
 
 
-def met(low: float, high: float, processes: int = 5) -> Record:
-    return dawn(25_000.0, more=(Figure(name="met", value=low, low=low, high=high, processes=processes),))
-
-
-def test_processors_that_differ() -> None:
-    one = found(met(29_000.0, 70_000.0))["processors"]
-    assert "5 fresh processes met 29 to 70 µs a dispatch through Dawn from Python." in one.title
-    assert "processors" not in found(met(29_000.0, 40_000.0))
-    assert "processors" not in found(met(29_000.0, 70_000.0, processes=2))
-    assert "processors" not in found(dawn(25_000.0))
-    costs = [ProcessorCost(cpu=3, ns=25_000.0), ProcessorCost(cpu=14, ns=85_000.0, serves_interrupts=True)]
-    by_processor = msgspec.structs.replace(met(29_000.0, 70_000.0), by_processor=costs)
-    assert "Processor 3 takes 25 µs, processor 14 85 µs." in found(by_processor)["processors"].detail
-
-
-def test_the_largest_share_of_time_comes_first_and_warnings_last() -> None:
+def test_the_largest_share_of_time_comes_first() -> None:
     run = [
-        met(29_000.0, 70_000.0),
+        dawn(25_000.0),
         dawn(3_000.0, "one-pass"),
         dawn(12_000.0, caller="native"),
         dawn(250_000.0, params={"indirect": True}),
@@ -167,25 +152,7 @@ def test_the_largest_share_of_time_comes_first_and_warnings_last() -> None:
         dawn(87_000.0, "wait-each"),
         dawn(40_000.0, params={"bindgroup": "fresh"}),
     ]
-    assert list(found(*run)) == ["indirect", "batch", "graph", "wait-each", "compiled", "processors"]
-
-
-def test_a_figure_of_another_run_takes_no_part() -> None:
-    """The base case is of one run and the variant of another: no rule may divide them."""
-    from overhead.reading.joined_runs import joined_run, measured_cases, run_by_place, run_to_show
-
-    newer = fingerprint(dawn(25_000.0), dawn(24_000.0, caller="ffi"), created="2026-01-03T00:00:00Z")
-    older = fingerprint(dawn(211_000.0, params={"indirect": True}), created="2026-01-02T00:00:00Z")
-    have = [measured_cases(run) for run in (newer, older)]
-    view = View(joined_run({0: newer, 1: older}, run_to_show(have), run_by_place(have)))
-    assert view.record(older.records[0].key) is not None
-    assert findings_of(view) == []
-    whole = fingerprint(dawn(23_000.0), dawn(211_000.0, params={"indirect": True}), created="2026-01-02T00:00:00Z")
-    have = [measured_cases(run) for run in (newer, whole)]
-    view = View(joined_run({0: newer, 1: whole}, run_to_show(have), run_by_place(have)))
-    (one,) = findings_of(view)
-    assert (one.rule, one.created) == ("indirect", "2026-01-02T00:00:00Z")
-    assert "211 µs against 23.0" in one.title
+    assert list(found(*run)) == ["indirect", "batch", "graph", "wait-each", "compiled", "bind-group"]
 
 
 def test_no_finding_on_an_empty_run() -> None:

@@ -73,7 +73,7 @@ def test_a_figure_that_the_device_limits_says_so_with_its_cpu_time() -> None:
     assert by_label(fingerprint(msgspec.structs.replace(raw, software=True)))[label].bound == ""
 
 
-def test_of_joined_runs_the_one_that_is_shown_has_the_key_figures() -> None:
+def test_of_several_runs_the_one_that_is_shown_has_the_key_figures() -> None:
     shown = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
     more = record("chromium", caller="browser"), record("dawn", each=9_000)
     other = fingerprint(*more, created="2026-01-02T00:00:00Z")

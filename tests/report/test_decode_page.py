@@ -11,7 +11,7 @@ from overhead.reading.decoding import decoded, slope_over_dispatches
 from overhead.reading.view import View
 from overhead.report.core.parts import Cell, Drawing, Table, Text
 from overhead.report.sections.decoding import batches, decoding
-from overhead.results import Caller, Figure, Fingerprint, Params, Pattern, Record
+from overhead.results import Caller, Figure, Params, Pattern, Record
 from tests.fakes.report import fingerprint
 
 TINY = "qwen2.5-tiny"
@@ -166,36 +166,6 @@ def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
 def test_kernels_that_nothing_is_compared_with_have_no_table() -> None:
     parts = decoding(view(in_language("wgsl", 2.0, "dawn", "per-pass", 0)))
     assert not [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
-
-
-def joined(*runs: Fingerprint) -> View:
-    """The runs as the page of their machine shows them."""
-    from overhead.report.core.machines import from_fingerprints
-
-    return View(from_fingerprints(runs).full)
-
-
-def run_at(created: str, board: str, *records: Record) -> Fingerprint:
-    on_board = [
-        msgspec.structs.replace(one, api="CUDA", device=board) if one.stack == "cuda-graph" else one for one in records
-    ]
-    return msgspec.structs.replace(fingerprint(*on_board), created=created)
-
-
-def test_arms_of_another_run_are_named_and_not_compared() -> None:
-    cuda = in_language("cuda", 1.0, "cuda-graph", "launches", 0)
-    dawn = in_language("wgsl", 3.0, "dawn", "per-pass", 0)
-    wgpu = in_language("wgsl", 2.0, "wgpu-native", "per-pass", 0)
-    older = run_at("2026-01-01T10:00:00Z", "a" * 12, cuda, dawn, wgpu)
-    parts = list(decoding(joined(older, run_at("2026-01-02T10:00:00Z", "b" * 12, cuda, dawn))))
-    said = [line for part in parts if isinstance(part, Text) for line in part.paragraphs]
-    board = "measured in another run, on another GPU of that name"
-    assert f"wgpu-native: {board} (2026-01-01 10:00 UTC, profile quick)." in said
-    tables = [part for part in parts if isinstance(part, Table)]
-    stacks = [text_of(row)[0] for row in tables[0].rows]
-    assert [stack for stack in stacks if "other run" in stack] == ["wgpu-native on Fake GPU, other run"]
-    kernels = next(table for table in tables if "kernels" in table.caption)
-    assert text_of(kernels.rows[0])[3].startswith("3.0")
 
 
 def of_one_process(found: Record) -> Record:

@@ -70,12 +70,6 @@ def test_every_machine_has_a_row_and_a_page(side: Page, out: Path) -> None:
     assert "13 machines" in side.text
 
 
-def test_a_page_with_figures_of_several_runs_says_so(out: Path) -> None:
-    front, cases = (Page((out / name).read_text(encoding="utf-8")).text for name in ("index.html", "pages/cases.html"))
-    assert "and 1 other run of this machine" in cases
-    assert "and 1 other run" not in front
-
-
 def test_costs_are_grouped_by_vendor_api_and_implementation(out: Path) -> None:
     text = drawn(out, "across-costs")
     for label in ("NVIDIA, Vulkan", "AMD, Vulkan", "NVIDIA, CUDA", "software adapter, Vulkan (software)"):
@@ -105,11 +99,11 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
     assert row[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
 
 
-def test_the_page_of_a_machine_names_the_environment_variables_of_runs_that_it_does_not_show() -> None:
+def test_a_run_with_other_environment_variables_gives_no_sections() -> None:
     plain, changed = run(0, each=10_000.0, day=1), run(0, each=20_000.0, day=2)
     machines = from_fingerprints([msgspec.structs.replace(changed, environment={"A": "1"}), plain])
     assert machines.full.created == plain.created
-    assert machines.full.flags[-1] == "1 run is not shown here, because of other environment variables: A=1"
+    assert machines.others == []
 
 
 def test_the_drawing_shows_a_few_of_many_machines(out: Path, side: Page) -> None:
@@ -150,10 +144,10 @@ def test_the_method_page_works_without_a_curve() -> None:
     assert part == Text(["No case of this run gave a curve."])
 
 
-def test_pages_of_other_machines_have_only_template_figures(out: Path) -> None:
-    names = {p.name for p in (out / "figures").iterdir()}
-    assert {"000000000003-costs.svg", "000000000003-ladder.svg"} <= names
-    assert not any(n.endswith(".png") and n.startswith("0000") for n in names)
+def test_pages_of_other_machines_have_tables_and_no_figures(out: Path) -> None:
+    text = (out / "pages" / "000000000003.html").read_text(encoding="utf-8")
+    assert "Base cases" in text
+    assert not any(p.name.startswith("0000") for p in (out / "figures").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -176,7 +170,7 @@ def test_a_software_adapter_has_no_vendor() -> None:
     assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
 
 
-def test_older_runs_fill_gaps_and_are_used_for_claims(tmp_path: Path) -> None:
+def test_another_run_gives_a_whole_section_that_the_shown_run_lacks_and_is_named(tmp_path: Path) -> None:
     adapter = {"adapter": "NVIDIA H200"}
     page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
     known = {"machine": machine(1)}
@@ -188,12 +182,20 @@ def test_older_runs_fill_gaps_and_are_used_for_claims(tmp_path: Path) -> None:
     machines = from_paths([tmp_path])
     (own,) = machines.summaries
     assert own.created[:10] == "2026-01-02"
-    assert {way.stack for way in own.ways} >= {"wgpu-native", "chromium"}
-    (complete,) = (
-        w.figures["complete"].value for w in own.ways if (w.stack, w.quantity) == ("wgpu-native", "dispatch")
-    )
-    assert complete == 20_000.0
+    assert "chromium" not in {way.stack for way in own.ways}
+    assert machines.full.created == own.created
     assert len(machines.evidence) == 3
+    from overhead.report import build
+
+    out = tmp_path / "out"
+    build([tmp_path], out)
+    named = {path.name: "From the quick run of" in path.read_text("utf-8") for path in out.rglob("*.html")}
+    assert "From the quick run of 2026-01-03 00:00 UTC." in (out / "pages" / "chains-simulation.html").read_text(
+        "utf-8"
+    )
+    assert "From the quick run of 2026-01-01 00:00 UTC." in (out / "pages" / "variants.html").read_text("utf-8")
+    assert not named["index.html"]
+    assert not named["cases.html"]
 
 
 def test_a_run_summary_is_small() -> None:

@@ -20,7 +20,7 @@ class Finding:
     """One thing to do. ``title``: what to do, with the figures; ``detail``: intervals, further stacks, the condition.
 
     ``times``: how many times as long it takes without; 1 for a warning, which stands last. ``records``: keys of the
-    records that it rests on. ``rule`` and ``created`` (date of the run) are filled in by ``findings_of``.
+    records that it rests on. ``rule`` is filled in by ``findings_of``.
     """
 
     title: str
@@ -28,7 +28,6 @@ class Finding:
     times: float
     records: tuple[str, ...]
     rule: str = ""
-    created: str = ""
 
 
 Rule = Callable[[View], Finding | None]
@@ -46,18 +45,12 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def findings_of(view: View, most: int = MOST_FINDINGS) -> list[Finding]:
-    """At most ``most`` findings: those that save the largest share of the time first, warnings last.
-
-    Of joined runs each rule looks at one after the other, first at the one that is shown, until it finds something.
-    """
-    found = [finding for name, check in _rules.items().items() if (finding := _first(view, name, check)) is not None]
+    """At most ``most`` findings: those that save the largest share of the time first, warnings last."""
+    found = [
+        dataclasses.replace(finding, rule=name)
+        for name, check in _rules.items().items()
+        if (finding := check(view)) is not None
+    ]
     warnings = [finding for finding in found if finding.times <= 1][:most]
     savings = sorted((finding for finding in found if finding.times > 1), key=lambda finding: -finding.times)
     return savings[: most - len(warnings)] + warnings
-
-
-def _first(view: View, name: str, check: Rule) -> Finding | None:
-    for run in view.runs:
-        if (finding := check(run)) is not None:
-            return dataclasses.replace(finding, rule=name, created=run.fingerprint.created)
-    return None

@@ -7,28 +7,28 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-import msgspec
-
 from overhead.claims import Judged
 from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
 from overhead.loading.reduce import load_file
-from overhead.reading.joined_runs import joined_run, not_joined, run_by_place, run_to_show
+from overhead.reading.shown_run import run_to_show
 from overhead.report.core.run_summary import RunSummary, summarise
-from overhead.results import Fingerprint
+from overhead.results import Fingerprint, same_figures
 
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """One summary per machine with its runs joined: first the machine shown in full, then the newest first.
+    """One summary per machine, of the run that its page shows: first the machine shown in full, then the newest first.
 
-    ``evidence``: the values for the claims, one item per run. ``full``: the joined fingerprint of the first machine.
+    ``evidence``: the values for the claims, one item per run. ``full``: the run of the first machine that is shown.
+    ``others``: its other runs, the newest first, that form figures in the same way and set the same variables.
     """
 
     summaries: Sequence[RunSummary]
     evidence: Sequence[RunEvidence]
     full: Fingerprint
+    others: Sequence[Fingerprint] = ()
     skipped: Sequence[Skipped] = ()
 
     @property
@@ -83,16 +83,16 @@ def _machines(
     for i in sorted(range(len(summaries)), key=lambda i: _rank(summaries[i]), reverse=True):
         by_machine.setdefault(summaries[i].machine.id, []).append(i)
 
-    def whole(machine: Iterable[int]) -> Fingerprint:
-        """The runs of a machine joined into one fingerprint."""
-        runs = sorted(machine, key=lambda i: summaries[i].created, reverse=True)
-        have = [summaries[i].measured for i in runs]
-        head, places = run_to_show(have), run_by_place(have)
-        joined = joined_run({k: run(runs[k]) for k in sorted({head, *places.values()})}, head, places)
-        apart = not_joined(have, head)
-        return msgspec.structs.replace(joined, flags=[*joined.flags, apart]) if apart else joined
-
-    own, *others = by_machine.values()
-    full = whole(own)
-    each_machine = [summarise(full), *(summarise(whole(runs)) if runs[1:] else summaries[runs[0]] for runs in others)]
-    return Machines(each_machine, [one.evidence for one in summaries], full, skipped)
+    shown_runs = []
+    for runs in by_machine.values():
+        runs.sort(key=lambda i: summaries[i].created, reverse=True)
+        shown_runs.append(runs[run_to_show([summaries[i].measured for i in runs])])
+    full = run(shown_runs[0])
+    others = [run(i) for i in next(iter(by_machine.values())) if i != shown_runs[0]]
+    alike = [
+        one
+        for one in others
+        if same_figures(one.method_version, full.method_version) and one.environment == full.environment
+    ]
+    evidence = [one.evidence for one in summaries]
+    return Machines([summaries[i] for i in shown_runs], evidence, full, alike, skipped)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.loading.files import make_folder
 from overhead.loading.folders import Skipped
-from overhead.reading.format import count, plain
+from overhead.reading.format import count, plain, run_time
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
@@ -24,8 +24,8 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
 from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
 from overhead.report.core.palette import theme_css
-from overhead.report.core.parts import Drawing, Part, Sketch
-from overhead.report.core.registry import BRIEF_ONLY, registered, registered_each
+from overhead.report.core.parts import Drawing, Part, Sketch, Table, Text
+from overhead.report.core.registry import BRIEF_ONLY, Build, BuildEach, registered, registered_each
 from overhead.report.core.run_summary import RunSummary
 from overhead.report.core.templates import template
 
@@ -79,16 +79,13 @@ def write(machines: Machines, out: Path) -> Path:
         found = _blocks(site, machines)
     pages = [page for page in found if found[page]]
     about = _about(machines.own)
-    others_joined = len(View(machines.full).runs) - 1
-    more = f", and {count(others_joined, 'other run')} of this machine" if others_joined else ""
     for page in pages:
         heading = _front_heading(machines.own) if page is FRONT else page.title
         listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
-        of_runs = about if page is FRONT else about + more
         site.page(
             page.path,
             heading,
-            _many(machines) if page.name == "machines" else of_runs,
+            _many(machines) if page.name == "machines" else about,
             found[page],
             site.navigation(pages, page),
             listed,
@@ -103,10 +100,13 @@ def write(machines: Machines, out: Path) -> Path:
 def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
     """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
     view = View(machines.full)
+    others = [View(run) for run in machines.others]
     on_page: dict[str, list[tuple[int, str, str, Callable[[], Iterable[Part]]]]] = {page.name: [] for page in PAGES}
     for s in registered():
         if s.page != BRIEF_ONLY:
-            on_page[s.page].append((s.order, s.name, s.title, partial(s.build, view)))
+            on_page[s.page].append(
+                (s.order, s.name, s.title, partial(_from_one_run, s.build, view, others if s.any_run else ()))
+            )
     for across in registered_across():
         on_page[across.page].append((across.order, across.name, across.title, partial(across.build, machines)))
     for name, title, parts in method(view):
@@ -117,10 +117,39 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
         found[page] = site.blocks((name, title, make) for _, name, title, make in ordered)
         for each in registered_each():
             if each.page == page.name:
-                for name, title in each.names(view):
+                titles = {name: title for one in (*others, view) for name, title in each.names(one)}
+                for name, title in titles.items():
                     own = subpage(page.name, site.unique(name, site.pages), title)
-                    found[own] = site.blocks([(own.name, title, partial(each.build, view, name))])
+                    make = partial(_named, each.build, name)
+                    found[own] = site.blocks([(own.name, title, partial(_from_one_run, make, view, others))])
     return found
+
+
+def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part]:
+    """The section of the run shown, or, where it has nothing for it, of the run that gives it most, which is named."""
+    parts = list(build(shown))
+    if _amount(parts):
+        return parts
+    best = max(
+        ((_amount(found), run, found) for run in others if (found := list(build(run)))), key=_first, default=None
+    )
+    if best is None or not best[0]:
+        return parts
+    run = best[1].fingerprint
+    return [Text([f"From the {plain(run.profile, 40)} run of {run_time(run.created)}."], quiet=True), *best[2]]
+
+
+def _named(build: BuildEach, name: str, view: View) -> Iterable[Part]:
+    return build(view, name)
+
+
+def _first(found: tuple[int, View, list[Part]]) -> int:
+    return found[0]
+
+
+def _amount(parts: Iterable[Part]) -> int:
+    """How much a section shows: the rows of its tables, and its drawings."""
+    return sum(len(part.rows) if isinstance(part, Table) else isinstance(part, Drawing | Sketch) for part in parts)
 
 
 def _machine_page(site: Site, summary: RunSummary) -> None:

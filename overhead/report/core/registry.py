@@ -28,6 +28,8 @@ class Section:
     """Name of the page in ``page_list`` where the first machine's section stands; ``BRIEF_ONLY`` for none."""
     brief: bool = False
     """On every other machine's own page."""
+    any_run: bool = False
+    """Whether another run of the machine gives the whole section where the run shown has nothing for it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,18 +49,19 @@ _each: list[SectionOfEach] = []
 
 
 def register(
-    name: str, title: str, order: int, *, page: str = "front", brief: bool = False
+    name: str, title: str, order: int, *, page: str = "front", brief: bool = False, any_run: bool = False
 ) -> Callable[[Build], Build]:
     """Decorator that registers a function as a section of a page, sorted by ``order``.
 
     Raises ``UsageError`` if the name is taken or there is no such page. ``brief``: the section is also on the page of
-    every other machine. There may be a thousand, so it must not use matplotlib: only text, cards, tables and sketches.
+    every other machine; there may be many, so it must not use matplotlib: only text, tables and sketches. ``any_run``:
+    where the run shown gives it no table or drawing, the run of the machine that gives it most is its source.
     """
     if page != BRIEF_ONLY:
         page_named(page)
 
     def add(build: Build) -> Build:
-        _sections.add(name, Section(name, title, order, build, page, brief), build.__module__)
+        _sections.add(name, Section(name, title, order, build, page, brief, any_run), build.__module__)
         return build
 
     return add

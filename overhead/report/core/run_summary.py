@@ -13,8 +13,8 @@ from overhead.reading import chains
 from overhead.reading.format import plain, valued
 from overhead.reading.host_shares import drawn, ladders
 from overhead.reading.intervals import Span
-from overhead.reading.joined_runs import MeasuredCases, measured_cases
 from overhead.reading.key_figures import KeyFigure, key_figures_of
+from overhead.reading.shown_run import MeasuredSteps, measured_steps
 from overhead.reading.view import TargetView, View, named
 from overhead.report.core.contained import contained
 from overhead.report.core.parts import Part
@@ -81,7 +81,7 @@ class RunSummary:
     machine: Machine
     created: str
     profile: str
-    measured: MeasuredCases
+    measured: MeasuredSteps
     ways: tuple[Way, ...]
     rungs: tuple[HostTimeSplit, ...]
     crossovers: tuple[Crossover, ...]
@@ -106,7 +106,7 @@ def summarise(fingerprint: Fingerprint) -> RunSummary:
         machine=fingerprint.machine,
         created=fingerprint.created,
         profile=fingerprint.profile,
-        measured=measured_cases(fingerprint),
+        measured=measured_steps(fingerprint),
         ways=tuple(_ways(view)),
         rungs=tuple(_host_time_splits(view)),
         crossovers=tuple(_crossovers(view)),
@@ -131,7 +131,7 @@ def _ways(view: View) -> Iterator[Way]:
             continue
         for quantity, record in _quantities(target):
             yield _way(view, quantity, record, {n: f for n in _KEPT_FIGURES if (f := record.figure(n)) is not None})
-        comparison = view.own_run(target.base).comparison("marginal", target.base.key)
+        comparison = view.comparison("marginal", target.base.key)
         each = named(comparison, "per_submit") if comparison else None
         if valued(each) is not None and each is not None:
             yield _way(view, "submit", target.base, {"complete": each})

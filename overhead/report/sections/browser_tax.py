@@ -18,7 +18,7 @@ from overhead.results import Caller, Record
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
 
-@register("browser-tax", "What the browser adds", 48, page="variants")
+@register("browser-tax", "What the browser adds", 48, page="variants", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
     found = taxes(view)
     if not found:

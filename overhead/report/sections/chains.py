@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead import devices
 from overhead.reading import chains
+from overhead.reading.boards import apart
 from overhead.reading.chains import (
     COMPARED_LENGTHS,
     ArmFit,
@@ -20,7 +21,6 @@ from overhead.reading.chains import (
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart, other_run
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figures
 from overhead.report.core.page_list import slug
@@ -43,7 +43,7 @@ _LEAST_DRAWN = 3
 """With fewer ways the table says it all."""
 
 
-@register("chains", "Chains of dependent steps", 45, page="chains")
+@register("chains", "Chains of dependent steps", 45, page="chains", any_run=True)
 def chains_section(view: View) -> Iterator[Part]:
     found = sorted(view.once(chains.groups), key=lambda g: g.workload != _FIRST_WORKLOAD)
     if not any(g.arms for g in found):
@@ -77,34 +77,24 @@ def workload_page(view: View, workload: str) -> Iterator[Part]:
 
 def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
     """One workload in one variant: sentences, the cheapest way by size and length, every way at one size, tables."""
-    sizes: dict[str, list[str]] = {}
-    for group in (g for g in own if g.arms):
-        sizes.setdefault(_other_run(view, group), []).append(f"{group.elements:,}")
-    if others := [f"{own[0].name}, sizes {listed(n)}: {run}." for run, n in sizes.items() if run]:
-        yield Text([f"Measured in another run than the one above. {' '.join(others)}"])
     said = [*fusions(own), *device_times(own), *passings(own)]
     if said:
         yield Text(said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: one way against another")
     drawn = [g for g in own if g.arms]
     if drawn:
         yield _cheapest(view, drawn)
-        shown = max((g.by_run()[0] for g in drawn), key=lambda g: len(g.arms))
+        shown = max((g.by_board()[0] for g in drawn), key=lambda g: len(g.arms))
         if len(shown.arms) >= _LEAST_DRAWN:
             yield _costs(shown)
     yield from map(_table, own)
 
 
-def _other_run(view: View, group: Group) -> str:
-    """The run whose ways are compared; '' where it is the one that the page shows."""
-    return other_run(group.by_run()[0].arms[0].record, view.fingerprint)
-
-
 def without_figure(view: View, group: Group) -> list[str]:
-    """The stacks that have a figure of the workload elsewhere or failed here, and none in the group's first run.
+    """The stacks that have a figure of the workload elsewhere or failed here, and none on the group's first board.
 
     ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
     """
-    have = {(a.record.stack, a.processor) for a in group.by_run()[0].arms}
+    have = {(a.record.stack, a.processor) for a in group.by_board()[0].arms}
     same = [g for g in view.once(chains.groups) if g.workload == group.workload]
     ran = {(a.record.stack, a.processor) for g in same for a in g.arms}
     lacking = (ran | {(r.stack, devices.processor(r)) for r in group.failed}) - have
@@ -136,13 +126,11 @@ def _overview(view: View, found: Sequence[Group]) -> Table:
                 Cell(_way(nearest), nearest.record.stack) if nearest else "",
                 _to(nearest, best, steps) if nearest else "",
                 listed(without_figure(view, group)),
-                _other_run(view, group),
             ]
         )
     return Table(
         "The cheapest of the ways that were measured, by workload and size, at the workload's own number of steps",
-        ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE,
-         "from another run"],
+        ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE],
         rows, numeric=(1, 2, 4, 6),
     )  # fmt: skip
 
@@ -215,7 +203,7 @@ def _about(found: Sequence[Group]) -> list[str]:
 
 
 def _to(arm: ArmFit, fastest: ArmFit | None, steps: int) -> str:
-    """The arm's time over that of the fastest arm of its run; of another run the reason why there is none."""
+    """The arm's time over that of the fastest arm of its board; of another board the reason why there is none."""
     if fastest is None or arm is fastest:
         return "1"
     times = ratio(arm.cost(steps), fastest.cost(steps))

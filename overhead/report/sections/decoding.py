@@ -22,17 +22,15 @@ from overhead.reading.decoding import (
     kernel_ratio,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, run_time, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
-from overhead.reading.sources import boards_of, own_run
 from overhead.reading.view import View
 from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
-from overhead.results import Fingerprint
 
 _MILLI = 1e6
 _PANELS = 3
@@ -40,7 +38,7 @@ _LINES = {"complete": "-", "issue": "--", "device_busy": ":"}
 """The style of the line of each figure over the batch."""
 
 
-@register("decode", "A token through each stack", 10, page="decode")
+@register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def decoding(view: View) -> Iterator[Part]:
     for found in decoded(view):
         yield Text(
@@ -50,7 +48,6 @@ def decoding(view: View) -> Iterator[Part]:
                 "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches "
                 "are counted "
                 "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes.",
-                *_runs(found, view),
                 *_one_process(found),
             ]
         )
@@ -72,7 +69,7 @@ def decoding(view: View) -> Iterator[Part]:
             yield Text([*sentences, _published()])
 
 
-@register("decode-batch", "Where overhead stops mattering", 20, page="decode")
+@register("decode-batch", "Where overhead stops mattering", 20, page="decode", any_run=True)
 def batches(view: View) -> Iterator[Part]:
     for found in decoded(view):
         if not found.sweeps:
@@ -88,30 +85,6 @@ def batches(view: View) -> Iterator[Part]:
         if any(arm.resolved("complete") for sweep in found.sweeps for arm in sweep.arms):
             yield _sweep_drawing(found)
         yield _sweeps(found)
-
-
-def _runs(found: Decoded, view: View) -> Iterator[str]:
-    """In which runs the arms were measured, if not all in the run that the page shows in full."""
-    stacks: dict[str, set[str]] = {}
-    runs = {}
-    for arm in (*found.of_one_run, *found.arms, *found.reads):
-        run = own_run(arm.record, view.fingerprint)
-        runs[run.created] = run
-        stacks.setdefault(run.created, set()).add(arm.target.stack)
-    main, *others = runs.values()
-    if not others and main.created == view.fingerprint.created:
-        return
-    yield f"Measured in the run of {_when(main)}."
-    for run in others:
-        boards = boards_of(run)
-        board = ", on another GPU of that name" if boards and not {*boards} & {*boards_of(main)} else ""
-        yield f"{listed(sorted(stacks[run.created]))}: measured in another run{board} ({_when(run)})."
-    if others:
-        yield "Ratios and slopes are formed inside one run only."
-
-
-def _when(run: Fingerprint) -> str:
-    return f"{run_time(run.created)}, profile {run.profile}"
 
 
 def _one_process(found: Decoded) -> Iterator[str]:
@@ -239,7 +212,7 @@ def _arms_drawing(found: Decoded) -> Drawing:
         for one, name, marker in ((arm.host, "issue", "|"), (arm.device, "device_busy", "o")):
             if one is not None and arm.resolved(name):
                 ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
-    names = [f"{arm.target.short}{_run_of(found, arm)}\n{arm.how}" for arm, _ in shown]
+    names = [f"{arm.target.short}\n{arm.how}" for arm, _ in shown]
     ax.set_yticks(range(len(shown)), names, fontsize=SMALL)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("ms a token")
@@ -442,11 +415,7 @@ def _way(arm: DecodeArm) -> str:
 
 
 def _stack(found: Decoded, arm: DecodeArm) -> Cell:
-    return Cell(arm.target.label + _run_of(found, arm), arm.target.stack)
-
-
-def _run_of(found: Decoded, arm: DecodeArm) -> str:
-    return ", other run" if found.in_another_run(arm) else ""
+    return Cell(arm.target.label, arm.target.stack)
 
 
 def _device(arm: DecodeArm) -> Cell:

@@ -62,6 +62,4 @@ def _caption(costs: DispatchCosts) -> str:
     ]
     if any(row.met for row in costs.rows):
         said.append("The band shows what fresh processes met that were not pinned to a quiet processor.")
-    if costs.others:
-        said.append(f"Measured in other runs of this machine: {listed(list(costs.others))}; see All cases.")
     return " ".join(said)

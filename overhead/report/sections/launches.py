@@ -38,7 +38,7 @@ _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 _Rows = dict[str, list[tuple[TargetView, Record]]]
 
 
-@register("launches", "What a launch costs", 25, page="variants")
+@register("launches", "What a launch costs", 25, page="variants", any_run=True)
 def launches(view: View) -> Iterator[Part]:
     targets = [t for t in view.executing if t.first.api == "CUDA"]
     rows = _rows(targets)

@@ -23,7 +23,7 @@ _LEAST_DRAWN = 2
 """Stacks of a panel at least; the table says the same of one."""
 
 
-@register("marginal", "What a submit, a pass, a dispatch and a bind group add", 40, page="variants")
+@register("marginal", "What a submit, a pass, a dispatch and a bind group add", 40, page="variants", any_run=True)
 def marginal(view: View) -> Iterator[Part]:
     found = [
         (view.target(record), record, c)

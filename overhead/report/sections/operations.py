@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.reading.boards import apart
 from overhead.reading.format import MICRO, factor_spread, plain
 from overhead.reading.intervals import measured, ratio
 from overhead.reading.missing_values import why
-from overhead.reading.sources import apart
 from overhead.reading.view import TargetView, View
 from overhead.report.core.parts import Cell, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -17,7 +17,7 @@ from overhead.workloads import OPERATIONS
 _FIGURES = {"complete": f"complete, {MICRO}", "device_busy": f"device, {MICRO}", "naive": f"a single call, {MICRO}"}
 
 
-@register("operations", "What an operation costs, by kind", 10, page="operations")
+@register("operations", "What an operation costs, by kind", 10, page="operations", any_run=True)
 def operations(view: View) -> Iterator[Part]:
     found = [(target, own) for target in view.executing if (own := _of(target))]
     if not found:

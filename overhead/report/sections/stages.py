@@ -20,7 +20,7 @@ _LEAST_DRAWN = 2
 _Group = list[tuple[Record, list[Figure]]]
 
 
-@register("stages", "Each call's own time", 75, page="cases")
+@register("stages", "Each call's own time", 75, page="cases", any_run=True)
 def stages(view: View) -> Iterator[Part]:
     found: list[tuple[TargetView, str, _Group]] = []
     for target in view.executing:

@@ -42,7 +42,7 @@ _Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
 
-@register("synchronisation", "What a synchronisation costs", 65, page="synchronisation")
+@register("synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True)
 def synchronisation(view: View) -> Iterator[Part]:
     found = synchronised(view)
     groups: _Groups = {}

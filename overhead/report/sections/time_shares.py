@@ -21,7 +21,7 @@ from overhead.results import Figure as Number
 
 @register("time-shares", "Who takes the time", 15)
 def time_shares(view: View) -> Iterator[Part]:
-    found, limits = _base_cases(view.runs[0]), device_limits(view)
+    found, limits = _base_cases(view), device_limits(view)
     if not found:
         none = "No CPU time is split here: that needs a resolved time both from Python and from compiled code."
         yield Text([none, *limits])

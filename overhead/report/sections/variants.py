@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, factor_spread, listed, run_time
+from overhead.reading.boards import apart
+from overhead.reading.format import MICRO, factor_spread, listed
 from overhead.reading.intervals import Span, measured, ratio
-from overhead.reading.sources import apart, source_of
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_figures
@@ -24,15 +24,11 @@ _MOST_TOLD = 40
 
 @dataclasses.dataclass(frozen=True)
 class _Change:
-    """A case that differs from ``base`` by parameters alone; both have one caller, one run and one board.
-
-    ``run``: the start of the run where it is another one than that of the target's own base case.
-    """
+    """A case that differs from ``base`` by parameters alone; both have one caller and one board."""
 
     target: TargetView
     base: Record
     record: Record
-    run: str = ""
 
     @property
     def what(self) -> str:
@@ -119,29 +115,23 @@ def _table(found: list[_Change]) -> Table:
         ["target", "change", "called", "per", f"base case, {MICRO}", f"with the change, {MICRO}", "multiple", "remark"],
         [[Cell(c.target.short, c.target.stack), c.what, CALLER_WORDS[c.record.caller], c.record.unit,
           micro_cell(c.base, "complete"), micro_cell(c.record, "complete"),
-          factor_spread(*c.times.over(1)) if c.times else "", _remark(c)] for c in found],
+          factor_spread(*c.times.over(1)) if c.times else "", c.record.reason] for c in found],
         numeric=(4, 5, 6), folded=True,
     )  # fmt: skip
 
 
-def _remark(change: _Change) -> str:
-    run = f"both of the run of {run_time(change.run)}" if change.run else ""
-    return "; ".join(part for part in (run, change.record.reason) if part)
-
-
 def _changes(view: View, target: TargetView) -> tuple[list[_Change], list[str]]:
-    """The target's variants, each with the base case of its run and caller, and sentences on those without one."""
+    """The target's variants, each with the base case of its caller, and sentences on those without one."""
     found, lacking = list[_Change](), dict[str, list[str]]()
     for record in target.records:
         if not _is_variant(target, record):
             continue
         base = _base(view, target, record)
         if base is None:
-            reason = "the base case was not measured in the same run by the same caller"
+            reason = "the base case was not measured by the same caller on the same board"
             lacking.setdefault(reason, []).append(" ".join(words(target.varied(record))))
             continue
-        run = source_of(record).created if apart(record, target.base) else ""
-        found.append(_Change(target, base, record, run))
+        found.append(_Change(target, base, record))
     return found, [
         f"Not compared, {target.short}: {listed(list(dict.fromkeys(names)))}; {reason}."
         for reason, names in lacking.items()
@@ -149,12 +139,12 @@ def _changes(view: View, target: TargetView) -> tuple[list[_Change], list[str]]:
 
 
 def _base(view: View, target: TargetView, variant: Record) -> Record | None:
-    """The base case by the variant's caller, in its run and on its board; None where that run did not measure it."""
+    """The base case by the variant's caller on its board; None where it was not measured."""
     base = target.base
     return next(
         (
             r
-            for r in view.own_run(variant).fingerprint.records
+            for r in view.fingerprint.records
             if (r.stack, r.api, r.adapter, r.pattern, r.workload, r.dependency, r.caller)
             == (base.stack, base.api, base.adapter, base.pattern, base.workload, base.dependency, variant.caller)
             and r.params == base.params

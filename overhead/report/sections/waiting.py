@@ -23,7 +23,7 @@ _FIGURES = {
 
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
-    targets = [t for t in targets_shown(view.runs[0])[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
+    targets = [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
     rows = sorted(
         (t for t in targets if any(valued(t.base.figure(name)) is not None for name in _FIGURES)), key=_single
     )

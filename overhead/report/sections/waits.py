@@ -21,7 +21,7 @@ _PERCENTILE_MARKERS = {"p50": "o", "p95": "s", "p99": "^"}
 _LATENCY_PATTERNS = ("wait-each", "read-each")
 
 
-@register("waits", "One wait", 60, page="synchronisation")
+@register("waits", "One wait", 60, page="synchronisation", any_run=True)
 def waits(view: View) -> Iterator[Part]:
     rows = [(t, r) for t, r in _waits(view) if r is t.base]
     native = [(t, r) for t, r in rows if r.caller != "browser"]

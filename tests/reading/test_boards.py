@@ -1,0 +1,80 @@
+"""Figures of two boards are never subtracted or divided; those of one board are."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from overhead.reading.boards import apart, boards_of
+from overhead.reading.chains import groups
+from overhead.reading.graphs import graphs
+from overhead.reading.intervals import DifferentBoardsError, measured, ratio
+from overhead.reading.view import View
+from overhead.results import Params, Record
+from tests.fakes.report import driver, fingerprint, record, replay
+
+_BOARDS = ("a" * 12, "b" * 12)
+
+
+def _on(board: int, made: Record) -> Record:
+    return msgspec.structs.replace(made, device=_BOARDS[board])
+
+
+def test_records_of_a_single_file_may_be_compared() -> None:
+    first, second = record("dawn"), record("torch")
+    assert apart(first, second) == ""
+    assert ratio(measured(first, "complete"), measured(second, "complete")) is not None
+
+
+def test_records_on_two_boards_of_one_file_may_not_be_compared() -> None:
+    first, second = (_on(board, record()) for board in (0, 1))
+    assert "different boards" in apart(first, second)
+    assert boards_of(fingerprint(first, second)) == [*_BOARDS]
+    numbered = [msgspec.structs.replace(record(), device=number) for number in ("0", "1")]
+    assert apart(*numbered) == ""
+
+
+def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
+    first, second = (measured(_on(board, record()), "complete") for board in (0, 1))
+    assert first is not None
+    assert second is not None
+    assert ratio(first, second) is None
+    with pytest.raises(DifferentBoardsError):
+        first - second
+    with pytest.raises(DifferentBoardsError):
+        first / second
+
+
+def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
+    pytest.importorskip("matplotlib")
+    from overhead.report.core.parts import Text
+    from overhead.report.sections.variants import axes
+
+    own = driver(4_290.0)
+    variant = msgspec.structs.replace(own, params={**own.params, "wait": "context"}, caller="native")
+    (said,) = axes(View(fingerprint(driver(4_400.0), variant)))
+    assert isinstance(said, Text)
+    assert "was not measured" in said.paragraphs[1]
+
+
+def test_a_graph_is_compared_with_the_launch_on_its_board() -> None:
+    (found,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(0, replay(1_000.0)))))
+    assert found.saved is not None
+    assert found.saved.value == pytest.approx(3_000.0)
+    (alone,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(1, replay(1_000.0)))))
+    assert alone.saved is None
+
+
+def test_ways_to_run_a_chain_are_compared_on_one_board() -> None:
+    params: Params = {"elements": 4096}
+
+    def arm(stack: str, pattern: str, each: float, board: int) -> Record:
+        own = record(stack, pattern, each, unit="step", params=params)  # type: ignore[arg-type]
+        return _on(board, msgspec.structs.replace(own, workload="recurrence"))
+
+    eager, fused = arm("torch", "per-submit", 9_000.0, 0), arm("dawn", "fused", 90.0, 0)
+    (together,) = groups(View(fingerprint(eager, arm("cuda-graph", "replay", 1_000.0, 0))))
+    (two,) = groups(View(fingerprint(eager, fused, arm("cuda-graph", "replay", 1_000.0, 1))))
+    assert [len(own.arms) for own in two.by_board()] == [2, 1]
+    assert together.rivals("eager", "graph-driver", 100) is not None
+    assert two.rivals("eager", "graph-driver", 100) is None

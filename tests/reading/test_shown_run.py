@@ -1,0 +1,38 @@
+"""Which of a machine's runs its pages show."""
+
+from __future__ import annotations
+
+import msgspec
+
+from overhead.reading.shown_run import measured_steps, run_to_show
+from overhead.results import Fingerprint
+from tests.fakes.report import fingerprint, record
+
+_FULL = [record(stack, caller=caller) for stack in ("dawn", "torch", "vulkan") for caller in ("binding", "native")]
+
+
+def shown(*runs: Fingerprint) -> int:
+    """``runs``: newest first."""
+    return run_to_show([measured_steps(run) for run in runs])
+
+
+def test_the_newest_complete_run_is_shown() -> None:
+    assert shown(fingerprint(*_FULL), fingerprint(*_FULL)) == 0
+    assert shown(fingerprint(*_FULL[:3]), fingerprint(*_FULL)) == 0
+
+
+def test_a_run_of_few_stacks_or_few_cases_is_not() -> None:
+    assert shown(fingerprint(*_FULL[:2]), fingerprint(*_FULL)) == 1
+    assert shown(fingerprint(*_FULL[::3]), fingerprint(*_FULL)) == 1
+    failed = [msgspec.structs.replace(one, status="failed") for one in _FULL]
+    assert shown(fingerprint(*failed), fingerprint(*_FULL)) == 1
+
+
+def test_a_run_of_workloads_alone_is_shown_only_without_another() -> None:
+    chains = [msgspec.structs.replace(one, workload="recurrence") for one in _FULL]
+    assert shown(fingerprint(*chains), fingerprint(*_FULL[:1])) == 1
+    assert shown(fingerprint(*chains)) == 0
+
+
+def test_a_run_that_sets_environment_variables_comes_after_one_that_sets_none() -> None:
+    assert shown(fingerprint(*_FULL, environment={"A": "1"}), fingerprint(*_FULL)) == 1

@@ -150,12 +150,6 @@ def test_the_method_page_works_without_a_curve() -> None:
     assert part == Text(["No case of this run gave a curve."])
 
 
-def test_pages_of_other_machines_have_only_template_figures(out: Path) -> None:
-    names = {p.name for p in (out / "figures").iterdir()}
-    assert {"000000000003-costs.svg", "000000000003-ladder.svg"} <= names
-    assert not any(n.endswith(".png") and n.startswith("0000") for n in names)
-
-
 @pytest.mark.parametrize(
     ("adapter", "api", "expected"),
     [

@@ -8,10 +8,11 @@ from overhead.reading import host_shares
 from overhead.reading.format import MICRO, in_micro, micro, valued
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core import template_figures
+from overhead.report.core.bars import BarRow, bar_figure
+from overhead.report.core.dots import DotRow, Mark, dot_panels
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS, colour
-from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import BRIEF_ONLY, register
 
 _BASE_FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T(1)"}
@@ -33,16 +34,16 @@ def ladders(view: View) -> Iterator[Part]:
             ]
             host = each.host
             note = f"{micro(host)} {MICRO}" if host is not None and valued(host) is not None else ""
-            rows.append(template_figures.BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
-        panels.append(template_figures.TemplatePanel(f"{MICRO} of host time per {unit}", rows))
-    yield Sketch(
+            rows.append(BarRow(f"{_short(each.target)}, {each.top.pattern}", clear, note))
+        panels.append((f"{MICRO} of host time per {unit}", rows))
+    yield Drawing(
         "ladder",
         "Host time by layer",
         "Stacked bars of the host's time per unit by library and driver, interpreter and wrapper objects.",
         "From left to right: the host's time of the same calls from compiled code, from Python without wrapper "
         "objects, and from Python as usual, which the bar ends at. Where wrapper objects or interpreter come out below "
         "zero, Python is one piece. The plainest case of each pattern; all are in the sentences.",
-        template_figures.bars(panels),
+        bar_figure(panels),
     )
     yield Text(host_shares.ladder_sentences(found), folded="In sentences")
 
@@ -52,19 +53,13 @@ def costs(view: View) -> Iterator[Part]:
     if not view.stacked:
         return
     units = dict.fromkeys(t.base.unit for t in view.stacked)
-    yield Sketch(
+    panels = [("", f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit]) for unit in units]
+    yield Drawing(
         "costs",
         "One more unit of work",
         "Dots on log axes: microseconds per unit for each stack; the numbers are in the table below.",
         "The slope of the base case of each stack, with its 95 % interval; hollow where it is noisy or has two speeds.",
-        template_figures.dots(
-            [
-                template_figures.TemplatePanel(
-                    f"{MICRO} per {unit}", [_row(t) for t in view.stacked if t.base.unit == unit]
-                )
-                for unit in units
-            ]
-        ),
+        dot_panels(panels, shared=False),
     )
     rows: list[list[str | Cell]] = []
     for t in view.stacked:
@@ -76,17 +71,11 @@ def costs(view: View) -> Iterator[Part]:
     )
 
 
-def _row(target: TargetView) -> template_figures.TemplateDotRow:
+def _row(target: TargetView) -> DotRow:
     figure = target.base.figure("complete")
     if figure is None or valued(figure) is None:
-        return template_figures.TemplateDotRow(_short(target), None, why(target.base, "complete"))
-    value, low, high = in_micro(figure)
-    if value <= 0:
-        return template_figures.TemplateDotRow(_short(target), None, "not above zero")
-    ends = (value, value) if low is None or high is None else (low, high)
-    return template_figures.TemplateDotRow(
-        _short(target), template_figures.Dot(value, *ends, colour(target.stack), figure.status != "ok")
-    )
+        return DotRow(_short(target), [], why(target.base, "complete"))
+    return DotRow(_short(target), [Mark(*in_micro(figure), colour(target.stack), hollow=figure.status != "ok")])
 
 
 def _short(target: TargetView) -> str:

@@ -95,7 +95,7 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     from overhead.report.core import draw
     from overhead.report.core.parts import Drawing
     from overhead.report.core.registry import registered
-    from tests.report.test_page_text import everything
+    from tests.report.test_page_facts import everything
 
     view, pixels = View(everything()), 672 / (5.6 * 72)
     drawings = [part for s in registered() for part in s.build(view) if isinstance(part, Drawing)]

@@ -175,6 +175,8 @@ def svg(figure: Figure) -> str:
             title = ElementTree.Element(f"{_SVG}title")
             title.text = name.removeprefix(_TIP)
             group.insert(0, title)
+    for marker in root.iterfind(f".//{_SVG}defs/{_SVG}path"):
+        marker.attrib.pop("style", None)  # each use of a marker has the whole style, which the page's theme can reach
     for element in root.iter():
         element.text, element.tail = _without_blank(element.text), _without_blank(element.tail)
     return _text(root)
@@ -207,7 +209,7 @@ def _without_blank(text: str | None) -> str | None:
 def figures_css() -> str:
     """Style rules of the colours of stacks and layers, and of the figures, which follow the page's theme."""
     rules = (
-        f'figure [style*="{kind}: {colour}"] {{ {kind}: {own} !important; }}\n'
+        f'[style*="{kind}: {colour}"] {{ {kind}: {own} !important; }}\n'
         for colour, own in _THEME.items()
         for kind in ("fill", "stroke")
     )

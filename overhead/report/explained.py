@@ -23,11 +23,10 @@ from overhead.reading.format import (
     unresolved,
     valued,
 )
-from overhead.report.core import template_figures
-from overhead.report.core.pages import Block, inline_sketch, rendered
+from overhead.report.core.bars import BarRow, bar_figure
+from overhead.report.core.pages import Block, inline_drawing, rendered
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
-from overhead.report.core.parts import Listing, Part, Sketch, Table, Text
-from overhead.report.core.template_figures import BarRow, TemplatePanel
+from overhead.report.core.parts import Drawing, Listing, Part, Table, Text
 from overhead.results import Figure
 
 _HOST, _BLOCKED = LAYER_COLOURS["python"], LAYER_COLOURS["rest"]
@@ -38,7 +37,7 @@ _Row = tuple[str, ...]
 
 def explained_page(found: Explanation) -> str:
     """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra ``report``."""
-    require_extra("report", "jinja2")
+    require_extra("report", "jinja2", "matplotlib", "seaborn")
     sections: list[tuple[str, str, Sequence[Part]]] = [
         ("verdict", "Verdict", list(_verdict(found))),
         ("alternatives", "What would change it", list(_alternatives(found))),
@@ -75,7 +74,7 @@ def explained_in_notebook(found: Explanation) -> str:
 
 
 def _drawn(part: Part) -> object:
-    return inline_sketch(part) if isinstance(part, Sketch) else part
+    return inline_drawing(part) if isinstance(part, Drawing) else part
 
 
 def _verdict(found: Explanation) -> Iterator[Part]:
@@ -91,13 +90,13 @@ def _verdict(found: Explanation) -> Iterator[Part]:
     if busy is not None:
         rows.append(BarRow("Device, profile", [("", busy / 1e3, _DEVICE)], micro_or_why(found.step.busy)))
     if any(row.pieces for row in rows):
-        svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
+        figure = bar_figure([(f"{MICRO} for each step", rows)])
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
         caption = (
             "Host and device work at the same time, so their bars do not add up to the step. The step and the host are "
             "measured in fresh processes; the times in the verdict are those of the quietest steps in the profiled one."
         )
-        yield Sketch("step", "One step", said, caption, svg)
+        yield Drawing("step", "One step", said, caption, figure)
     counts: list[_Row] = [
         (name, f"{figure.value:,.4g}" if figure.value is not None else "", figure.reason)
         for name, figure in (
@@ -129,10 +128,10 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
     rows = [_bar(_name(each), each.step, _colour(each)) for each in tried]
     rows.append(_bar("as it is", found.step.wall, _WALL))
     if tried and any(row.pieces for row in rows):
-        svg = template_figures.bars([TemplatePanel(f"{MICRO} for each step", rows)])
+        figure = bar_figure([(f"{MICRO} for each step", rows)])
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
         caption = "Each alternative alternates with the step in one process. A bound is no program that anyone can use."
-        yield Sketch("alternatives", "A step in each way", said, caption, svg)
+        yield Drawing("alternatives", "A step in each way", said, caption, figure)
     table: list[_Row] = [
         (
             _name(each),

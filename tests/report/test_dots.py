@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figures, dot_rows, mark, shared_axis
+from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figure, dot_rows, mark, shared_axis
 from overhead.results import Figure
 from tests.fakes.report import fingerprint, record
 
@@ -95,7 +95,7 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     from overhead.report.core import draw
     from overhead.report.core.parts import Drawing
     from overhead.report.core.registry import registered
-    from tests.report.test_page_text import everything
+    from tests.report.test_page_facts import everything
 
     view, pixels = View(everything()), 672 / (5.6 * 72)
     drawings = [part for s in registered() for part in s.build(view) if isinstance(part, Drawing)]
@@ -109,10 +109,9 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
 
 
 def test_of_very_many_rows_the_first_and_the_last_are_drawn_and_the_rest_are_counted() -> None:
-    for figure in dot_figures([DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100)], "us"):
-        (ax,) = figure.axes
-        said = [text.get_text() for text in [*ax.get_yticklabels(), *ax.texts]]
-        ways = [int(label.partition(" ")[2]) for label in said if label.startswith("way")]
-        assert ways == [*range(20), *range(80, 100)]
-        assert "60 more" in said
-        assert "in the table" in said
+    (ax,) = dot_figure([DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100)], "us").axes
+    said = [text.get_text() for text in [*ax.get_yticklabels(), *ax.texts]]
+    ways = [int(label.partition(" ")[2]) for label in said if label.startswith("way")]
+    assert ways == [*range(20), *range(80, 100)]
+    assert "60 more" in said
+    assert "in the table" in said

@@ -122,7 +122,7 @@ def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("width", "drawn"), [(0.02, True), (1.5, False)])
 def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, drawn: bool) -> None:
-    from overhead.report.core.parts import Sketch
+    from overhead.report.core.parts import Drawing
     from overhead.report.sections.time_shares import time_shares
 
     top, ffi = record("dawn", each=30e3, **VULKAN), record("dawn", each=20e3, caller="ffi", **VULKAN)
@@ -131,7 +131,7 @@ def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, draw
     native = msgspec.structs.replace(native, figures=figures)
     pairs = [share("binding-share", top, ffi, 8e3), share("interpreter-share", ffi, native, 8e3)]
     parts = list(time_shares(View(fingerprint(top, ffi, native, comparisons=pairs))))
-    assert any(isinstance(part, Sketch) for part in parts) == drawn
+    assert any(isinstance(part, Drawing) for part in parts) == drawn
 
 
 def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:
@@ -142,8 +142,7 @@ def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:
     assert "the cheapest unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits(narrow: bool) -> None:
+def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from overhead.report.core import draw
@@ -153,7 +152,7 @@ def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits(narrow: bool) ->
     costs = dispatch_costs(View(fingerprint(record("numpy", each=500.0, api="CPU", adapter="CPU"), noisy)))
     assert costs is not None
     with draw.style():
-        figure = headline_figure(costs, narrow=narrow)
+        figure = headline_figure(costs)
         renderer = FigureCanvasAgg(figure).get_renderer()
         (ax,) = figure.axes
         boxes = {t.get_text(): t.get_window_extent(renderer) for t in ax.texts}
@@ -161,8 +160,7 @@ def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits(narrow: bool) ->
     assert all(box.x0 >= 0 for box in boxes.values())
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_printed_values_do_not_overlap(narrow: bool) -> None:
+def test_printed_values_do_not_overlap() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
@@ -177,7 +175,7 @@ def test_printed_values_do_not_overlap(narrow: bool) -> None:
     costs = dispatch_costs(View(fingerprint(*near, *gpu_run()[:6])))
     assert costs is not None
     with draw.style():
-        figure = headline_figure(costs, narrow=narrow)
+        figure = headline_figure(costs)
         renderer = FigureCanvasAgg(figure).get_renderer()
         (ax,) = figure.axes
         values = [t for t in ax.findobj(Text) if re.match(r"[\d.]+$|met ", t.get_text()) and t in ax.texts]

@@ -1,7 +1,4 @@
-"""The sections on CUDA launches, graphs and synchronisations, from small made-up fingerprints.
-
-The texts of complete sections are in ``tests/data/report_text.txt``.
-"""
+"""The sections on CUDA launches, graphs and synchronisations, from small made-up fingerprints."""
 
 from __future__ import annotations
 

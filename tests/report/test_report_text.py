@@ -381,39 +381,3 @@ def test_a_changed_processor_speed_is_reported(least: object, most: object, said
 )
 def test_a_time_without_an_interval_has_three_digits(ns: float, said: str) -> None:
     assert shown.micro_of(ns) == said
-
-
-def test_inline_figures_keep_their_text_and_the_ids_that_are_used_and_round_positions() -> None:
-    from overhead.report.core.draw import inline
-
-    svg = (
-        '<?xml version="1.0"?><svg width="96pt" height="9pt"><g id="unused"><!-- note -->\n'
-        '<clipPath id="box"><path d="M 1.23456 2 \nL 3 -4.98765 \n"/></clipPath>\n'
-        '<path clip-path="url(#box)" d="M 0 0"/><text x="1.00049" transform="rotate(-0 1 2)">0.00263 &#181;s</text>'
-        "</g></svg>"
-    )
-    made = inline(svg, "costs", "what it shows")
-    assert 'd="M1.23 2L3 -4.99"' in made
-    assert '<clipPath id="costs-box">' in made
-    assert 'clip-path="url(#costs-box)"' in made
-    assert '<text x="1.00">0.00263 &#181;s</text>' in made
-    assert "unused" not in made
-    assert "note" not in made
-    assert 'style="--width: 10.0rem"' in made
-
-
-def test_bars_are_drawn_for_a_phone_where_the_labels_fit() -> None:
-    from overhead.report.core.template_figures import BarRow, TemplatePanel, narrow_bars
-
-    def panels(label: str) -> list[TemplatePanel]:
-        return [TemplatePanel("us", [BarRow(label, [("Python", 2.0, "#4a22ad")], "2.0 us")])]
-
-    assert 'viewBox="0 0 358 ' in (narrow_bars(panels("the CUDA driver")) or "")
-    assert narrow_bars(panels("cuda-driver on NVIDIA H100")) is None
-
-
-def test_a_range_of_one_value_is_one_number() -> None:
-    from overhead.reading.format import between
-
-    assert between(6.984, 6.984) == "7.0"
-    assert between(6.5, 7.5) == "6.5 to 7.5"

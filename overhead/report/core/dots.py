@@ -11,16 +11,16 @@ from overhead.reading.format import in_micro, number, plain, resolved, spread, u
 from overhead.reading.view import CALLER_WORDS, TargetView
 from overhead.report.core.draw import (
     CALLER_MARKERS,
-    FIGURE_WIDTH_INCHES,
     INK,
     MARKER_SIZE,
     MUTED,
-    NARROW_WIDTH_INCHES,
     PAPER,
     SMALL,
     canvas,
     marker_legend,
     plain_log_ticks,
+    small_titles,
+    style,
     tip,
     two_lines,
 )
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW_INCHES, _NARROW_ROW_INCHES = 0.27, 0.42
-"""Inches of a row, and of one with its label above it."""
+_ROW_INCHES = 0.27
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; rows with more have them on hover alone."""
 
@@ -92,29 +91,44 @@ def caller_row(label: str, records: Sequence[tuple[TargetView, Record]], name: s
     return DotRow(label, marks, ", ".join(absent))
 
 
-def dot_figures(
+@style()
+def dot_figure(
     rows: Sequence[DotRow], unit: str, shapes: Mapping[str, str] | None = None, *, one: float | None = None
-) -> tuple[Figure, Figure]:
-    """The rows in one panel, drawn for a page and for a phone, where each label stands above its row.
+) -> Figure:
+    """The rows in one panel.
 
     ``unit``: below the axis; ``shapes``: the legend, markers by what they stand for; ``one``: a line at this value.
     Of very many rows the first and the last are drawn; a row between them tells how many are left out.
     """
     rows = _first_and_last(rows)
-    made = []
-    for narrow in (False, True):
-        height = _NARROW_ROW_INCHES if narrow else _ROW_INCHES
-        figure, [[ax]] = canvas(
-            [height * len(rows)], around=0.75, width=NARROW_WIDTH_INCHES if narrow else FIGURE_WIDTH_INCHES
-        )
-        dot_rows(ax, rows, above=narrow)
-        ax.set_xlabel(unit)
-        if one is not None:
-            ax.axvline(one, color=INK, linewidth=0.9, zorder=1)
-        if shapes:
-            marker_legend(figure, dict(shapes))
-        made.append(figure)
-    return made[0], made[1]
+    figure, [[ax]] = canvas([_ROW_INCHES * len(rows)], around=0.75)
+    dot_rows(ax, rows)
+    ax.set_xlabel(unit)
+    if one is not None:
+        ax.axvline(one, color=INK, linewidth=0.9, zorder=1)
+    if shapes:
+        marker_legend(figure, dict(shapes))
+    return figure
+
+
+@style()
+def dot_panels(
+    panels: Sequence[tuple[str, str, Sequence[DotRow]]],
+    shapes: Mapping[str, str] | None = None,
+    *,
+    row: float = _ROW_INCHES,
+    shared: bool = True,
+) -> Figure:
+    """Panels of rows, each with its title and unit. ``row``: inches of a row; ``shared``: one axis for all panels."""
+    figure, grid = canvas([row * len(rows) for _, _, rows in panels], around=0.75)
+    for (ax,), (title, unit, rows) in zip(grid, panels, strict=True):
+        dot_rows(ax, rows)
+        small_titles(ax, title, unit)
+    if shared:
+        shared_axis([ax for (ax,) in grid], [rows for _, _, rows in panels])
+    if shapes:
+        marker_legend(figure, dict(shapes))
+    return figure
 
 
 def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
@@ -125,11 +139,10 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
     return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
-def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool = True, above: bool = False) -> None:
+def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool = True) -> None:
     """Draw the rows from top to bottom with their labels. The marks of a row are slightly offset.
 
-    ``values``: print the values of each row at its right end; on hover they are always there. ``above``: write the
-    labels above the rows and not beside them.
+    ``values``: print the values of each row at its right end; on hover they are always there.
     """
     if log:
         ax.set_xscale("log", nonpositive="clip")
@@ -144,12 +157,8 @@ def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool
         if values and 0 < len(shown) <= _MOST_VALUES_PRINTED:
             text = " · ".join(number(m.value, m.low, m.high) for m in shown)
             ax.text(1.01, y, text, transform=ax.get_yaxis_transform(), va="center", fontsize=SMALL, color=INK)
-    labels = [plain(row.label, 60) if above else two_lines(row.label) for row in rows]
-    ax.set_yticks(range(len(rows)), [""] * len(rows) if above else labels, fontsize=SMALL, linespacing=1.15)
-    if above:
-        for y, label in enumerate(labels):
-            ax.text(0, y - 0.42, label, transform=ax.get_yaxis_transform(), va="center", fontsize=SMALL, color=INK)
-    ax.set_ylim(len(rows) - 0.4, -0.75 if above else -0.6)
+    ax.set_yticks(range(len(rows)), [two_lines(row.label) for row in rows], fontsize=SMALL, linespacing=1.15)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     if log:
         log_axis(ax, rows)
@@ -209,8 +218,6 @@ def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
 
 
 def _dot(ax: Axes, y: float, m: Mark, label: str) -> None:
-    from matplotlib.figure import Figure
-
     ends = (m.low, m.high)
     if m.low is not None and m.high is not None:
         low = max(m.low, m.value / 1e3) if ax.get_xscale() == "log" else m.low
@@ -226,8 +233,7 @@ def _dot(ax: Axes, y: float, m: Mark, label: str) -> None:
         markeredgewidth=1.2,
         zorder=4 if m.ring else 3,
     )
-    if isinstance(ax.figure, Figure):
-        tip(ax.figure, dot, f"{label}{f', {m.of}' if m.of else ''}: {spread(m.value, *ends)}")
+    tip(dot, f"{label}{f', {m.of}' if m.of else ''}: {spread(m.value, *ends)}")
 
 
 def _note(ax: Axes, y: float, note: str, *, beside: bool) -> None:

@@ -6,18 +6,17 @@ Mathematics and TeX in text are off, because names come from files.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
-import re
 import warnings
-import weakref
 from collections.abc import Collection, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from overhead.reading.format import plain
 from overhead.reading.view import CALLER_WORDS
-from overhead.report.core.palette import every_colour, themed
+from overhead.report.core.palette import every_colour, theme_css, themed
 from overhead.results import Caller
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ FIGURE_WIDTH_INCHES = 5.6
 """Inches of every figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
 _POINTS_A_REM = 9.6
 """Points of a figure that are as wide as a rem of the page."""
-NARROW_WIDTH_INCHES = 3.0
-"""Inches of a figure for a phone, which draws it about 358 px wide: a point is 1.66 px there too."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
 ROW_INCHES = 0.28
@@ -47,15 +44,12 @@ _THEME = {
     PAPER: "var(--paper)",
     **{c: themed(c) for c in every_colour()},
 }
-"""Colours that the page's light or dark theme replaces in inline SVG."""
-_FONT_STYLE = "font-family: 'DejaVu Sans', sans-serif; "
-"""In every text of a figure; the page's style has the same."""
-_TIP = "tip-"
-"""Start of the id of a mark with a text on hover."""
-_tips: weakref.WeakKeyDictionary[Figure, list[str]] = weakref.WeakKeyDictionary()
-"""Texts on hover of each figure."""
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Characters that XML forbids or that reverse text: names come from files."""
+"""Colours that the page's light or dark theme replaces in its figures."""
+_TIP = "tip: "
+"""Start of the id of a mark with a text on hover, which follows."""
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+_CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)])
+"""Characters that XML forbids: names come from files."""
 CALLER_MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
 _LETTER_INCHES = 0.062
 """Width of a letter in a legend."""
@@ -117,7 +111,8 @@ def unit_below(ax: Axes, unit: str) -> None:
 def two_lines(label: str) -> str:
     """The label, split into two lines if it is long."""
     text = plain(label, 80)
-    return re.sub(r" (?:on|over) ", "\n", text, count=1) if len(text) > 22 else text
+    at = max(text.find(" on "), text.find(" over "))
+    return f"{text[:at]}\n{text[at + 1 :].partition(' ')[2]}" if len(text) > 22 and at > 0 else text
 
 
 def plain_log_ticks(axis: Any) -> None:
@@ -128,10 +123,10 @@ def plain_log_ticks(axis: Any) -> None:
     short = low > 0 and high / low < 100
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    axis.set_major_formatter(FuncFormatter(_tick))
 
 
-def _tick(value: float) -> str:
+def _tick(value: float, _position: int | None = None) -> str:
     size, suffix = (1e6, "M") if value >= 1e6 else (1e3, "k") if value >= 1e4 else (1.0, "")
     return f"{value / size:,.10g}{suffix}"
 
@@ -153,23 +148,17 @@ def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
     figure.legend(handles=handles, loc="outside upper left", ncols=max(1, columns), handletextpad=0.2)
 
 
-def caller_legend(figure: Figure, callers: Collection[Caller]) -> None:
-    """A legend of these callers' markers, in the usual order."""
-    marker_legend(figure, caller_shapes(callers))
-
-
 def caller_shapes(callers: Collection[Caller]) -> dict[str, str]:
     """These callers' markers by their words, in the usual order."""
     return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in callers}
 
 
-def tip(figure: Figure, artist: Any, text: str) -> None:
+def tip(artist: Any, text: str) -> None:
     """Show ``text`` where the pointer rests on the artist, in SVG."""
-    texts = _tips.setdefault(figure, [])
-    artist.set_gid(f"{_TIP}{len(texts)}")
-    texts.append(plain(text, 160))
+    artist.set_gid(_TIP + plain(text, 160))
 
 
+@style()
 def svg(figure: Figure) -> str:
     """The figure as SVG text. Fixes the layout, so that other formats have the same."""
     engine = figure.get_layout_engine()
@@ -179,36 +168,49 @@ def svg(figure: Figure) -> str:
         figure.set_layout_engine(None)
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    texts = _tips.get(figure, [])
-    text = re.sub(
-        rf'<g id="{_TIP}(\d+)">', lambda found: f"<g><title>{escape(texts[int(found[1])])}</title>", file.getvalue()
-    )
-    return _CONTROL.sub("", text)
+    root = ElementTree.fromstring(file.getvalue().translate(_CONTROL))
+    for group in root.iter(f"{_SVG}g"):
+        name = group.attrib.pop("id", "")
+        if name.startswith(_TIP):
+            title = ElementTree.Element(f"{_SVG}title")
+            title.text = name.removeprefix(_TIP)
+            group.insert(0, title)
+    for marker in root.iterfind(f".//{_SVG}defs/{_SVG}path"):
+        marker.attrib.pop("style", None)  # each use of a marker has the whole style, which the page's theme can reach
+    for element in root.iter():
+        element.text, element.tail = _without_blank(element.text), _without_blank(element.tail)
+    return _text(root)
 
 
 def inline(text: str, name: str, label: str) -> str:
-    """SVG text for use inside a page: themed, without prologue, ids prefixed by ``name``, with the label ``alt``."""
-    body = text[text.index("<svg") :]
-    points = re.search(r'<svg[^>]*? width="([\d.]+)pt"', body)
-    width = f' style="--width: {float(points[1]) / _POINTS_A_REM:.1f}rem"' if points else ""
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', rf"\g<1>{name}-", body)
-    body = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", body, count=1)
-    body = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", body, count=1)
-    body = _compact(re.sub("#[0-9a-f]{6}", lambda found: _THEME.get(found[0], found[0]), body))
-    return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"{width}', 1)
+    """The SVG text for use inside a page: ids prefixed by ``name``, with the label ``label``."""
+    root = ElementTree.fromstring(text)
+    points = float(root.attrib.pop("width").removesuffix("pt"))
+    del root.attrib["height"]
+    root.attrib.update({"role": "img", "aria-label": label, "style": f"--width: {points / _POINTS_A_REM:.1f}rem"})
+    for element in root.iter():
+        for key, before in (("id", ""), (f"{_XLINK}href", "#"), ("clip-path", "url(#")):
+            if key in element.attrib:
+                element.set(key, f"{before}{name}-{element.attrib[key].removeprefix(before)}")
+    return _text(root)
 
 
-def _compact(body: str) -> str:
-    """The SVG text without comments, ids that nothing refers to and the page's own font, to 0.01 points."""
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
-    body = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", body)
-    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL).replace(_FONT_STYLE, "")
-    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
-    body = re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', _rounded, body)
-    return re.sub(r">\s+<", "><", body)
+def _text(root: ElementTree.Element) -> str:
+    ElementTree.register_namespace("", _SVG.strip("{}"))
+    ElementTree.register_namespace("xlink", _XLINK.strip("{}"))
+    return ElementTree.tostring(root, encoding="unicode")
 
 
-def _rounded(attribute: re.Match[str]) -> str:
-    numbers = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", attribute[0])
-    return re.sub(r"\s*\n\s*|(?<=[A-Z]) | (?=\")", "", numbers)
+def _without_blank(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
+@functools.cache
+def figures_css() -> str:
+    """Style rules of the colours of stacks and layers, and of the figures, which follow the page's theme."""
+    rules = (
+        f'[style*="{kind}: {colour}"] {{ {kind}: {own} !important; }}\n'
+        for colour, own in _THEME.items()
+        for kind in ("fill", "stroke")
+    )
+    return theme_css() + "".join(rules)

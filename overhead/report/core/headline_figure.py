@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,86 +28,64 @@ _PIXEL_GAP = 4
 """Least distance between two printed values, pixels at 100 dpi."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _Size:
-    """Inches and points of the drawing: ``wide`` for pages and link previews, ``narrow`` for phones."""
-
-    width: float
-    labels: float
-    row: float
-    note: float
-    font: float
-    value: float
-    small: float
-    about: float
-    letters: int
-    """Letters of a line of notes."""
-    about_letters: int
-    legend_columns: int
+_WIDTH, _LABELS, _ROW, _NOTE = 7.0, 1.95, 0.37, 0.17
+"""Inches of the figure, of the labels at least, of a row and of a line of its notes."""
+_FONT, _VALUE, _SMALL, _ABOUT = 10.5, 10, 9, 7.5
+"""Points of labels, of printed values, of notes and of the line at the foot."""
+_NOTE_LETTERS, _ABOUT_LETTERS, _LEGEND_COLUMNS = 66, 200, 2
 
 
-_WIDE = _Size(7.0, 1.95, 0.37, 0.17, 10.5, 10, 9, 7.5, 66, 200, 2)
-_NARROW = _Size(3.7, 0.0, 0.56, 0.15, 9.5, 9, 9, 9, 42, 46, 1)
-
-
-def headline_figure(costs: DispatchCosts, *, narrow: bool = False) -> Figure:
-    """The figure. ``narrow``: for a phone, with each label above its row and without the title."""
+def headline_figure(costs: DispatchCosts) -> Figure:
+    """The figure, for a page and for link previews."""
     from matplotlib.figure import Figure
 
-    size = _NARROW if narrow else _WIDE
-    notes = [_wrapped(row, size) for row in costs.rows]
+    notes = [textwrap.wrap("; ".join(row.notes), _NOTE_LETTERS) for row in costs.rows]
     tops, height = [], 0.0
     for lines in notes:
         tops.append(height)
-        height += size.row + size.note * len(lines)
+        height += _ROW + _NOTE * len(lines)
     kinds = [kind for kind in KIND_TITLES if any(kind in row.marks for row in costs.rows)]
     handles = _handles(kinds, met=any(row.met for row in costs.rows))
-    legend = 0.2 * -(-len(handles) // size.legend_columns) + 0.1
-    head = legend + (0.0 if narrow else 0.36)
+    legend = 0.2 * -(-len(handles) // _LEGEND_COLUMNS) + 0.1
+    head = legend + 0.36
     run = costs.view.fingerprint
     about = textwrap.wrap(
         f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
         f"{run.created[:10]}, {plain(run.machine.cpu, 40)}.",
-        size.about_letters,
+        _ABOUT_LETTERS,
     )
     foot = 0.48 + 0.14 * len(about)
-    figure = Figure(figsize=(size.width, head + height + foot))
+    figure = Figure(figsize=(_WIDTH, head + height + foot))
     total = head + height + foot
     longest = max((len(row.label) for row in costs.rows), default=0)
-    left = 0.08 if narrow else max(size.labels, longest * size.font * _LETTER_INCHES)
-    ax = figure.add_axes((left / size.width, foot / total, 1 - (left + 0.12) / size.width, height / total))
+    left = max(_LABELS, longest * _FONT * _LETTER_INCHES)
+    ax = figure.add_axes((left / _WIDTH, foot / total, 1 - (left + 0.12) / _WIDTH, height / total))
     _axis(ax, costs, height)
     for row, top, lines in zip(costs.rows, tops, notes, strict=True):
-        _draw_row(ax, row, top, lines, size, narrow=narrow)
-    if not narrow:
-        title = figure.text(
-            0.012,
-            1 - 0.1 / total,
-            f"{costs.title}, {MICRO} per dispatch",
-            fontsize=size.font + 2.5,
-            fontweight="bold",
-            color=INK,
-            va="top",
-        )
-        _shrink(title, 0.976)
+        _draw_row(ax, row, top, lines)
+    title = figure.text(
+        0.012,
+        1 - 0.1 / total,
+        f"{costs.title}, {MICRO} per dispatch",
+        fontsize=_FONT + 2.5,
+        fontweight="bold",
+        color=INK,
+        va="top",
+    )
+    _shrink(title, 0.976)
     figure.legend(
         handles=handles,
         loc="upper left",
         bbox_to_anchor=(0, 1 - (head - legend - 0.02) / total),
-        ncols=size.legend_columns,
-        fontsize=size.small,
+        ncols=_LEGEND_COLUMNS,
+        fontsize=_SMALL,
         handletextpad=0.3,
         columnspacing=1.0,
         borderpad=0.3,
         labelspacing=0.35,
     )
-    figure.text(0.012, 0.08 / total, "\n".join(about), fontsize=size.about, color=MUTED)
+    figure.text(0.012, 0.08 / total, "\n".join(about), fontsize=_ABOUT, color=MUTED)
     return figure
-
-
-def _wrapped(row: DispatchRow, size: _Size) -> list[str]:
-    """The lines of a row's notes."""
-    return textwrap.wrap("; ".join(row.notes), size.letters)
 
 
 def _handles(kinds: Sequence[Kind], *, met: bool) -> list[Any]:
@@ -154,16 +131,11 @@ def _axis(ax: Axes, costs: DispatchCosts, height: float) -> None:
     ax.grid(visible=True, axis="x", color=GRID_COLOUR, linewidth=0.7)
 
 
-def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str], size: _Size, *, narrow: bool) -> None:
+def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str]) -> None:
     """Draw a row that begins ``top`` inches below the axes' upper end."""
-    y = top + size.row * (0.8 if narrow else 0.66)
+    y = top + _ROW * 0.66
     where = ax.get_yaxis_transform()
-    if narrow:
-        ax.text(
-            0, top + 0.13, row.label, transform=where, fontsize=size.font, color=INK, va="center", fontweight="bold"
-        )
-    else:
-        ax.text(-0.02, y, row.label, transform=where, fontsize=size.font, color=INK, ha="right", va="center")
+    ax.text(-0.02, y, row.label, transform=where, fontsize=_FONT, color=INK, ha="right", va="center")
     if row.met is not None:
         ax.fill_betweenx(
             [y - 0.09, y + 0.09], *row.met, color=CALL_COLOURS[next(iter(row.records))], alpha=_MET_ALPHA, linewidth=0
@@ -182,20 +154,20 @@ def _draw_row(ax: Axes, row: DispatchRow, top: float, notes: Sequence[str], size
             markeredgewidth=3 if kind == "batched" else 0.8,
             zorder=3,
         )
-    _print_values(ax, row, y - 0.1, size)
+    _print_values(ax, row, y - 0.1)
     for i, line in enumerate(notes):
         ax.text(
-            0.0 if narrow else 0.01,
-            top + size.row + size.note * (i + 0.4),
+            0.01,
+            top + _ROW + _NOTE * (i + 0.4),
             line,
             transform=where,
-            fontsize=size.small,
+            fontsize=_SMALL,
             color=MUTED,
             va="center",
         )
 
 
-def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
+def _print_values(ax: Axes, row: DispatchRow, y: float) -> None:
     """Print the value of each mark above it, moved sideways where two would overlap."""
     texts = [
         ax.text(
@@ -204,7 +176,7 @@ def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
             number(value, value * 0.99, value * 1.01),
             ha="center",
             va="bottom",
-            fontsize=size.value,
+            fontsize=_VALUE,
             color=CALL_COLOURS[kind],
             zorder=4,
         )
@@ -212,7 +184,7 @@ def _print_values(ax: Axes, row: DispatchRow, y: float, size: _Size) -> None:
     ]
     if row.met is not None:
         end = max([row.met[1], *row.marks.values()])
-        texts.append(ax.text(end, y, f"met {between(*row.met)}", ha="center", va="bottom", fontsize=size.value - 1,
+        texts.append(ax.text(end, y, f"met {between(*row.met)}", ha="center", va="bottom", fontsize=_VALUE - 1,
                              color=MUTED, zorder=4))  # fmt: skip
     _move_apart(ax, texts)
 

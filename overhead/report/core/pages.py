@@ -23,8 +23,7 @@ from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
 from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
-from overhead.report.core.palette import theme_css
-from overhead.report.core.parts import Drawing, Part, Sketch, Table, Text
+from overhead.report.core.parts import Drawing, Part, Table, Text
 from overhead.report.core.registry import BRIEF_ONLY, Build, BuildEach, registered, registered_each
 from overhead.report.core.run_summary import RunSummary
 from overhead.report.core.templates import template
@@ -48,7 +47,6 @@ class Drawn:
     svg: Markup
     formats: Sequence[str]
     folded: bool = False
-    narrow: Markup | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +147,7 @@ def _first(found: tuple[int, View, list[Part]]) -> int:
 
 def _amount(parts: Iterable[Part]) -> int:
     """How much a section shows: the rows of its tables, and its drawings."""
-    return sum(len(part.rows) if isinstance(part, Table) else isinstance(part, Drawing | Sketch) for part in parts)
+    return sum(len(part.rows) if isinstance(part, Table) else isinstance(part, Drawing) for part in parts)
 
 
 def _machine_page(site: Site, summary: RunSummary) -> None:
@@ -223,21 +221,14 @@ class Site:
     def _drawn(self, part: Part, prefix: str) -> Any:
         if not isinstance(part, Part):
             raise TypeError(f"{part!r} is no part of a section")
-        if not isinstance(part, Drawing | Sketch):
+        if not isinstance(part, Drawing):
             return part
         name = self.unique(prefix + part.name, self.figures)
-        text = part.svg if isinstance(part, Sketch) else draw.svg(part.figure)
+        text = draw.svg(part.figure)
         _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
-        formats = ["svg"]
-        if isinstance(part, Drawing):
+        with draw.style():
             part.figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
-            formats.append("png")
-        inline = _markup(draw.inline(text, name, part.alt))
-        narrow, folded = None, isinstance(part, Drawing) and part.folded
-        if part.narrow is not None:
-            small = part.narrow if isinstance(part.narrow, str) else draw.svg(part.narrow)
-            narrow = _markup(draw.inline(small, f"{name}-narrow", part.alt))
-        return Drawn("drawing", name, part.title, part.caption, inline, formats, folded, narrow)
+        return _inlined(part, name, text, ("svg", "png"))
 
     def unique(self, wanted: str, taken: set[str]) -> str:
         """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
@@ -279,7 +270,7 @@ def rendered(blocks: Sequence[Block], **values: Any) -> str:
     """The text of one page. ``values``: what the template names, except its styles and its script."""
     sortable = any(getattr(part, "sortable", False) for block in blocks for part in block.parts)
     script = _text("tables.js") if sortable else _markup("")
-    css = _text("page.css") + _markup(theme_css())
+    css = _text("page.css") + _markup(draw.figures_css())
     return template("page.html.j2").render(values, blocks=blocks, css=css, script=script, script_hash=_hash(script))
 
 
@@ -295,10 +286,14 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def inline_sketch(part: Sketch) -> Drawn:
-    """A sketch that stands in the page alone, without files of its own."""
+def inline_drawing(part: Drawing) -> Drawn:
+    """A figure that stands in the page alone, without files of its own."""
+    return _inlined(part, part.name, draw.svg(part.figure), ())
+
+
+def _inlined(part: Drawing, name: str, svg: str, formats: Sequence[str]) -> Drawn:
     return Drawn(
-        "drawing", part.name, part.title, part.caption, _markup(draw.inline(part.svg, part.name, part.alt)), ()
+        "drawing", name, part.title, part.caption, _markup(draw.inline(svg, name, part.alt)), formats, part.folded
     )
 
 

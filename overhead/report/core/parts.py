@@ -97,8 +97,7 @@ class Terms:
 class Drawing:
     """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding, for screen readers.
 
-    ``folded``: the reader can open the figure. ``narrow``: the same figure drawn for a phone, which the page shows
-    there instead.
+    ``folded``: the reader can open the figure.
     """
 
     kind: ClassVar[str] = "drawing"
@@ -107,24 +106,8 @@ class Drawing:
     alt: str
     caption: str
     figure: Figure
-    narrow: Figure | None = None
     folded: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Sketch:
-    """A figure given as SVG text (see ``report.core.template_figures``), in the page and as the file ``<name>.svg``.
-
-    ``narrow``: the same figure drawn for a phone, which the page shows there instead.
-    """
-
-    kind: ClassVar[str] = "sketch"
-    name: str
-    title: str
-    alt: str
-    caption: str
-    svg: str
-    narrow: str | None = None
-
-
-Part = Text | Cards | Table | Listing | Terms | Drawing | Sketch
+Part = Text | Cards | Table | Listing | Terms | Drawing
+"""What a section may yield."""

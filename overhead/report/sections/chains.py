@@ -22,7 +22,7 @@ from overhead.reading.format import MICRO, factor, listed, number, plain, spread
 from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figures
+from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
@@ -176,7 +176,7 @@ def _costs(group: Group) -> Drawing:
     """A row for each way, the cheapest first: the time of the chain at the full length of the workload."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
-    figure, narrow = dot_figures([DotRow(a.label, [_mark(a, steps)]) for a in arms], f"{MICRO} for {steps:,} steps")
+    figure = dot_figure([DotRow(a.label, [_mark(a, steps)]) for a in arms], f"{MICRO} for {steps:,} steps")
     best, last = arms[0], arms[-1]
     return Drawing(
         f"chains-{slug(group.name)}-ways",
@@ -185,7 +185,6 @@ def _costs(group: Group) -> Drawing:
         f"and the dearest {last.label}, {_time(last, steps)}.",
         "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or with two speeds.",
         figure,
-        narrow,
     )
 
 

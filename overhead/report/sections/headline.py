@@ -32,8 +32,7 @@ def headline(view: View) -> Iterator[Part]:
     said = lead_sentences(costs)
     yield Text(said, lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
-    wide, narrow = headline_figure(costs), headline_figure(costs, narrow=True)
-    yield Drawing("headline", title, _alternative(costs), _caption(costs), wide, narrow)
+    yield Drawing("headline", title, _alternative(costs), _caption(costs), headline_figure(costs))
     if trust := trust_sentence(costs):
         yield Text([trust])
     remarks = (software_sentence(view), missing_stacks(view, "under All cases"))

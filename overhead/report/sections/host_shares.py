@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from overhead.reading import checks, host_shares
 from overhead.reading.format import (
@@ -18,20 +17,13 @@ from overhead.reading.format import (
     spread,
     valued,
 )
-from overhead.reading.host_shares import Device, HostShares, Share
+from overhead.reading.host_shares import HostShares, Share
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, tip
+from overhead.report.core.bars import BarPiece, BarRow, bar_figure
+from overhead.report.core.draw import MUTED, PAPER
 from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_BAR_INCHES = 0.52
-"""Inches of the bars of one stack: the host's and, below it, the GPU's."""
-_HOST_BAR, _GPU_BAR = 0.4, 0.2
-"""Heights of the bars, as a share of a row."""
 
 
 @register("ladder", "CPU time by layer", 15, page="cases")
@@ -71,28 +63,8 @@ def leading(found: list[HostShares]) -> list[HostShares]:
 
 def _drawing(found: list[HostShares]) -> Drawing:
     """A row for each stack on one axis, the cheapest first: the host's time by layer, and the GPU's below it."""
-    from matplotlib.patches import Patch
-
     ordered = sorted(found, key=lambda f: valued(f.host) or 0.0)
-    figure, [[ax]] = canvas([_BAR_INCHES * len(ordered)], around=0.75)
-    for y, each in enumerate(ordered):
-        _bars(ax, each, y)
-    names = [f"{f.target.short}, a {plain(f.top.unit, 20)}" + _called(f) for f in ordered]
-    ax.set_yticks([y + _HOST_BAR / 4 for y in range(len(ordered))], names, fontsize=SMALL)
-    ax.set_ylim(len(ordered) - 0.5, -0.4)
-    ax.set_xlim(0, None)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
-    ax.set_xlabel(f"{MICRO} a dispatch or launch")
-    shown = {name for f in ordered for name, _ in host_shares.drawn(f.shares)}
-    keys = [
-        Patch(color=LAYER_COLOURS.get(n, MUTED), label=title) for n, title in host_shares.TITLES.items() if n in shown
-    ]
-    keys += [
-        Patch(facecolor=MUTED, label="GPU time you wait for"),
-        Patch(facecolor=PAPER, edgecolor=MUTED, label="GPU time overlapped by the CPU"),
-    ]
-    figure.legend(handles=keys, loc="outside upper left", ncols=3)
+    figure = bar_figure([(f"{MICRO} a dispatch or launch", [_bar(each) for each in ordered])])
     return Drawing(
         "ladder",
         "The host's time by layer, and the GPU's time below it",
@@ -106,7 +78,7 @@ def _drawing(found: list[HostShares]) -> Drawing:
 
 
 def _called(found: HostShares) -> str:
-    return "" if found.top.caller == "binding" else f",\n{CALLER_WORDS[found.top.caller]}"
+    return "" if found.top.caller == "binding" else f", {CALLER_WORDS[found.top.caller]}"
 
 
 def _finding(ordered: list[HostShares]) -> str:
@@ -120,37 +92,24 @@ def _finding(ordered: list[HostShares]) -> str:
     return f"Host time in microseconds per dispatch or launch: {'; '.join(said)}."
 
 
-def _bars(ax: Axes, found: HostShares, y: int) -> None:
-    from matplotlib.figure import Figure
-
-    at = 0.0
-    for name, value in host_shares.drawn(found.shares):
-        width = value / 1e3
-        (bar,) = ax.barh(
-            y, width, left=at, height=_HOST_BAR, color=LAYER_COLOURS.get(name, MUTED), edgecolor=PAPER, linewidth=0.8
-        )
-        if isinstance(ax.figure, Figure):
-            tip(
-                ax.figure, bar, f"{found.target.short}, {host_shares.TITLES.get(name, name)}: {micro_of(value)} {MICRO}"
-            )
-        at += width
-    if found.host is not None and valued(found.host) is not None:
-        ax.annotate(micro(found.host), (at, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL)
-    _gpu_bar(ax, found.device, y + (_HOST_BAR + _GPU_BAR) / 2)
-
-
-def _gpu_bar(ax: Axes, device: Device, y: float) -> None:
-    exposed = max(device.exposed or 0.0, 0.0) / 1e3
-    hidden = max(device.hidden or 0.0, 0.0) / 1e3
-    if valued(device.figure) is None:
-        return
-    ax.barh(y, hidden, height=_GPU_BAR, facecolor=PAPER, edgecolor=MUTED, linewidth=1)
-    ax.barh(y, exposed, left=hidden, height=_GPU_BAR, color=MUTED, edgecolor=MUTED, linewidth=1)
-    note = micro(device.figure) if device.figure else ""
-    if device.holds_gaps:
-        note += ", idle time included"
-    ax.annotate(
-        note, (hidden + exposed, y), (4, 0), textcoords="offset points", va="center", fontsize=SMALL, color=MUTED
+def _bar(found: HostShares) -> BarRow:
+    device = found.device
+    gpu: list[BarPiece] = []
+    if valued(device.figure) is not None:
+        gpu = [
+            ("GPU time overlapped by the CPU", max(device.hidden or 0.0, 0.0) / 1e3, PAPER),
+            ("GPU time you wait for", max(device.exposed or 0.0, 0.0) / 1e3, MUTED),
+        ]
+    busy = micro(device.figure) if device.figure else ""
+    return BarRow(
+        f"{found.target.short}, a {plain(found.top.unit, 20)}{_called(found)}",
+        [
+            (host_shares.TITLES.get(name, name), value / 1e3, LAYER_COLOURS.get(name, MUTED))
+            for name, value in host_shares.drawn(found.shares)
+        ],
+        micro(found.host) if found.host is not None and valued(found.host) is not None else "",
+        gpu,
+        f"{busy}, idle time included" if device.holds_gaps else busy,
     )
 
 

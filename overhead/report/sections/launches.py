@@ -11,8 +11,8 @@ from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figures, dot_rows, mark, shared_axis
-from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes, canvas, small_titles
+from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figure, dot_panels, mark
+from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -80,7 +80,7 @@ def _rows(targets: list[TargetView]) -> _Rows:
 
 def _launch_drawing(rows: _Rows) -> Drawing:
     shapes = caller_shapes({r.caller for records in rows.values() for _, r in records})
-    figure, narrow = dot_figures([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
+    figure = dot_figure([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
     ends = [next(iter(rows.values()))[0], list(rows.values())[-1][0]]
     said = [
         f"{t.short} {micro(f)} {CALLER_WORDS[r.caller]}" for t, r in ends if (f := r.figure("complete")) is not None
@@ -92,7 +92,6 @@ def _launch_drawing(rows: _Rows) -> Drawing:
         "The slope of the wall time until everything has finished. A launch of a graph with one node stands beside the "
         "eager ones. The values stand at the right, in the order of the marks.",
         figure,
-        narrow,
     )
 
 
@@ -151,12 +150,8 @@ def _replays(even: Span) -> str:
 
 def _graph_drawing(found: list[Graph], measured: int) -> Drawing:
     """A panel for each graph of ``found``; ``measured``: the number of all graphs."""
-    rows = [_graph_rows(g) for g in found]
-    figure, grid = canvas([ONE_LINE_INCHES * len(r) for r in rows], around=0.75)
-    for (ax,), graph, own in zip(grid, found, rows, strict=True):
-        dot_rows(ax, own)
-        small_titles(ax, f"{graph.target.short}, made by {graph.maker}", f"{MICRO} per node")
-    shared_axis([ax for (ax,) in grid], rows)
+    panels = [(f"{g.target.short}, made by {g.maker}", f"{MICRO} per node", _graph_rows(g)) for g in found]
+    figure = dot_panels(panels, row=ONE_LINE_INCHES)
     return Drawing(
         "graphs",
         "A graph's node against a launch, and what making it costs",

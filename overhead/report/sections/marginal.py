@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, listed, micro_spread, resolved, unresolved
 from overhead.reading.view import CALLER_WORDS, TargetView, View, named
-from overhead.report.core.dots import DotRow, Mark, dot_rows, mark, shared_axis
-from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, caller_legend, canvas, small_titles
+from overhead.report.core.dots import DotRow, Mark, dot_panels, mark
+from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -43,20 +43,16 @@ def marginal(view: View) -> Iterator[Part]:
 
 def _drawing(found: list[tuple[TargetView, Record, Comparison]]) -> Drawing | None:
     """A panel for each cost that several stacks have, all on one axis; None where there is none."""
-    panels = {title: _rows(found, name) for name, title in _MARGINAL_TITLES.items()}
-    panels = {title: rows for title, rows in panels.items() if len(rows) >= _LEAST_DRAWN}
+    found_rows = {title: _rows(found, name) for name, title in _MARGINAL_TITLES.items()}
+    panels = [(title, f"{MICRO} each", rows) for title, rows in found_rows.items() if len(rows) >= _LEAST_DRAWN]
     if not panels:
         return None
-    figure, grid = canvas([ONE_LINE_INCHES * 1.3 * len(rows) for rows in panels.values()], around=0.7)
-    for (ax,), (title, rows) in zip(grid, panels.items(), strict=True):
-        dot_rows(ax, rows)
-        small_titles(ax, title, f"{MICRO} each")
-    shared_axis([ax for (ax,) in grid], list(panels.values()))
-    caller_legend(figure, {r.caller for _, r, _ in found})
+    figure = dot_panels(panels, caller_shapes({r.caller for _, r, _ in found}))
     return Drawing(
         "marginal",
         "What each part of a submission adds",
-        f"Microseconds that {listed(list(panels))} add, by stack; the numbers are in the table below.",
+        f"Microseconds that {listed([title for title, _, _ in panels])} add, by stack; the numbers are in the table "
+        "below.",
         "Fitted over the patterns of one stack together. All panels share one axis. Costs whose interval reaches zero "
         "are in the table only. Hollow: noisy.",
         figure,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, factor, resolved
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
-from overhead.report.core.dots import DotRow, Mark, dot_figures
+from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -25,7 +25,7 @@ def naive(view: View) -> Iterator[Part]:
         yield Text(["No base case has a one-shot figure."])
         return
     shapes = {title: _FIGURE_MARKERS[name] for name, title in _FIGURE_TITLES.items()}
-    figure, narrow = dot_figures([_row(t) for t in shown], "times the slope (1 is right)", shapes, one=1)
+    figure = dot_figure([_row(t) for t in shown], "times the slope (1 is right)", shapes, one=1)
     yield Drawing(
         "naive",
         "What one-shot figures make of it",
@@ -35,7 +35,6 @@ def naive(view: View) -> Iterator[Part]:
         "figure. Both hold the fixed cost of the wait. Lines: all ratios that both intervals allow; "
         "no mark where the slope's interval reaches zero. Hollow: the figure or the slope is noisy or has two speeds.",
         figure,
-        narrow,
     )
     yield Table(
         "One-shot figures and the slope",

@@ -8,8 +8,8 @@ from overhead.reading.checks import stages_check, verdict
 from overhead.reading.format import MICRO, micro, micro_spread, number, plain, valued
 from overhead.reading.host_shares import staged
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core.dots import DotRow, dot_rows, mark, shared_axis
-from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, caller_legend, canvas, small_titles
+from overhead.report.core.dots import DotRow, dot_panels, mark
+from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
@@ -51,9 +51,8 @@ def stages(view: View) -> Iterator[Part]:
 
 
 def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
-    figure, grid = canvas([ONE_LINE_INCHES * len(_calls(group)) for _, _, group in found], around=0.75)
     panels = []
-    for (ax,), (target, pattern, group) in zip(grid, found, strict=True):
+    for target, pattern, group in found:
         rows = [
             DotRow(
                 call,
@@ -67,12 +66,9 @@ def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
             )
             for call in _calls(group)
         ]
-        dot_rows(ax, rows)
-        panels.append(rows)
-        small_titles(ax, f"{target.short}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}")
-    shared_axis([ax for (ax,) in grid], panels)
+        panels.append((f"{target.short}, {pattern}", f"{MICRO} per {plain(group[0][0].unit, 20)}", rows))
     callers = {r.caller for _, _, group in found for r, _ in group}
-    caller_legend(figure, callers)
+    figure = dot_panels(panels, caller_shapes(callers), row=ONE_LINE_INCHES)
     return Drawing(
         "stages",
         "Calls, timed one by one",

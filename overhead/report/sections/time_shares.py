@@ -11,10 +11,10 @@ from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_
 from overhead.reading.host_shares import HostShares
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import View
-from overhead.report.core import template_figures
+from overhead.report.core.bars import BarRow, bar_figure
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS
-from overhead.report.core.parts import Cell, Part, Sketch, Table, Text
+from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure as Number
 
@@ -29,7 +29,7 @@ def time_shares(view: View) -> Iterator[Part]:
     if said := [sentence for sentence in (_sentence(found), *limits) if sentence]:
         yield Text(said)
     rows = [
-        template_figures.BarRow(
+        BarRow(
             stack_name(each.target),
             [
                 (host_shares.TITLES[name], value / 1e3, LAYER_COLOURS.get(name, MUTED))
@@ -39,16 +39,14 @@ def time_shares(view: View) -> Iterator[Part]:
         )
         for each in found
     ]
-    panels = [template_figures.TemplatePanel(f"{MICRO} of CPU time per dispatch or launch", rows)]
-    yield Sketch(
+    yield Drawing(
         "time-shares",
         "CPU time of one dispatch, by layer",
         "Stacked bars of the CPU time per dispatch or launch, from the cheapest stack to the dearest; the table below "
         "has the numbers.",
         "From left to right: library and driver (the same calls from compiled code), then what the interpreter and the "
         "library's wrapper objects add. The bar ends at the CPU time from Python. All cases has every pattern.",
-        template_figures.bars(panels),
-        template_figures.narrow_bars(panels),
+        bar_figure([(f"{MICRO} of CPU time per dispatch or launch", rows)]),
     )
     yield _table(found)
 

@@ -10,7 +10,7 @@ from overhead.reading.format import MICRO, factor_spread, listed
 from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, dot_figures
+from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
@@ -84,7 +84,7 @@ def _drawing(found: list[_Change]) -> Drawing:
         rows.setdefault(change.label, []).append(change)
     drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
     shapes = caller_shapes({c.record.caller for c in found})
-    figure, narrow = dot_figures(drawn, "times the cost of the base case", shapes, one=1)
+    figure = dot_figure(drawn, "times the cost of the base case", shapes, one=1)
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
     ends = [most] if most is least else [most, least]
@@ -97,7 +97,6 @@ def _drawing(found: list[_Change]) -> Drawing:
         "come from one run on one board and have one caller. The interval is all that both intervals allow; overhead "
         "compare RUN --across compares them process by process. Changes whose interval holds 1 are named below.",
         figure,
-        narrow,
     )
 
 

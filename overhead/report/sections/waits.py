@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from overhead.reading.format import MICRO, micro, plain, resolved, time
 from overhead.reading.synchronising import representative_act, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, dot_figures, dot_rows, mark
-from overhead.report.core.draw import ONE_LINE_INCHES, canvas, marker_legend
+from overhead.report.core.dots import DotRow, Mark, dot_figure, dot_panels, mark
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
@@ -106,7 +105,7 @@ def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
     rows = sorted(rows, key=lambda one: one[1].value("naive") or math.inf)
     shapes = {title: _WAIT_MARKERS[name] for name, title in _WAIT_TITLES.items()}
     drawn = [DotRow(_label(t, r), _marks(t, r, _WAIT_MARKERS)) for t, r in rows]
-    figure, narrow = dot_figures(drawn, MICRO, shapes)
+    figure = dot_figure(drawn, MICRO, shapes)
     return Drawing(
         "waits",
         "One wait, by stack",
@@ -115,7 +114,6 @@ def _primitives(rows: list[tuple[TargetView, Record]]) -> Drawing:
         "work, and what the library deferred into the wait; the third also holds what waking up costs. The values "
         "stand at the right in this order.",
         figure,
-        narrow,
     )
 
 
@@ -126,12 +124,11 @@ def _finding(rows: list[tuple[TargetView, Record]]) -> str:
 
 
 def _latency(rows: list[tuple[TargetView, Record]]) -> Drawing:
-    groups = _groups(rows)
-    figure, grid = canvas([ONE_LINE_INCHES * 1.3 * len(g) for g in groups.values()])
-    for (ax,), (title, group) in zip(grid, groups.items(), strict=True):
-        dot_rows(ax, [DotRow(_label(t, r), _marks(t, r, _PERCENTILE_MARKERS)) for t, r in group])
-        ax.set_title(title)
-    marker_legend(figure, _PERCENTILE_MARKERS)
+    panels = [
+        (title, "", [DotRow(_label(t, r), _marks(t, r, _PERCENTILE_MARKERS)) for t, r in group])
+        for title, group in _groups(rows).items()
+    ]
+    figure = dot_panels(panels, _PERCENTILE_MARKERS, shared=False)
     return Drawing(
         "latency",
         "Latency when every unit is waited for",

@@ -33,8 +33,11 @@ from overhead.probes.base import Probe  # noqa: E402
 from overhead.reading.decoding import decoded  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
-from overhead.reading.format import factor as factor_text  # noqa: E402
-from overhead.reading.format import listed, positive_spread  # noqa: E402
+from overhead.reading.format import (  # noqa: E402
+    factor as factor_text,
+    listed,
+    positive_spread,
+)
 from overhead.reading.key_figures import KeyFigure  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402

@@ -16,9 +16,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
     {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch"},
+    {"results"},
     {"measure.fitting"},
     {"measure.sampling"},
-    {"results", "devices", "named_comparisons"},
+    {"devices", "named_comparisons"},
     {"machine", "lowering"},
     {"workloads"},
     {"probes", "reading"},

@@ -7,8 +7,7 @@ import time
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress as Bar, TextColumn
 
 from overhead.reading.format import plain
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from overhead.explain.host_work import HostTimes, ProfilerCost, ReturnTimes, profiler_cost
 from overhead.explain.record import BoundKind, ReplayCheck

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.measure.fitting.line import Floats
-from overhead.measure.sampling.chain import Chain, DeviceTime, Overlap, Samples
+from overhead.measure.sampling.chain import Chain, DeviceTime, Samples
+from overhead.results import Overlap
 
 _CLOCK_READING_NS = 40
 _START_NS = 1e9

@@ -13,8 +13,7 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Estimate, Series
 from overhead.measure.sampling.window import sample
-from scripts.bench import known_truth as bench
-from scripts.bench import main
+from scripts.bench import known_truth as bench, main
 from scripts.bench.known_truth import TIME_FIGURES, TruthOutcome, oracle, run, score
 from scripts.bench.scenarios import SCENARIOS, Scenario
 from tests.fakes.chains import measured

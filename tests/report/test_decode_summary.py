@@ -10,8 +10,7 @@ import pytest
 from overhead.report.core.parts import Cell, Table
 from overhead.report.sections.decode_summary import decode_summary
 from overhead.results import Figure, Record
-from tests.fakes.report import fingerprint
-from tests.fakes.report import record as step
+from tests.fakes.report import fingerprint, record as step
 from tests.report.report_page import Page
 from tests.report.test_decode_page import TINY, level, record, text_of, view
 

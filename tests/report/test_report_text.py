@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from overhead.errors import install
-from overhead.reading import checks
-from overhead.reading import format as shown
+from overhead.reading import checks, format as shown
 from overhead.reading.checks import Agreement, overlap_check, staged_check, stages_check, verdict
 from overhead.reading.host_shares import drawn, ladder_sentences, ladders
 from overhead.reading.key_figures import key_figures_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from overhead.profiles import PROFILES, WEIGHT, Plan
 from overhead.runner.budget import MAX_TIMES_NEED, Allotment, Candidate, allot

@@ -12,8 +12,7 @@ from rich.console import Console
 
 from overhead.errors import Unverified
 from overhead.measure.sampling.clock import clock_facts
-from scripts.agreement import protocol
-from scripts.agreement import side_by_side as ba
+from scripts.agreement import protocol, side_by_side as ba
 from scripts.agreement.nvbench import OUR_ANSWERS_SUFFIX, answers, ask
 from scripts.agreement.ours import Passes
 from scripts.agreement.protocol import ToolAnswer

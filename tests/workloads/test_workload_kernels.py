@@ -22,8 +22,7 @@ from tests.workloads.workload_arms import ALL, KERNELS, PLAIN, case, counts, ele
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The fake driver. It runs generated CUDA C, compiled by g++."""
-    from overhead.probes._support.cuda import api
-    from overhead.probes._support.cuda import workload as _work_cuda
+    from overhead.probes._support.cuda import api, workload as _work_cuda
     from tests.fakes.cuda_driver import bindings
 
     install(monkeypatch)

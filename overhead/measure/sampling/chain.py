@@ -5,13 +5,9 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
 
-from msgspec import Meta
+from overhead.results.vocabulary import Overlap, Scalar
 
-Overlap = Literal["pipelined", "serial"]
-Name = Annotated[str, Meta(max_length=200)]
-Scalar = bool | int | float | Name
 Samples = list[list[int]]
 """Rows ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` where the CPU clock was read too."""
 

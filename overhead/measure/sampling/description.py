@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from overhead.fields import checked, checked_mapping
-from overhead.measure.sampling.chain import Chain, Name, Overlap, Scalar
+from overhead.measure.sampling.chain import Chain
+from overhead.results.vocabulary import Name, Overlap, Scalar
 
 _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]

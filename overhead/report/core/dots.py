@@ -25,8 +25,7 @@ from overhead.report.core.draw import (
     two_lines,
 )
 from overhead.report.core.palette import colour as stack_colour
-from overhead.results import Figure as Number
-from overhead.results import Record
+from overhead.results import Figure as Number, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

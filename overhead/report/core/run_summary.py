@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.claims.judging import RunEvidence
-from overhead.claims.judging import gather as evidence_of
+from overhead.claims.judging import RunEvidence, gather as evidence_of
 from overhead.reading import chains
 from overhead.reading.format import plain, valued
 from overhead.reading.host_shares import drawn, ladders

@@ -1,8 +1,4 @@
-"""The record types of the file and their bounds. ``loading/files.py`` reads and writes the files.
-
-Two shapes hold the same run. A *journal* (``.jsonl``) grows while the run goes on, one line per event. A *fingerprint*
-(``.json``) holds the figures without the raw samples. All times are nanoseconds. Decoding is strict and bounded.
-"""
+"""The record types of a fingerprint, the file of a whole run without its raw samples. All times are nanoseconds."""
 
 from __future__ import annotations
 
@@ -13,52 +9,29 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
-from overhead.measure.sampling.chain import Name as Name
-from overhead.measure.sampling.chain import Overlap as Overlap
-from overhead.measure.sampling.chain import Scalar as Scalar
-
-SCHEMA_VERSION = 1
-"""Fields are only added within one schema version."""
-METHOD_VERSION = 3
-"""Figures of different method versions are compared only where ``same_figures`` allows it."""
-_ALIKE = frozenset({1, 2, 3})
-"""Method versions whose figures are formed alike: docs/method.md tells what differs."""
-
-Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]
-VALUED: frozenset[str] = frozenset({"ok", "noisy", "bimodal"})
-"""The statuses that carry a value."""
-UFUNC_LOOP = "the ufunc's inner loop"
-"""``window["entry"]`` of a compiled caller that enters NumPy below the function that Python calls."""
-BOARD = 12
-"""Length of a device's id; a shorter one is a number."""
-KNOWN_APIS = (
-    "Vulkan", "Metal", "D3D12", "OpenGL", "CUDA", "HIP", "MPS", "LevelZero", "OpenCL", "SYCL", "CPU", "Null",
-)  # fmt: skip
-"""The spelling of well-known names. A ``Target`` may have any other."""
-Pattern = Literal[
-    "per-submit", "per-k", "per-pass", "one-pass", "replay", "launches", "fused", "wait-each", "read-each", "hybrid"
-]
-Caller = Literal["binding", "ffi", "native", "browser"]
-Dependency = Literal["chained", "independent"]
-Profile = Literal["quick", "default", "thorough"]
-Bound = Literal["host", "device", "balanced", ""]
-
-LongText = Annotated[str, Meta(max_length=4000)]
-# (?!\n), because Python's $ also matches before a closing line break.
-Api = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9 ._+-]{0,31}$(?!\n)")]
-StackName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,31}$(?!\n)")]
-FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_:. -]{0,63}$(?!\n)")]
-MachineId = Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)")]
-Moment = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$(?!\n)")]
-Count = Annotated[int, Meta(ge=0, le=2**53)]
-EnvironmentVariables = Annotated[dict[Name, LongText], Meta(max_length=32)]
-Nanoseconds = Annotated[int, Meta(ge=0, le=2**53)]
-Params = Annotated[dict[Name, Scalar], Meta(max_length=64)]
-
-
-def same_figures(a: int, b: int) -> bool:
-    """Whether figures of these two method versions have the same meaning, so that they may be compared and joined."""
-    return a == b or {a, b} <= _ALIKE
+from overhead.results.vocabulary import (
+    KNOWN_APIS,
+    UFUNC_LOOP,
+    VALUED,
+    Api,
+    Bound,
+    Caller,
+    Count,
+    Dependency,
+    EnvironmentVariables,
+    FigureName,
+    LongText,
+    MachineId,
+    Moment,
+    Name,
+    Overlap,
+    Params,
+    Pattern,
+    Profile,
+    Scalar,
+    StackName,
+    Status,
+)
 
 
 class _Base(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -316,148 +289,6 @@ class Fingerprint(_Base, kw_only=True):
             msgspec.structs.force_setattr(self, "comparisons", kept)
 
 
-# The journal: one line per event, with its tag in ``type``.
-
-
-class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
-    pass
-
-
-class HeaderLine(_Line, kw_only=True, tag="header"):
-    """First line of every journal. ``planned``: only in older journals, not used."""
-
-    schema_version: int
-    method_version: int
-    created: Moment
-    profile: Profile
-    machine: Machine
-    together: Together | None = None
-    environment: EnvironmentVariables = {}
-    volatile: Volatile = {}
-    versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
-    planned: Count = 0
-
-
-class PlannedLine(_Line, kw_only=True, tag="planned"):
-    """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is open."""
-
-    worker: LongText
-    """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
-    target: Target
-    case: Case
-    processes: Count = 0
-    """Planned processes of the worker; 0 in an older journal without this field."""
-
-    def wanted(self, profile: Profile) -> int:
-        """``processes``, or the number in the profiles of that time for an older journal."""
-        return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
-
-
-class OpenedLine(_Line, kw_only=True, tag="opened"):
-    """A chain opened in a process, with its attributes."""
-
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
-    overlap: Overlap
-    synchronous: bool = False
-    wait_spins: bool = False
-    window: Params = {}
-    kernels: Annotated[dict[Name, Name], Meta(max_length=32)] = {}
-    flags: Annotated[list[Name], Meta(max_length=64)] = []
-
-
-class RoundLine(_Line, kw_only=True, tag="round"):
-    """Samples of one case in one round of one process.
-
-    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the window also contained
-    two readings of the thread's CPU clock. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop,
-    each the longer of two readings, before and after the samples.
-    """
-
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
-    round: Count
-    samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
-    canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
-
-
-class OneOffLine(_Line, kw_only=True, tag="once"):
-    """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
-    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``met``, ``stage:...``.
-
-    ``at``: the n of each value where the values depend on it.
-    """
-
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
-    name: FigureName
-    values: Annotated[list[float], Meta(max_length=100_000)]
-    at: Annotated[list[Count], Meta(max_length=100_000)] = []
-    reason: LongText = ""
-
-
-class FailedLine(_Line, kw_only=True, tag="failed"):
-    """A case that failed in a process, with its status and reason. The other cases go on."""
-
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
-    status: Status
-    reason: LongText
-
-
-class MissingLine(_Line, kw_only=True, tag="missing"):
-    """A stack or device that is not available."""
-
-    unavailable: MissingStack
-
-
-class OmittedLine(_Line, kw_only=True, tag="omitted"):
-    """A case that was not planned."""
-
-    left_out: LeftOut
-
-
-class DiedLine(_Line, kw_only=True, tag="died"):
-    """A worker's process that ended too early. Its cases were measured again in another process, or failed."""
-
-    worker: LongText
-    process: Count
-    reason: LongText
-
-
-class EndedLine(_Line, kw_only=True, tag="ended"):
-    """A worker's process that completed. ``rule``: why it stopped."""
-
-    worker: LongText
-    process: Count
-    rule: LongText = ""
-
-
-JournalLine = (
-    HeaderLine
-    | PlannedLine
-    | OpenedLine
-    | RoundLine
-    | OneOffLine
-    | FailedLine
-    | MissingLine
-    | OmittedLine
-    | DiedLine
-    | EndedLine
-)
-
-_line_decoder = msgspec.json.Decoder(JournalLine)
-_encoder = msgspec.json.Encoder()
-
-
 def case_key(of: Case | Record, caller: Caller) -> str:
     """The case in one line, with this caller; equal keys are equal cases."""
     words = [of.workload, of.pattern, caller, of.dependency]
@@ -467,16 +298,6 @@ def case_key(of: Case | Record, caller: Caller) -> str:
 def scalar_text(value: Scalar) -> str:
     """A value as keys and commands write it: ``true``, ``16``, ``event``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def encode_line(line: JournalLine) -> bytes:
-    """One journal line, newline included."""
-    return _encoder.encode(line) + b"\n"
-
-
-def decode_line(raw: bytes) -> JournalLine:
-    """One journal line; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
-    return _line_decoder.decode(raw)
 
 
 def to_builtins(value: Any) -> Any:

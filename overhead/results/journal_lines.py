@@ -1,0 +1,172 @@
+"""The lines of a journal, which grows while a run goes on: one line per event, with its tag in ``type``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from overhead.results.records import Case, LeftOut, Machine, MissingStack, Target, Together, Volatile
+from overhead.results.vocabulary import (
+    Count,
+    EnvironmentVariables,
+    FigureName,
+    LongText,
+    Moment,
+    Name,
+    Nanoseconds,
+    Overlap,
+    Params,
+    Profile,
+    Status,
+)
+
+
+class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, tag_field="type"):
+    pass
+
+
+class HeaderLine(_Line, kw_only=True, tag="header"):
+    """First line of every journal. ``planned``: only in older journals, not used."""
+
+    schema_version: int
+    method_version: int
+    created: Moment
+    profile: Profile
+    machine: Machine
+    together: Together | None = None
+    environment: EnvironmentVariables = {}
+    volatile: Volatile = {}
+    versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+    planned: Count = 0
+
+
+class PlannedLine(_Line, kw_only=True, tag="planned"):
+    """A case that will be measured. Overlap and window follow in ``OpenedLine`` once the chain is open."""
+
+    worker: LongText
+    """Key of the target whose worker measures the case: the case's own target, or the one it accompanies."""
+    target: Target
+    case: Case
+    processes: Count = 0
+    """Planned processes of the worker; 0 in an older journal without this field."""
+
+    def wanted(self, profile: Profile) -> int:
+        """``processes``, or the number in the profiles of that time for an older journal."""
+        return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
+
+
+class OpenedLine(_Line, kw_only=True, tag="opened"):
+    """A chain opened in a process, with its attributes."""
+
+    target: LongText
+    case: LongText
+    worker: LongText
+    process: Count
+    overlap: Overlap
+    synchronous: bool = False
+    wait_spins: bool = False
+    window: Params = {}
+    kernels: Annotated[dict[Name, Name], Meta(max_length=32)] = {}
+    flags: Annotated[list[Name], Meta(max_length=64)] = []
+
+
+class RoundLine(_Line, kw_only=True, tag="round"):
+    """Samples of one case in one round of one process.
+
+    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the window also contained
+    two readings of the thread's CPU clock. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop,
+    each the longer of two readings, before and after the samples.
+    """
+
+    target: LongText
+    case: LongText
+    worker: LongText
+    process: Count
+    round: Count
+    samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
+    canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
+
+
+class OneOffLine(_Line, kw_only=True, tag="once"):
+    """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
+    ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``met``, ``stage:...``.
+
+    ``at``: the n of each value where the values depend on it.
+    """
+
+    target: LongText
+    case: LongText
+    worker: LongText
+    process: Count
+    name: FigureName
+    values: Annotated[list[float], Meta(max_length=100_000)]
+    at: Annotated[list[Count], Meta(max_length=100_000)] = []
+    reason: LongText = ""
+
+
+class FailedLine(_Line, kw_only=True, tag="failed"):
+    """A case that failed in a process, with its status and reason. The other cases go on."""
+
+    target: LongText
+    case: LongText
+    worker: LongText
+    process: Count
+    status: Status
+    reason: LongText
+
+
+class MissingLine(_Line, kw_only=True, tag="missing"):
+    """A stack or device that is not available."""
+
+    unavailable: MissingStack
+
+
+class OmittedLine(_Line, kw_only=True, tag="omitted"):
+    """A case that was not planned."""
+
+    left_out: LeftOut
+
+
+class DiedLine(_Line, kw_only=True, tag="died"):
+    """A worker's process that ended too early. Its cases were measured again in another process, or failed."""
+
+    worker: LongText
+    process: Count
+    reason: LongText
+
+
+class EndedLine(_Line, kw_only=True, tag="ended"):
+    """A worker's process that completed. ``rule``: why it stopped."""
+
+    worker: LongText
+    process: Count
+    rule: LongText = ""
+
+
+JournalLine = (
+    HeaderLine
+    | PlannedLine
+    | OpenedLine
+    | RoundLine
+    | OneOffLine
+    | FailedLine
+    | MissingLine
+    | OmittedLine
+    | DiedLine
+    | EndedLine
+)
+
+_line_decoder = msgspec.json.Decoder(JournalLine)
+_encoder = msgspec.json.Encoder()
+
+
+def encode_line(line: JournalLine) -> bytes:
+    """One journal line, newline included."""
+    return _encoder.encode(line) + b"\n"
+
+
+def decode_line(raw: bytes) -> JournalLine:
+    """One journal line; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
+    return _line_decoder.decode(raw)

@@ -72,11 +72,11 @@ def publication(claim: Claim, source: Source) -> str:
 
 
 def other_hardware(claim: Claim, verdict: ClaimVerdict, found: Sequence[ClaimValue]) -> str:
-    """``measured on a GPU, published: Apple M4, on the CPU``; '' if both are of one kind or nothing is decided."""
+    """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is decided."""
     kinds = {_PROCESSORS[one.on] for one in found}
     if verdict == "inconclusive" or kinds <= {_PROCESSORS["cpu" if "CPU" in claim.hardware else "gpu"]}:
         return ""
-    return f"measured on {listed(sorted(kinds))}, published: {claim.hardware}"
+    return f"we measured on {listed(sorted(kinds))}, the source on: {claim.hardware}"
 
 
 def by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:

@@ -194,7 +194,7 @@ def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> O
         both = [name for name, one in ours.items() if name in theirs and (one.changed or theirs[name].changed)]
         left_out |= {one.name: (one.count, "your alternative does not reach it") for one in gone}
         if gone and not both:
-            unknown = "your alternative reaches nothing that the step changes"
+            unknown = "your alternative has no reference to an array that the step changes"
             if not any(one.count for one in results[0]) and not any(one.changed for one in theirs.values()):
                 found.append(ValueDifference(gone[0].name, _shown(gone[0]), "nothing"))
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}

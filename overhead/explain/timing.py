@@ -34,7 +34,7 @@ _PROFILE: Profile = "quick"
 _STACK = Path(__file__).with_name("call_stack.py")
 _MIXED = (
     "the answers of a process cannot be read: the program writes to a file descriptor that it has not opened, or "
-    "starts a copy of its process that goes on (os.fork)"
+    "forks a child process that runs on (os.fork)"
 )
 _MOST_CALLS = 8
 _SLOW_CALL_S = 0.03

@@ -135,7 +135,9 @@ def _no_copy(part: str) -> Iterator[None]:
         copied = _forks[0] > forks and bool(select.select([tells], [], [], _COPY_S)[0]) and bool(os.read(tells, 1))
         os.close(tells)
         if copied:
-            raise UsageError(f"{part} starts a copy of its process that goes on (os.fork), which cannot be measured")
+            raise UsageError(
+                f"{part} cannot be measured: it forks (os.fork), and the child runs on; end it inside {part}"
+            )
 
 
 def _count_fork() -> None:

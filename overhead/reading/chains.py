@@ -437,7 +437,7 @@ def device_times(found: Sequence[Group]) -> list[str]:
         near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
         unclear = [arm.way for arm, took in others if (took / base[1]).floor <= _NEAR_CUDA and arm.way not in near]
         verdicts = [f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}." if near else ""]
-        verdicts += [f"Not resolved whether within {_NEAR_CUDA}× of CUDA: {listed(unclear)}." if unclear else ""]
+        verdicts += [f"Too noisy to tell whether within {_NEAR_CUDA}× of CUDA: {listed(unclear)}." if unclear else ""]
         within = " ".join(filter(None, verdicts)) or f"No WGSL version is within {_NEAR_CUDA}× of CUDA."
         said.append(
             f"{group.title}: the GPU takes {micro_of(base[1].value)} {MICRO} for a step of the fused CUDA kernel "

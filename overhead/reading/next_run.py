@@ -113,7 +113,12 @@ def no_next_run(machine: Machine) -> str:
     """Why a machine of this kind has no range; '' if the table knows the kind."""
     kinds = list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().by_kind))
     known = kind_of(machine) in kinds
-    return "" if known else f"No range for the next run: the spread between runs is known only for {listed(kinds)}."
+    if known:
+        return ""
+    return (
+        "The range of another run cannot be told on this kind of machine: how much runs differ is known only for "
+        f"{listed(kinds)}."
+    )
 
 
 def next_run_sentence(machine: Machine) -> str:

@@ -45,7 +45,7 @@ def gate(found: Verdicts) -> str:
     limit = f"{found.fail_over:g} %"
     said = f"{count(len(found.failed), 'case') if found.failed else 'No case'} slower by more than {limit}."
     tested = found.measured - len(found.untested)
-    return f"{said} {tested} of {count(found.measured, 'case')} could detect {limit}."
+    return f"{said} {tested} of {count(found.measured, 'case')} could have shown a change as small as {limit}."
 
 
 def ordered(found: Verdicts) -> list[CaseVerdict]:

@@ -154,8 +154,8 @@ def _met(call: CallTiming, which: str) -> str:
     if not met or not complete or met / complete < _OVERSTATED:
         return ""
     return (
-        f"Expect the met cost{which} in a program: it is {factor(met / complete)} complete, which holds on an "
-        "undisturbed processor."
+        f"In a program, expect the cost in the column met{which}: {factor(met / complete)} that in the column "
+        "complete, which only an undisturbed processor reaches."
     )
 
 

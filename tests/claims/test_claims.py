@@ -361,7 +361,7 @@ def test_a_verdict_from_another_kind_of_hardware_says_so() -> None:
     one = judged("reduce-overhead-2.78x", fingerprint(eager, graph))
     assert one.verdict == "refuted" != one.told
     for text in (one.told, one.sentence, markdown([one])):
-        assert "easured on a GPU, published: Apple M4, on the CPU" in text
+        assert "easured on a GPU, the source on: Apple M4, on the CPU" in text
     alike = judged("naive-20x", fingerprint(record(each=21_000.0, fixed=1_000.0)))
     assert alike.told == alike.verdict == "refuted"
     software = judged("firefox-1.04ms", fingerprint(record("firefox", caller="browser", software=True)))

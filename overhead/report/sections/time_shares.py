@@ -73,9 +73,12 @@ def device_limits(view: View) -> list[str]:
             continue
         complete, host = record.figure("complete"), record.figure("host")
         if complete is not None and host is not None:
-            told[record.bound].append(f"{row.name} {micro(complete)} {MICRO}, {micro(host)} of it CPU")
-    words = {"device": "the device is the limit", "balanced": "CPU and device take about as long (balanced)"}
-    return [f"From compiled code {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
+            told[record.bound].append(f"{row.name} {micro(complete)} {MICRO}, CPU busy for {micro(host)}")
+    words = {
+        "device": "the device is the limit",
+        "balanced": "CPU and device work at the same time and neither clearly sets the pace",
+    }
+    return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 
 
 def _base_cases(view: View) -> list[HostShares]:

@@ -146,7 +146,7 @@ def test_the_method_page_works_without_a_curve() -> None:
 
 def test_pages_of_other_machines_have_tables_and_no_figures(out: Path) -> None:
     text = (out / "pages" / "000000000003.html").read_text(encoding="utf-8")
-    assert "Base cases" in text
+    assert re.search(r"Base cases.*\d \([\d.]+ to [\d.]+\)", text, re.DOTALL), "with intervals"
     assert not any(p.name.startswith("0000") for p in (out / "figures").iterdir())
 
 

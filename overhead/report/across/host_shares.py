@@ -135,10 +135,10 @@ def _table(machines: Machines, panels: dict[tuple[str, str, str], list[tuple[Run
             shares = {name: (value, of_host, doubt) for name, value, of_host, doubt in rungs.shares}
             cells = [_cell(*shares[n]) if n in shares else "" for n in names]
             head = Cell(_name(machines, summary, rungs), machine=summary.machine.id)
-            rows.append([head, stack, api, unit, number(rungs.host / 1e3), *cells])
-    columns = ["machine", "stack", "API", "unit", f"host, {MICRO}", *(host_shares.TITLES[n] for n in names)]
+            rows.append([head, stack, api, unit, rungs.called, number(rungs.host / 1e3), *cells])
+    columns = ["machine", "stack", "API", "unit", "called", f"host, {MICRO}", *(host_shares.TITLES[n] for n in names)]
     caption = f"The host's time, layer by layer: per cent of it, and {MICRO}"
-    return Table(caption, columns, rows, numeric=range(4, 5 + len(names)), folded=len(rows) > 12)
+    return Table(caption, columns, rows, numeric=range(5, 6 + len(names)), folded=len(rows) > 12)
 
 
 def _cell(value: float, of_host: float, doubt: str) -> str:

@@ -14,7 +14,7 @@ from overhead.reading.host_shares import drawn, ladders
 from overhead.reading.intervals import Span
 from overhead.reading.key_figures import KeyFigure, key_figures_of
 from overhead.reading.shown_run import MeasuredSteps, measured_steps
-from overhead.reading.view import TargetView, View, named
+from overhead.reading.view import CALLER_WORDS, TargetView, View, named
 from overhead.report.core.contained import contained
 from overhead.report.core.parts import Part
 from overhead.report.core.registry import registered
@@ -56,6 +56,7 @@ class HostTimeSplit:
     api: Api
     software: bool
     unit: str
+    called: str
     host: float
     shares: tuple[tuple[str, float, float, str], ...]
     pieces: tuple[tuple[str, float], ...]
@@ -160,7 +161,10 @@ def _host_time_splits(view: View) -> Iterator[HostTimeSplit]:
             (s.name, value, s.of_host or 0.0, s.doubt) for s in found.shares if (value := valued(s.figure)) is not None
         )
         pieces = tuple(drawn(found.shares))
-        yield HostTimeSplit(target.stack, target.first.api, target.software, found.top.unit, host, shares, pieces)
+        called = CALLER_WORDS[found.top.caller]
+        yield HostTimeSplit(
+            target.stack, target.first.api, target.software, found.top.unit, called, host, shares, pieces
+        )
 
 
 def _crossovers(view: View) -> Iterator[Crossover]:
@@ -173,7 +177,7 @@ def _crossovers(view: View) -> Iterator[Crossover]:
             if rivals is not None:
                 found = chains.crossing(*rivals)
                 first, second = (arm.kind.title for arm in rivals)
-                yield Crossover(first, second, name, group.elements, found.steps, _verdict(found))
+                yield Crossover(first, second, group.name, group.elements, found.steps, _verdict(found))
 
 
 def _verdict(found: chains.Crossing) -> str:

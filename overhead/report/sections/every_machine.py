@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading import host_shares
-from overhead.reading.format import MICRO, micro
+from overhead.reading.format import MICRO, micro_spread
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import BRIEF_ONLY, register
@@ -27,7 +27,7 @@ def costs(view: View) -> Iterator[Part]:
     rows: list[list[str | Cell]] = []
     for t in view.stacked:
         figures = [t.base.figure(name) for name in _BASE_FIGURES]
-        numbers = [micro(f) if f is not None else "" for f in figures]
+        numbers = [micro_spread(f) if f is not None else "" for f in figures]
         rows.append([Cell(t.label, t.stack), t.base.unit, CALLER_WORDS[t.base.caller], *numbers])
     yield Table(
         f"Base cases, {MICRO}", ["target", "unit", "called", *_BASE_FIGURES.values()], rows, numeric=range(3, 7)

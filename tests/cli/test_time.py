@@ -11,6 +11,7 @@ import pytest
 from overhead.cli import main
 from overhead.explain import timing
 from overhead.explain.timing import Timing
+from overhead.reading.next_run import no_next_run
 from overhead.terminal.timing import sentences
 from tests.fakes.timings import two_calls
 
@@ -57,5 +58,6 @@ def test_a_kind_of_machine_without_a_range_is_told_why() -> None:
     known = two_calls()
     calls = [msgspec.structs.replace(call, next_run=None) for call in known.calls]
     unknown = msgspec.structs.replace(known, calls=calls, machine=msgspec.structs.replace(known.machine, gpus=[]))
-    assert "No range for the next run" in " ".join(sentences(unknown))
-    assert "No range for the next run" not in " ".join(sentences(known))
+    reason = no_next_run(unknown.machine)
+    assert reason in " ".join(sentences(unknown))
+    assert reason not in " ".join(sentences(known))

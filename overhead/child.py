@@ -194,13 +194,6 @@ class SupervisedProcess:
             self._process.stdin.close()
 
 
-def how_ended(code: int | None) -> str:
-    """In words, how a child ended that ``exit_code`` says this of."""
-    if code is None:
-        return "the process closed its answers"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit code {code}"
-
-
 _Received = TypeVar("_Received")
 _Job = TypeVar("_Job")
 Send = Callable[[Any], None]

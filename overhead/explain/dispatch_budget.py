@@ -32,7 +32,7 @@ _WAITS = frozenset(
      "segment_reduce", "aten._ctc_loss.Tensor", "_linalg_check_errors", "_linalg_svd", "_linalg_eigh",
      "_linalg_eigvals", "linalg_eig", "linalg_lstsq", "linalg_pinv", "linalg_matrix_exp", "cholesky", "_unique"}
 )  # fmt: skip
-"""Operations that read a value on the host with CUDA, beside those whose tags in PyTorch say so."""
+"""Operations that make the host wait for a value on CUDA, although no tag in PyTorch says so."""
 _INDEXING = frozenset({"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"})
 """Operations that read the number of places on the host if an index is a mask."""
 _READS = ("tolist", "numpy", "__array__", "__repr__", "__reduce_ex__", "cpu")

@@ -46,7 +46,7 @@ _BLOCKING = 0.9
 _DOCTOR = "overhead doctor names what disturbs this machine."
 UNRANKED = "Operations are not ranked: the profile failed its check."
 _SPAN = 2
-"""A time whose interval ends at so many times its start, or above, is not resolved."""
+"""A time is not resolved if the upper end of its interval is at least this many times the lower end."""
 
 
 def resolved_times(time: Figure) -> Sequence[float]:

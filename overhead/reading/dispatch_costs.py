@@ -10,7 +10,6 @@ from typing import Literal
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import between, bounds, cost_text, in_micro, number, plain, two_speeds, valued
-from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View
 from overhead.results import Caller, Record, Scalar
@@ -262,11 +261,3 @@ def met_range(record: Record) -> tuple[float, float] | None:
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:
     """The cheapest row with a resolved cost from Python."""
     return next((row for row in costs.rows if "python" in row.marks), None)
-
-
-def times_cheaper(row: DispatchRow, first: Kind, second: Kind) -> tuple[float, float | None, float | None] | None:
-    """How many times the first cost of a row is its second, with the interval; None without both."""
-    if first not in row.marks or second not in row.marks:
-        return None
-    found = ratio(*(span(row.records[kind].figure("complete")) for kind in (first, second)))
-    return None if found is None else found.over(1)

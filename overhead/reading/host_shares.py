@@ -20,8 +20,6 @@ from overhead.results import Comparison, Figure, Record
 
 _NEXT_LEVEL = {name: f"{name}-share" for name in ("binding", "interpreter", "python")}
 """The layer and the named comparison that leads from a level to the next; ``python`` is the first two together."""
-PAIRED_IN_ONE_RUN = frozenset({*_NEXT_LEVEL.values(), "api-share", "driver-share"})
-"""The named comparisons that a ladder reads."""
 TITLES = {
     "binding": "wrapper objects",
     "interpreter": "interpreter",

@@ -14,8 +14,6 @@ from overhead.probes import registry
 from overhead.results import Pattern
 from overhead.workloads import RESERVED, workloads
 
-SHELLS = ("bash", "zsh", "tcsh")
-
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
     """The script for this shell. Raises ``UsageError`` if the package ``shtab``, which writes it, is missing."""

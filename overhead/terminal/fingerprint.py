@@ -70,7 +70,7 @@ def show(fingerprint: Fingerprint, console: Console | None = None, every: bool =
 
 
 def show_end(fingerprint: Fingerprint, console: Console | None = None) -> None:
-    """Print the end of a run: the base case of each target, what to do, and what is missing of what was asked for."""
+    """Print the end of a run: each target's base case, what to do, and which of the chosen stacks are missing."""
     console = console or terminal()
     view = View(fingerprint)
     shown = [(target, [target.base] if target.stepped else base_cases(target)) for target in view.targets]

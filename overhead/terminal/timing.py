@@ -34,7 +34,7 @@ _WORDS = {
     "naive": "a single call and its wait, timed as most benchmarks do",
 }
 _OVERSTATED = 1.2
-"""A single timed call, or the met cost, is told if it exceeds the cost by this factor."""
+"""A sentence names the time of a single call, or the met cost, if it is this many times the cost or more."""
 _LONGEST_SHOWN = 60
 """Characters of a statement in the table."""
 

@@ -12,7 +12,7 @@ from overhead.lowering.templates.rotary import Rotary
 
 
 def match_rotary(flow: DataFlow, position: int) -> Replacement:
-    """The rotary embedding ``x * cos + concat(-high half of x, low half) * sin`` whose concat is at this position."""
+    """The rotary embedding ``x * cos + concat(-high half of x, low half) * sin``; its concat is at this position."""
     concat = flow.at(position, Concat)
     require(len(concat.inputs) == 2 and flow.only_reader(concat.inputs[0]) == position)
     negated, low_half = concat.inputs

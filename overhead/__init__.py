@@ -14,11 +14,11 @@ __all__ = ["__version__", "compare", "explain", "load", "lower", "run", "time", 
 _HOMES = {
     "run": "overhead.runner.run",
     "load": "overhead.loading.reduce",
-    "compare": "overhead.versus",
-    "lower": "overhead.lowering.torch_export",
+    "compare": "overhead.comparing",
+    "lower": "overhead.decode.lowering.torch_export",
     "time": "overhead.explain.timing",
     "to_pandas": "overhead.reading.tables",
-    "explained_in_notebook": "overhead.report.explained",
+    "explained_in_notebook": "overhead.explain.page",
 }
 
 

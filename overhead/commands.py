@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from overhead.errors import UsageError, require_extra
 
 if TYPE_CHECKING:
+    from overhead.comparing import Verdicts
     from overhead.runner.output import Outcome
-    from overhead.versus import Verdicts
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
 """Exit codes; ``cli.main`` describes them."""
@@ -47,8 +47,8 @@ def run_command(a: argparse.Namespace) -> int:
 
 
 def browser_command(a: argparse.Namespace) -> int:
-    from overhead.probes._support.browser import command
-    from overhead.probes._support.browser.importing import import_file
+    from overhead.probes.browser import command
+    from overhead.probes.browser.importing import import_file
 
     if a.page is not None:
         command.write_page(a.page)
@@ -100,9 +100,9 @@ def time_command(a: argparse.Namespace) -> int:
 
 def explain_command(a: argparse.Namespace) -> int:
     from overhead.explain.explaining import ExplainInterrupted, explain
+    from overhead.explain.page import save_explained_page
     from overhead.explain.record import encode_explanation, save_explanation
     from overhead.loading.files import check_writable
-    from overhead.report.explained import save_explained_page
     from overhead.runner.progress import Progress
 
     if a.html is not None:
@@ -151,7 +151,7 @@ def explain_command(a: argparse.Namespace) -> int:
 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
-        from overhead.versus import compare
+        from overhead.comparing import compare
 
         found = compare(outcome.path, outcome.second.path)
         _show_verdicts(a, found)
@@ -242,8 +242,8 @@ def report_command(a: argparse.Namespace) -> int:
 
 
 def compare_command(a: argparse.Namespace) -> int:
+    from overhead.comparing import compare
     from overhead.explain.comparing import are_explanations
-    from overhead.versus import compare
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")

@@ -147,7 +147,7 @@ def _is_suite(module: str) -> bool:
     if (
         "importlib" in module.partition(".")[0]
         or module in _INTERFACE
-        or module.startswith(("overhead.probes.kernels", "overhead.probes._support.packages"))
+        or module.startswith(("overhead.probes.kernels", "overhead.probes.common"))
     ):
         return True
     return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from overhead.comparing.sides import FIGURE, sampled, samples_beside
 from overhead.errors import UsageError, unknown
 from overhead.loading.folders import Loaded, collect, report_skipped
 from overhead.loading.reduce import series_of
 from overhead.reading.format import plain, valued
 from overhead.reading.tables import COLUMNS, rows
 from overhead.results import Figure, Fingerprint, Record
-from overhead.versus.sides import FIGURE, sampled, samples_beside
 
 TRACKED = (FIGURE, "host")
 """The figures for the GitHub action: smaller is better, and they are stable from run to run."""

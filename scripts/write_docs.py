@@ -26,11 +26,13 @@ sys.path.insert(0, str(ROOT))
 from overhead import results  # noqa: E402
 from overhead.claims import judge  # noqa: E402
 from overhead.claims.sentences import by_machine, exact  # noqa: E402
+from overhead.comparing import compare
+from overhead.decode.reading import decoded
+from overhead.decode.sections.decoding import decoding, level_sentences, padded_sentences
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.probes.base import Probe  # noqa: E402
-from overhead.reading.decoding import decoded  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import (  # noqa: E402
@@ -46,9 +48,7 @@ from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
 from overhead.report.core.parts import Table  # noqa: E402
-from overhead.report.sections.decoding import decoding, level_sentences, padded_sentences  # noqa: E402
 from overhead.terminal import comparison  # noqa: E402
-from overhead.versus import compare  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,13 +19,13 @@ from msgspec import Struct
 from overhead.checking import contract
 from overhead.checking.findings import CheckRow, Findings, Result
 from overhead.child import Send, serve
+from overhead.decode.decoders import DECODERS
 from overhead.errors import UsageError
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
 from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
-from overhead.workloads._decode import DECODERS
 
 _HEAVY = ("cupy", "jax", "mlx", "numba", "pyopencl", "tensorflow", "torch", "triton", "vulkan", "wgpu", "wgpudawn")
 """Libraries that a plugin must not import while it is loaded."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
+from overhead.decode.reading import DecodeArm, DispatchSlope, decoded, slope_over_dispatches
 from overhead.devices import Processor, processor
-from overhead.reading.decoding import DecodeArm, DispatchSlope, decoded, slope_over_dispatches
 from overhead.reading.format import plain, spread, valued
 from overhead.reading.intervals import Span, ratio, span
 from overhead.reading.missing_values import missing_figure, why

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.steps import said
 from overhead.explain.waits import NOTHING, in_turn, wait_named
-from overhead.probes._support.common.statements import StatementError, StatementLoop
 from overhead.probes.base import DeviceTime
+from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
 from overhead.results import Scalar
 

@@ -18,7 +18,7 @@ from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.steps import said
 from overhead.explain.waits import find_waits, in_turn, uses, wait_named
-from overhead.probes._support.common.statements import StatementError, StatementLoop
+from overhead.probes.common.statements import StatementError, StatementLoop
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""

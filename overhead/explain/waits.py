@@ -80,7 +80,7 @@ def in_turn(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
 def _imported(name: str, asked: bool) -> Any:
     """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises ``Unavailable``."""
     if asked and name not in sys.modules:
-        from overhead.probes._support.common.library_import import import_library
+        from overhead.probes.common.library_import import import_library
 
         return import_library(name, f"pip install {name}")
     return sys.modules.get(name)
@@ -98,7 +98,7 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
     clock = None
     if kind == "cuda" and not torch.version.hip:
-        from overhead.probes._support.torch.chains import TorchClock
+        from overhead.probes.torch.chains import TorchClock
 
         clock = TorchClock
     api = {"cuda": "HIP" if torch.version.hip else "CUDA", "xpu": "LevelZero", "mps": "MPS"}[kind]
@@ -134,7 +134,7 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
         return None
     device = cupy.cuda.Device()
     properties = cupy.cuda.runtime.getDeviceProperties(device.id)
-    from overhead.probes._support.cuda.cupy_clock import CupyClock
+    from overhead.probes.cuda.cupy_clock import CupyClock
 
     return Wait(
         "cupy",
@@ -162,7 +162,7 @@ def _numba(names: Names, results: list[Any], asked: bool) -> Wait | None:
 
 def has_cuda_context() -> bool:
     """Whether this process has started a CUDA device, by any library: a kernel without arrays shows nowhere else."""
-    from overhead.probes._support.cuda.api import CudaDriver, CudaError, open_library
+    from overhead.probes.cuda.api import CudaDriver, CudaError, open_library
 
     flags, active = ctypes.c_uint(), ctypes.c_int()
     try:
@@ -179,7 +179,7 @@ def has_cuda_context() -> bool:
 def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
     if not asked:  # ``find_waits`` asks where no library is known that has started the device
         return None
-    from overhead.probes._support.cuda.api import driver
+    from overhead.probes.cuda.api import driver
 
     cuda = driver()
     device = cuda.devices()[0]
@@ -231,7 +231,7 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
         return None
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        from overhead.probes._support.webgpu.library import library
+        from overhead.probes.webgpu.library import library
 
         own = next(value for value in _flat(names.values()) if isinstance(value, wgpu.GPUDevice))
         return library(stack).waiter(own, own.queue)

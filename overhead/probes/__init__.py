@@ -13,9 +13,9 @@ from typing import Any
 
 from overhead.errors import BadPlugin, one_line
 from overhead.fields import is_utf8
-from overhead.probes._support.packages import entry_points
-from overhead.probes._support.packages.answers import environments_of, space_of, targets_of
 from overhead.probes.base import Probe
+from overhead.probes.common import entry_points
+from overhead.probes.common.answers import environments_of, space_of, targets_of
 from overhead.registry import Registry, owner_of
 from overhead.results import MissingStack
 from overhead.workloads import WORKLOADS

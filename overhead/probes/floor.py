@@ -107,7 +107,7 @@ class Leaf(_CountedCalls):
     """Calls of ``Py_IncRef`` on an object without other references. Its reference count is the number of calls."""
 
     def __init__(self, call: str) -> None:
-        from overhead.probes._support.common import native_loop
+        from overhead.probes.common import native_loop
 
         super().__init__("Py_IncRef", 1)
         self._object = object()

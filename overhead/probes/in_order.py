@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from numbers import Integral
 
-from overhead.probes._support.common.python_loops import Action, Issue, alternating, nothing, repeated
 from overhead.probes.base import Chain, DeviceTime, Unsupported
+from overhead.probes.common.python_loops import Action, Issue, alternating, nothing, repeated
 from overhead.results import Case, Scalar
 
 _PATTERNS = ("per-submit", "wait-each", "read-each")

@@ -7,8 +7,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from overhead.probes import register
-from overhead.probes._support.common.add_one import count_steps, start_values
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.common.add_one import count_steps, start_values
 from overhead.results import UFUNC_LOOP, Case, Scalar, Target
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class NumpyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        from overhead.probes._support.common.workload_arms import eager
+        from overhead.probes.common.workload_arms import eager
         from overhead.probes.workload_chain import with_workloads
 
         star = Space(base, axes={"caller": ["native"], "alloc": ["allocating"]}, allowed=_allowed)
@@ -46,7 +46,7 @@ class NumpyProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         if "elements" in case.params:
-            from overhead.probes._support.common.array_workload import NumpyWork
+            from overhead.probes.common.array_workload import NumpyWork
             from overhead.probes.workload_chain import verified
 
             return verified(NumpyWork(case))
@@ -94,8 +94,8 @@ class Native(Ufunc):
     """A chain that calls the inner loop of the ufunc n times from a compiled loop."""
 
     def __init__(self) -> None:
-        from overhead.probes._support.common.native_loop import compile_native
-        from overhead.probes._support.common.numpy_ufunc import InnerLoop
+        from overhead.probes.common.native_loop import compile_native
+        from overhead.probes.common.numpy_ufunc import InnerLoop
 
         super().__init__(allocating=False)
         self._inner = InnerLoop(self._values)

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
+from overhead.decode.decoders import needs
 from overhead.locks import device_lock
 from overhead.profiles import Plan
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
 from overhead.runner.turns import InterpreterRun, MeasuringWorker, TargetTasks, Turns, WorkerLimits
 from overhead.runner.workers import WorkerProcess
-from overhead.workloads._decode import needs
 
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
+from overhead.decode.decoders import DECODERS
 from overhead.devices import same_decorated_name
 from overhead.errors import unknown
 from overhead.measure.sampling.events import reason_of
@@ -20,7 +21,6 @@ from overhead.results import Case, LeftOut, Target
 from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import OPERATIONS, RESERVED, UNROLLED, workloads
-from overhead.workloads._decode import DECODERS
 
 _FEW_CASES = 4
 """The met cost is measured for each case of a target that has at most this many, else for the staged ones."""

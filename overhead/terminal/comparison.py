@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
 from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
 from overhead.reading.markdown import escaped, table
 from overhead.reading.view import without_device
-from overhead.versus.verdicts import CaseVerdict, Verdict, Verdicts
 
 if TYPE_CHECKING:
     from rich.console import Console

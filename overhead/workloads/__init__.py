@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from overhead.decode.decoders import DECODERS
 from overhead.errors import UsageError
 from overhead.registry import Registry, owner_of
-from overhead.workloads._decode import DECODERS
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"

@@ -17,7 +17,7 @@ def words(mode: Literal["inference", "no_grad"]) -> Any:
     """256 int32 on the device, in inference mode like in our eager chain, or with ``no_grad`` for graph capture."""
     import torch
 
-    from overhead.probes._support.torch.bodies import set_autograd_mode
+    from overhead.probes.torch.bodies import set_autograd_mode
 
     set_autograd_mode(mode)
     return torch.zeros(256, dtype=torch.int32, device="cuda")
@@ -33,10 +33,10 @@ def stepping() -> tuple[Callable[[int], object], Any]:
 
     Each launch uses the next set of words.
     """
-    from overhead.probes._support.cuda.api import driver
-    from overhead.probes._support.cuda.graphs import PLACES
-    from overhead.probes._support.cuda.launch import LAUNCH_DIMENSIONS
-    from overhead.probes._support.cuda.session import CudaSession, step_arguments
+    from overhead.probes.cuda.api import driver
+    from overhead.probes.cuda.graphs import PLACES
+    from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS
+    from overhead.probes.cuda.session import CudaSession, step_arguments
 
     session = CudaSession(driver(), 0, own_stream=False, places=PLACES)
     function, turn = session.kernel("step.cu", "step1"), [step_arguments(session, 1, place) for place in range(PLACES)]

@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
-from overhead.probes._support.browser import identity
-from overhead.probes._support.browser.launch import BROWSER, Browser, find, kind_of
-from overhead.probes._support.browser.session import BrowserSession
 from overhead.probes.base import Unavailable
+from overhead.probes.browser import identity
+from overhead.probes.browser.launch import BROWSER, Browser, find, kind_of
+from overhead.probes.browser.session import BrowserSession
 
 TOLD = ("gl_vendor", "glRenderer", "glVersion", "displayType", "vulkanVersion", "glImplementationParts")
 

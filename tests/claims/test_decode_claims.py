@@ -10,7 +10,7 @@ import pytest
 from overhead.claims import judge_runs
 from overhead.claims.judging import Judged
 from overhead.claims.sentences import publication
-from overhead.lowering.fusions import FUSIONS
+from overhead.decode.lowering.fusions import FUSIONS
 from overhead.results import Record
 from tests.fakes.report import fingerprint, record
 

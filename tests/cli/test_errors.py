@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead import versus
+from overhead import comparing as versus
 from overhead.cli import main
 from tests.cli.test_gate import pair
 from tests.fakes.runs import Made

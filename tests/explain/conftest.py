@@ -11,6 +11,6 @@ import pytest
 def usual_autograd_mode() -> None:
     """Tests of the torch stack leave the thread in the mode of the last chain; a program begins with gradients on."""
     if "torch" in sys.modules:
-        from overhead.probes._support.torch.bodies import set_autograd_mode
+        from overhead.probes.torch.bodies import set_autograd_mode
 
         set_autograd_mode("grad")

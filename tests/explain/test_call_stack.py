@@ -15,7 +15,7 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
-from overhead.probes._support.common.statements import StatementError
+from overhead.probes.common.statements import StatementError
 from overhead.probes.held_chain import StreamHolder
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock

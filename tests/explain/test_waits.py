@@ -96,7 +96,7 @@ def test_started_cuda_is_waited_for_whatever_the_names_hold(monkeypatch: pytest.
 
 @pytest.mark.needs("cxx")
 def test_a_cuda_device_that_no_value_shows_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.cuda import api
+    from overhead.probes.cuda import api
 
     cuda_driver.install(monkeypatch)
     driver = api.driver()

@@ -42,7 +42,7 @@ class Page:
 
     def run(self) -> None:
         # Imported late: a browser that stays silent must print its line before the time limit of its test.
-        from overhead.probes._support.browser.page_files import hashes
+        from overhead.probes.browser.page_files import hashes
 
         changes: dict[str, dict[str, Any]] = {
             "no-webgpu": {"adapter": None, "reason": "this browser offers no WebGPU"},

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from overhead.cli import main
 from overhead.loading.files import write_fingerprint
-from overhead.probes._support.browser import server
-from overhead.probes._support.browser.page_files import hashes
+from overhead.probes.browser import server
+from overhead.probes.browser.page_files import hashes
 from tests.fakes.download import ROWS, download, entry
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made

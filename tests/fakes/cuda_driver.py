@@ -54,7 +54,7 @@ class _Handle:
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the probes use the fake driver, without NVRTC and cuda-bindings."""
-    from overhead.probes._support.cuda import api, chains, graphs, launch, session
+    from overhead.probes.cuda import api, chains, graphs, launch, session
 
     monkeypatch.setattr(api, "open_library", library)
     monkeypatch.setattr(api, "driver", functools.cache(api.driver.__wrapped__))

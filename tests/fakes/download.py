@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes._support.browser.page_files import hashes
+from overhead.probes.browser.page_files import hashes
 from overhead.probes.kernels import lcg
 
 ROWS = [[n, 100 * n, 2000 + 1000 * n] for n in (0, 0, 0, 1, 1, 1, 4, 16, 64, 256)]

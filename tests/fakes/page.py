@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes._support.browser import messages
-from overhead.probes._support.webgpu.resources import COMPUTE_STAGE
+from overhead.probes.browser import messages
+from overhead.probes.webgpu.resources import COMPUTE_STAGE
 from overhead.results import Case
 from overhead.workloads import sources, workloads
 

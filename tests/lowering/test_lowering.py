@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 import overhead
+from overhead.decode.lowering.agreement import LogitAgreement, agreement
+from overhead.decode.lowering.decoder_shapes import SHAPES
+from overhead.decode.lowering.kernel import WIDEST
+from overhead.decode.lowering.operation import UnsupportedOperation
+from overhead.decode.lowering.program import Program
+from overhead.decode.lowering.templates.gated_gemv import GatedGemv
+from overhead.decode.lowering.templates.gemv import Gemv
+from overhead.decode.lowering.templates.index_write import IndexWrite
 from overhead.errors import UsageError
-from overhead.lowering.agreement import LogitAgreement, agreement
-from overhead.lowering.decoder_shapes import SHAPES
-from overhead.lowering.kernel import WIDEST
-from overhead.lowering.operation import UnsupportedOperation
-from overhead.lowering.program import Program
-from overhead.lowering.templates.gated_gemv import GatedGemv
-from overhead.lowering.templates.gemv import Gemv
-from overhead.lowering.templates.index_write import IndexWrite
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from overhead.lowering.decoder import Decoder, FedBackStep, batched, randomised  # noqa: E402
-from overhead.lowering.torch_values import values_of  # noqa: E402
+from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
+from overhead.decode.lowering.torch_values import values_of
 
 pytestmark = pytest.mark.needs("torch")
 TOLERANCE = 1e-4
@@ -34,8 +34,8 @@ on_lavapipe = pytest.mark.needs("wgpu", "numba", "lavapipe")
 
 
 def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[list[Any]]:
-    from overhead.probes._support.webgpu.library import library
-    from overhead.probes._support.webgpu.program import WebGpuProgram
+    from overhead.decode.arms.webgpu_program import WebGpuProgram
+    from overhead.probes.webgpu.library import library
 
     loaded = library("wgpu-native")
     adapters = loaded.webgpu.gpu.enumerate_adapters_sync()

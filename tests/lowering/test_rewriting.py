@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.lowering.buffers import Buffer, packed
-from overhead.lowering.program import Program
-from overhead.lowering.rewriting import DataFlow, NoMatch, Replacement
-from overhead.lowering.templates.elementwise import Elementwise
+from overhead.decode.lowering.buffers import Buffer, packed
+from overhead.decode.lowering.program import Program
+from overhead.decode.lowering.rewriting import DataFlow, NoMatch, Replacement
+from overhead.decode.lowering.templates.elementwise import Elementwise
 
 
 def copy(source: str, target: str) -> Elementwise:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.probes._support.common.case_parameters import accepts, check_parameters
-from overhead.probes._support.common.software_adapters import longest_fused_chain, names_software_renderer
 from overhead.probes.base import Unsupported
+from overhead.probes.common.case_parameters import accepts, check_parameters
+from overhead.probes.common.software_adapters import longest_fused_chain, names_software_renderer
 from overhead.results import Case, Scalar
 
 ALLOWED = {"wait": ("idle", "fence"), "k": None}

@@ -12,9 +12,9 @@ import pytest
 
 from overhead import probes
 from overhead.checking import contract
-from overhead.probes._support.common.library_import import import_library
-from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Probe, Unavailable
+from overhead.probes.common.library_import import import_library
+from overhead.probes.vulkan import drivers
 from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.lowering.decoder_shapes import SHAPES
-from overhead.lowering.padding import PADDING, Pad, padded
-from overhead.lowering.program import Program
-from overhead.lowering.templates.cached_attention import CachedAttention
-from overhead.lowering.templates.gemv import Gemv
-from overhead.lowering.templates.index_write import IndexWrite
+from overhead.decode.decoders import BATCH_SIZES, CHECKED_STEPS, DECODERS, MOST_TOKENS, PROMPT, needs
+from overhead.decode.lowering.decoder_shapes import SHAPES
+from overhead.decode.lowering.padding import PADDING, Pad, padded
+from overhead.decode.lowering.program import Program
+from overhead.decode.lowering.templates.cached_attention import CachedAttention
+from overhead.decode.lowering.templates.gemv import Gemv
+from overhead.decode.lowering.templates.index_write import IndexWrite
 from overhead.probes import registry
 from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads._decode import BATCH_SIZES, CHECKED_STEPS, DECODERS, MOST_TOKENS, PROMPT, needs
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -64,7 +64,7 @@ def lavapipe(monkeypatch: pytest.MonkeyPatch) -> Target:
 
 
 def test_the_parameters_are_nonzero_and_as_many_as_the_shape_says() -> None:
-    from overhead.workloads._decode_reference import decode_step
+    from overhead.decode.reference import decode_step
 
     parameters = list(decode_step(TINY).parameters())
     assert sum(one.numel() for one in parameters) == SHAPES[TINY].parameters
@@ -72,7 +72,7 @@ def test_the_parameters_are_nonzero_and_as_many_as_the_shape_says() -> None:
 
 
 def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
-    from overhead.workloads._decode_reference import decode_reference
+    from overhead.decode.reference import decode_reference
 
     start = decode_reference(TINY).start
     keys = start["decoder.layers.0.attention.keys"]
@@ -82,7 +82,7 @@ def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
 
 
 def test_the_sequences_of_a_batch_differ_at_every_step() -> None:
-    from overhead.workloads._decode_reference import batched_step, decode_reference, decode_step
+    from overhead.decode.reference import batched_step, decode_reference, decode_step
 
     reference = decode_reference(TINY, 4)
     assert reference.logits.shape == (CHECKED_STEPS, 4, SHAPES[TINY].vocabulary)
@@ -102,7 +102,7 @@ def test_batches_are_the_last_cases_of_a_decoder(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.workloads import _decode_reference
+    from overhead.decode import reference as _decode_reference
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(_decode_reference, "LARGE_BYTES", 0)
@@ -122,7 +122,7 @@ def test_a_process_waits_for_the_reference_that_another_one_computes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from overhead import locks
-    from overhead.workloads import _decode_reference
+    from overhead.decode import reference as _decode_reference
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path, found = _decode_reference._place_of(TINY, 1), _decode_reference.decode_reference(TINY)
@@ -142,10 +142,10 @@ def test_a_process_waits_for_the_reference_that_another_one_computes(
 
 
 def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> None:
-    from overhead.lowering.fusions import FUSIONS
-    from overhead.lowering.torch_export import lower
-    from overhead.probes._support.common.lowered_decode import lowered_step
-    from overhead.workloads._decode_reference import decode_step
+    from overhead.decode.lowered import lowered_step
+    from overhead.decode.lowering.fusions import FUSIONS
+    from overhead.decode.lowering.torch_export import lower
+    from overhead.decode.reference import decode_step
 
     for count in range(len(FUSIONS) + 1):
         assert lowered_step(TINY, count, 0) == lower(decode_step(TINY), fusions=tuple(FUSIONS)[:count])
@@ -156,7 +156,7 @@ def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> N
 def test_tokens_at_once_have_the_logits_of_one_after_another(name: str) -> None:
     import torch
 
-    from overhead.lowering.decoder import Decoder, randomised
+    from overhead.decode.lowering.decoder import Decoder, randomised
 
     at_once, each = (randomised(Decoder(SHAPES[name]), 3).double() for _ in range(2))
     tokens, positions = torch.tensor([3, 290, 7, 12]), torch.arange(4)
@@ -173,7 +173,7 @@ def test_a_run_says_what_large_decoders_take() -> None:
 
 
 def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.workloads import _decode_reference
+    from overhead.decode import reference as _decode_reference
 
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=477_000))
     with pytest.raises(Unsupported, match="the host has 477,000 bytes free, 440 fewer than the weights need"):
@@ -265,7 +265,7 @@ def test_a_chain_whose_cache_changes_is_unverified() -> None:
 
 
 def test_torch_without_a_bias_is_unverified(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.torch import decode
+    from overhead.decode.arms import torch as decode
 
     class Biasless(decode.TorchDecode):
         def __init__(self, device: str, case: Case) -> None:
@@ -291,7 +291,7 @@ def test_wgpu_native_decodes(
 
 @LAVAPIPE
 def test_cases_of_a_process_share_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.webgpu.program import WebGpuProgram
+    from overhead.decode.arms.webgpu_program import WebGpuProgram
 
     target = lavapipe(monkeypatch)
     with opened(target, case_of("per-pass", fusions=6)) as chain:
@@ -354,8 +354,8 @@ def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyP
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
 def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.common import lowered_decode
-    from overhead.probes._support.webgpu import decode
+    from overhead.decode import lowered as lowered_decode
+    from overhead.decode.arms import webgpu as decode
 
     whole = lowered_decode.lowered_step(TINY, 0, 0)
     target = lavapipe(monkeypatch)
@@ -376,8 +376,8 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows", "rows of the cache swapped"])
 def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.common import lowered_decode
-    from overhead.probes._support.webgpu import decode
+    from overhead.decode import lowered as lowered_decode
+    from overhead.decode.arms import webgpu as decode
 
     whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.put
     target = lavapipe(monkeypatch)
@@ -424,7 +424,7 @@ def without_last_write(program: Program) -> Program:
 
 
 def test_added_dispatches_are_spread_and_depend_on_the_one_before() -> None:
-    from overhead.probes._support.common.lowered_decode import lowered_step
+    from overhead.decode.lowered import lowered_step
 
     whole = lowered_step(TINY, 6, 0)
     more = padded(whole, 2 * len(whole.operations))
@@ -437,7 +437,8 @@ def test_added_dispatches_are_spread_and_depend_on_the_one_before() -> None:
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The fake driver. It runs the CUDA C of programs, compiled by g++."""
-    from overhead.probes._support.cuda import api, decode, graphs, workload
+    from overhead.decode.arms import cuda as decode
+    from overhead.probes.cuda import api, graphs, workload
     from tests.fakes import kernels
     from tests.fakes.cuda_driver import bindings, install
 
@@ -464,7 +465,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_cuda_c_decodes_on_a_fake_driver(
     pattern: str, caller: Any, params: dict[str, Scalar], dispatches: int, cuda: Any
 ) -> None:
-    from overhead.probes._support.cuda.decode import open_case
+    from overhead.decode.arms.cuda import open_case
 
     chain = open_case(cuda, 0, case_of(pattern, caller, **params))
     check_counts(chain)
@@ -476,7 +477,7 @@ def test_cuda_c_decodes_on_a_fake_driver(
 
 @pytest.mark.needs("cxx")
 def test_a_device_with_too_little_memory_says_how_much_is_missing(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.cuda.decode import open_case
+    from overhead.decode.arms.cuda import open_case
 
     monkeypatch.setenv("FAKE_CUDA_FREE_BYTES", "1000")
     with pytest.raises(Unsupported, match=r"1,000 bytes free, [\d,]+ fewer than the program needs"):

@@ -61,7 +61,7 @@ BROKEN = {
 LISTED = """
 import json
 from overhead import probes
-from overhead.probes._support.packages import entry_points
+from overhead.probes.common import entry_points
 entry_points.IMPORT_S = 5
 print(json.dumps([list(probes.registry()), {m.stack: m.reason for m in probes.unavailable_packages()}]))
 """

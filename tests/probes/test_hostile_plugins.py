@@ -17,7 +17,7 @@ from overhead.cli import main
 from overhead.errors import Unavailable, Unsupported, one_line
 from overhead.machine import redacted
 from overhead.measure.sampling.events import reason_of
-from overhead.probes._support.packages import entry_points
+from overhead.probes.common import entry_points
 from overhead.results import MissingLine, MissingStack, Target, decode_line, encode_line
 from overhead.runner.progress import Progress
 from overhead.terminal.stacks import Listed, show_listing

@@ -9,7 +9,7 @@ import pytest
 
 from overhead.measure.sampling.calibrate import LEAST_NS, Limits, calibrate
 from overhead.measure.sampling.clock import SystemClock
-from overhead.probes.jax import JaxProbe, devices
+from overhead.probes.jax.jax import JaxProbe, devices
 from overhead.results import Target
 from tests.fakes.of_step import of_step
 

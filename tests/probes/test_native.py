@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from overhead.errors import install
-from overhead.probes._support.common import native_loop
-from overhead.probes._support.common.native_loop import (
+from overhead.probes.base import Unavailable
+from overhead.probes.common import native_loop
+from overhead.probes.common.native_loop import (
     Cycle,
     NativeCall,
     NativeProgram,
@@ -23,7 +24,6 @@ from overhead.probes._support.common.native_loop import (
     Store,
     address_of,
 )
-from overhead.probes.base import Unavailable
 
 pytestmark = pytest.mark.needs("numba")
 LIBRARY = ctypes.CDLL(None) if sys.platform != "win32" else ctypes.cdll.msvcrt
@@ -189,7 +189,7 @@ def test_stages_time_every_unit(caller: Any, per: int) -> None:
 
 def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
     script = (
-        "import ctypes; from overhead.probes._support.common import native_loop as n; lib = ctypes.CDLL(None);"
+        "import ctypes; from overhead.probes.common import native_loop as n; lib = ctypes.CDLL(None);"
         "call = n.NativeCall('labs', lib.labs, n.address_of(lib, 'labs'), (-1,));"
         "n.compile_native(n.NativeProgram(body=(call,)))(3);"
         "import sys; m = next(m for name, m in sys.modules.items() if name.startswith('loop_'));"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.probes._support.common import add_one
 from overhead.probes.base import Unsupported, Unverified, vary
+from overhead.probes.common import add_one
 from overhead.probes.numpy import NumpyProbe, Ufunc
 from overhead.results import Case
 from tests.fakes.of_step import of_step
@@ -53,8 +53,8 @@ def test_more_steps_than_int32_holds_are_counted() -> None:
 def test_with_another_memory_layout_of_the_ufunc_the_native_caller_is_unavailable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from overhead.probes._support.common import numpy_ufunc
-    from overhead.probes._support.common.native_loop import NativeUnavailable
+    from overhead.probes.common import numpy_ufunc
+    from overhead.probes.common.native_loop import NativeUnavailable
 
     class Other(ctypes.Structure):
         _fields_ = (("nargs", ctypes.c_int), ("nin", ctypes.c_int), ("nout", ctypes.c_int), ("ntypes", ctypes.c_int))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.probes._support.common.statements import KEPT_RESULTS, StatementError, StatementLoop
+from overhead.probes.common.statements import KEPT_RESULTS, StatementError, StatementLoop
 
 
 def opened(call: str, setup: str = "", wait: str = "", *, keep: bool = False) -> StatementLoop:

@@ -14,6 +14,7 @@ import pytest
 
 import overhead
 from overhead.cli import main
+from overhead.comparing import compare
 from overhead.loading import files
 from overhead.results import HeaderLine
 from overhead.runner.campaign import Campaign
@@ -21,7 +22,6 @@ from overhead.runner.interpreter import HERE, recorded, with_variables
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.terminal.comparison import summary
-from overhead.versus import compare
 from tests.runner.test_two_pythons import PLUGIN, PROCESSES, Watched, short_run
 
 pytestmark = pytest.mark.slow

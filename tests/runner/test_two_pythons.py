@@ -18,6 +18,7 @@ import pytest
 import overhead
 from overhead import __version__, scratch
 from overhead.cli import main
+from overhead.comparing import Verdicts, compare
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
@@ -28,7 +29,6 @@ from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted
 from overhead.runner.turns import InterpreterRun
-from overhead.versus import Verdicts, compare
 from tests.fakes.workers import no_lock, run_with
 
 pytestmark = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.workloads._decode import DECODERS
+from overhead.decode.decoders import DECODERS
 from scripts.agreement import gpu_machine
 from scripts.agreement.gpu_machine import PARTS, ROOT, MachinePart
 

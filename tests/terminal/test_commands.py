@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from overhead.cli import main
+from overhead.comparing import compare
+from overhead.comparing.pairing import refusal
+from overhead.comparing.sides import read_side
 from overhead.errors import unknown
 from overhead.reading.view import without_device
 from overhead.terminal.console import Column, print_table, say, terminal
 from overhead.terminal.fingerprint import show
-from overhead.versus import compare
-from overhead.versus.pairing import refusal
-from overhead.versus.sides import read_side
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 from tests.terminal.test_goldens import compared, printed

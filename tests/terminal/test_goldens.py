@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from overhead.claims import VERDICTS, Judged, judge_runs
+from overhead.comparing import Verdicts, compare
 from overhead.results import Target
 from overhead.terminal import claims, comparison, explained_step, fingerprint, timing
-from overhead.versus import Verdicts, compare
 from tests.fakes.explanations import decode_explained
 from tests.fakes.report import crowded
 from tests.fakes.runs import COSTS, Made

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from overhead.versus import decide
-from overhead.versus.decide import ALPHA, FloatArray, Shift, Shifts, holm, moderated, paired, trials
+from overhead.comparing import decide
+from overhead.comparing.decide import ALPHA, FloatArray, Shift, Shifts, holm, moderated, paired, trials
 
 TRIALS = 800
 

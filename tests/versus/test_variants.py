@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from overhead.cli import main
+from overhead.comparing import compare
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load
 from overhead.results import Fingerprint, Record
-from overhead.versus import compare
 from tests.fakes.runs import Made
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "compare" / "numpy-2.4.json"

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.comparing import Verdicts, compare
 from overhead.errors import BadFile, UsageError
 from overhead.results import FailedLine, LeftOut, MissingLine, MissingStack, OmittedLine, Target, Together, encode_line
 from overhead.terminal.comparison import gate, markdown, show
-from overhead.versus import Verdicts, compare
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 

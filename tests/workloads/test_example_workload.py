@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from overhead import probes, workloads
-from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes.base import Space
+from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Target
 from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
@@ -44,7 +44,7 @@ def test_the_example_is_chaotic() -> None:
 
 @pytest.mark.needs("cxx")
 def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.cuda import cupy_workload
+    from overhead.probes.cuda import cupy_workload
     from tests.fakes.kernels import fake_cupy
 
     counts(cupy_workload.open_case(fake_cupy(), Case(pattern="fused", workload="lorenz", params={"elements": 100})))
@@ -52,7 +52,7 @@ def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.needs("wgpu", "lavapipe")
 def test_the_example_is_verified_in_wgsl() -> None:
-    from overhead.probes._support.webgpu import workload
+    from overhead.probes.webgpu import workload
 
     target = next(t for t in probes.registry()["wgpu-native"].targets() if t.api == "Vulkan")
     counts(workload.open_case(target, Case(pattern="fused", workload="lorenz", params={"elements": 100})))

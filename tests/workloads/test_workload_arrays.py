@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import verified
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
@@ -24,7 +24,7 @@ def test_numpy_restarts_before_numbers_become_subnormal(monkeypatch: pytest.Monk
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ALL)
 def test_torch_is_verified(name: str) -> None:
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     counts(workload.open_case("cpu", case(name, "per-submit")))
 
@@ -34,7 +34,7 @@ def test_torch_is_verified(name: str) -> None:
 def test_the_norm_of_torch_is_verified(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     counts(workload.open_case("cpu", case(f"rmsnorm 896 {precision}", "per-submit", body="library")))
     own = torch.nn.functional.rms_norm
@@ -49,7 +49,7 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
     """New threads may use all processors, even if this thread is bound to one when they start."""
     import torch
 
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     every = workload._INHERITED_PROCESSORS
     chains = [
@@ -81,14 +81,14 @@ def test_a_sample_on_the_host_ends_before_numbers_become_subnormal() -> None:
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
 def test_torch_on_the_host_restarts_before_numbers_become_subnormal(pattern: str) -> None:
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     long_run(workload.open_case("cpu", case("recurrence", pattern)))
 
 
 @pytest.mark.needs("torch")
 def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     made = workload.open_case("cpu", case("acrobot", "hybrid"))
     assert isinstance(made, workload.HybridWork)
@@ -110,7 +110,7 @@ def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.Mon
 @pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
 def test_compiled_torch_is_verified() -> None:
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
 
@@ -118,7 +118,7 @@ def test_compiled_torch_is_verified() -> None:
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("maker", ["torch", "torch-compiled"])
 def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     with pytest.raises(Unsupported, match="graphs are CUDA's"):
         workload.open_case("cpu", case("recurrence", "replay", maker=maker))
@@ -131,7 +131,7 @@ def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
 def test_jax_is_verified(name: str, loop: str) -> None:
     import jax
 
-    from overhead.probes._support.jax import workload
+    from overhead.probes.jax import workload
 
     chosen = case(name, "fused", loop=loop) if loop else case(name, "per-submit")
     counts(workload.open_case(jax.devices("cpu")[0], chosen))

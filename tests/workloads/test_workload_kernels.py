@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from overhead.probes import registry
-from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Scalar, Target
 from overhead.workloads import sources, workloads
@@ -22,7 +22,7 @@ from tests.workloads.workload_arms import ALL, KERNELS, PLAIN, case, counts, ele
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The fake driver. It runs generated CUDA C, compiled by g++."""
-    from overhead.probes._support.cuda import api, workload as _work_cuda
+    from overhead.probes.cuda import api, workload as _work_cuda
     from tests.fakes.cuda_driver import bindings
 
     install(monkeypatch)
@@ -44,7 +44,7 @@ CUDA: list[tuple[str, str, dict[str, Scalar]]] = [
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize(("name", "pattern", "params"), CUDA)
 def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
-    from overhead.probes._support.cuda import workload as _work_cuda
+    from overhead.probes.cuda import workload as _work_cuda
 
     chain = _work_cuda.open_case(cuda, 0, case(name, pattern, **params))
     assert chain.device(4) is not None
@@ -56,7 +56,7 @@ def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cu
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize("name", [*PLAIN, "rmsnorm 896 float16"])
 def test_a_wrong_constant_in_cuda_is_detected(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.cuda import workload as _work_cuda
+    from overhead.probes.cuda import workload as _work_cuda
 
     plant(monkeypatch, name)
     with pytest.raises(Unverified, match="differs from the reference"):
@@ -66,7 +66,7 @@ def test_a_wrong_constant_in_cuda_is_detected(name: str, cuda: Any, monkeypatch:
 @pytest.mark.needs("cxx")
 def test_a_missing_operation_is_detected(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the kernel for the root is left out, the rows are divided by the root of the previous step."""
-    from overhead.probes._support.cuda import workload as _work_cuda
+    from overhead.probes.cuda import workload as _work_cuda
 
     make = sources.kernels
 
@@ -88,7 +88,7 @@ def test_a_missing_operation_is_detected(cuda: Any, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("pattern", ["fused", "per-submit"])
 @pytest.mark.parametrize("name", ALL)
 def test_cupy_is_verified(name: str, pattern: str) -> None:
-    from overhead.probes._support.cuda import cupy_workload
+    from overhead.probes.cuda import cupy_workload
 
     if pattern == "fused" and name not in KERNELS:
         with pytest.raises(Unsupported, match="hybrid has no cuda: matrix products depend"):
@@ -142,9 +142,9 @@ WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize(("name", "pattern", "params"), WGSL)
 def test_wgsl_is_verified(name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.webgpu import workload as _work_webgpu
-    from overhead.probes._support.webgpu.library import library
-    from overhead.probes._support.webgpu.targets import adapter
+    from overhead.probes.webgpu import workload as _work_webgpu
+    from overhead.probes.webgpu.library import library
+    from overhead.probes.webgpu.targets import adapter
 
     target = _wgsl("wgpu-native", {}, monkeypatch)
     chosen = case(name, pattern, **params)
@@ -163,7 +163,7 @@ def test_wgsl_is_verified(name: str, pattern: str, params: dict[str, Scalar], mo
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize("name", ["recurrence", "acrobot", "hybrid elementwise", "rmsnorm 896 float32"])
 def test_a_wrong_constant_in_wgsl_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.webgpu import workload as _work_webgpu
+    from overhead.probes.webgpu import workload as _work_webgpu
 
     plant(monkeypatch, name)
     with pytest.raises(Unverified, match="differs from the reference"):
@@ -190,7 +190,7 @@ def test_spirv_is_verified(pattern: Any) -> None:
 @pytest.mark.parametrize("pattern", ["replay", "fused"])
 def test_a_wrong_constant_in_spirv_is_detected(pattern: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes import kernels
-    from overhead.probes._support.vulkan.gpu import VulkanGpu
+    from overhead.probes.vulkan.gpu import VulkanGpu
 
     right, wrong = (np.float32(value).tobytes() for value in (0.4, 0.42))
     binary = kernels.binary
@@ -212,7 +212,7 @@ def test_a_wrong_constant_in_spirv_is_detected(pattern: Any, monkeypatch: pytest
 
 
 def test_a_workload_without_spirv_is_unsupported() -> None:
-    from overhead.probes._support.vulkan import workload as _work_vulkan
+    from overhead.probes.vulkan import workload as _work_vulkan
 
     with pytest.raises(Unsupported, match="acrobot has no committed SPIR-V"):
         _work_vulkan.open_case(cast(Any, None), case("acrobot", "replay"))

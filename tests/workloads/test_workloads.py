@@ -9,8 +9,8 @@ import pytest
 
 from overhead import workloads as registered
 from overhead.probes import registry
-from overhead.probes._support.common.array_workload import NumpyWork
 from overhead.probes.base import Unverified
+from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import WorkChain, verified
 from overhead.results import Target
 from overhead.runner.schedule import Choice
@@ -45,7 +45,7 @@ def test_a_wrong_mean_in_rmsnorm_is_detected(precision: str, monkeypatch: pytest
 
         return run
 
-    monkeypatch.setattr("overhead.probes._support.common.array_workload.step_of", short)
+    monkeypatch.setattr("overhead.probes.common.array_workload.step_of", short)
     with pytest.raises(Unverified, match="differs from the reference"):
         verified(NumpyWork(case(f"rmsnorm 896 {precision}", "per-submit", elements=64)))
 
@@ -67,7 +67,7 @@ def test_a_wrong_late_step_of_a_chaotic_workload_is_detected(monkeypatch: pytest
 
         return run
 
-    monkeypatch.setattr("overhead.probes._support.common.array_workload.step_of", late)
+    monkeypatch.setattr("overhead.probes.common.array_workload.step_of", late)
     with pytest.raises(Unverified, match="redone"):
         verified(NumpyWork(case("acrobot", "per-submit")))
 

@@ -84,7 +84,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(sources, "kernels", lambda w, language, elements: make(off(w), language, elements))
     monkeypatch.setattr("overhead.probes.workload_chain.step_of", None)
     monkeypatch.setattr(
-        "overhead.probes._support.common.array_workload.step_of", lambda c, xp, f: _stepping(off(c.workload), xp, f)
+        "overhead.probes.common.array_workload.step_of", lambda c, xp, f: _stepping(off(c.workload), xp, f)
     )
 
 

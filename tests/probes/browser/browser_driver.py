@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from overhead.probes._support.browser.launch import Browser, find
+from overhead.probes.browser.launch import Browser, find
 
 _TIMEOUT_S = 30.0
 _PIPED = """

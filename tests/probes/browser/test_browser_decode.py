@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from overhead.probes._support.browser.decode import BrowserDecode, open_case
-from overhead.probes._support.common.lowered_decode import lowered_step
+from overhead.decode.arms.browser import BrowserDecode, open_case
+from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT
+from overhead.decode.lowered import lowered_step
 from overhead.probes.base import Unsupported, Unverified, vary
 from overhead.results import Case, Scalar
-from overhead.workloads._decode import DECODERS, MOST_TOKENS, PROMPT
 from tests.fakes.page import GpuPage
 from tests.probes.test_decode import lavapipe
 
@@ -24,8 +24,8 @@ def case(pattern: Any = "per-pass", **params: Scalar) -> Case:
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> GpuPage:
-    from overhead.probes._support.webgpu.cases import StepSpec
-    from overhead.probes._support.webgpu.resources import session
+    from overhead.probes.webgpu.cases import StepSpec
+    from overhead.probes.webgpu.resources import session
 
     found = session(lavapipe(monkeypatch), StepSpec("fused", "binding", independent=False), {})
     return GpuPage(found.device)

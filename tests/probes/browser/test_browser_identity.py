@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
-from overhead.probes._support.browser import identity, launch
-from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.messages import Page, PageAdapter
 from overhead.probes.base import Unavailable
+from overhead.probes.browser import identity, launch
+from overhead.probes.browser.launch import Browser
+from overhead.probes.browser.messages import Page, PageAdapter
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0"

@@ -11,10 +11,10 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
-from overhead.probes._support.browser import command, page_files
-from overhead.probes._support.browser.importing import import_file
-from overhead.probes._support.browser.launch import BROWSER
-from overhead.probes._support.browser.page_files import hashes
+from overhead.probes.browser import command, page_files
+from overhead.probes.browser.importing import import_file
+from overhead.probes.browser.launch import BROWSER
+from overhead.probes.browser.page_files import hashes
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.output import write_lines
 from tests.fakes.download import ROWS, download, entry

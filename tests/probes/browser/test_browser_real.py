@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from overhead.probes import browsers
-from overhead.probes._support.browser import cases, messages, page_files
-from overhead.probes._support.browser.importing import import_file
+from overhead.probes.browser import browsers, cases, messages, page_files
+from overhead.probes.browser.importing import import_file
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
 from tests.probes.browser.browser_driver import Driver, drive
 from tests.probes.browser.test_browser_server import Running

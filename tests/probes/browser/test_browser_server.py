@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.browser import messages, server
-from overhead.probes._support.browser.http import MAX_HEAD_BYTES, MAX_UNREAD
-from overhead.probes._support.browser.page_files import hashes
-from overhead.probes._support.browser.server import PageServer
+from overhead.probes.browser import messages, server
+from overhead.probes.browser.http import MAX_HEAD_BYTES, MAX_UNREAD
+from overhead.probes.browser.page_files import hashes
+from overhead.probes.browser.server import PageServer
 
 PAGE = {"user_agent": "a test", "kernels": hashes()}
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from overhead.probes import browsers
-from overhead.probes._support.browser import cases, launch
-from overhead.probes._support.browser.launch import Browser
-from overhead.probes._support.browser.session import BrowserEnded, BrowserSession
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
+from overhead.probes.browser import browsers, cases, launch
+from overhead.probes.browser.launch import Browser
+from overhead.probes.browser.session import BrowserEnded, BrowserSession
 from overhead.results import Case
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for a browser is a shell script")
@@ -189,8 +188,8 @@ def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str
     """The keeper ends the browser and removes the profile even if the worker was killed."""
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
-        "from overhead.probes._support.browser.launch import Browser\n"
-        "from overhead.probes._support.browser.session import BrowserSession\n"
+        "from overhead.probes.browser.launch import Browser\n"
+        "from overhead.probes.browser.session import BrowserSession\n"
         "BrowserSession(Browser('chromium', {program!r})); print('open', flush=True); time.sleep(60)\n"
     ).format(folder=str(tmp_path), program=program("well"))
     worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

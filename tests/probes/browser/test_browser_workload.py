@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from overhead.probes import registry
-from overhead.probes._support.browser import messages
-from overhead.probes._support.browser.workload import BrowserWork, open_case
-from overhead.probes._support.common.workload_arms import WGSL_BINDINGS
 from overhead.probes.base import Unsupported, Unverified, vary
+from overhead.probes.browser import messages
+from overhead.probes.browser.workload import BrowserWork, open_case
+from overhead.probes.common.workload_arms import WGSL_BINDINGS
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import sources, workloads

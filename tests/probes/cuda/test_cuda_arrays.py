@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from overhead.probes.cupy import CupyChain, CupyProbe
+from overhead.probes.cuda.cupy import CupyChain, CupyProbe
 from overhead.results import Case, Target
 from tests.fakes import cupy
 from tests.fakes.cuda_driver import install
@@ -32,9 +32,9 @@ def test_only_chains_without_waits_have_a_device_time(key: str) -> None:
 
 @pytest.mark.needs("cxx", "numba", "torch")
 def test_a_capture_keeps_removes_or_forbids_a_synchronisation(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.cuda import api
-    from overhead.probes._support.cuda.session import CudaSession, step_arguments
-    from overhead.probes._support.torch import graphs
+    from overhead.probes.cuda import api
+    from overhead.probes.cuda.session import CudaSession, step_arguments
+    from overhead.probes.torch import graphs
 
     install(monkeypatch)
     driver = api.driver()

@@ -6,10 +6,10 @@ import functools
 
 import pytest
 
-from overhead.probes._support.cuda import api
 from overhead.probes.base import Chain, Probe, Unavailable, Unverified, device_id
-from overhead.probes.cuda_driver import CudaDriverProbe
-from overhead.probes.cuda_graph import CudaGraphProbe
+from overhead.probes.cuda import api
+from overhead.probes.cuda.cuda_driver import CudaDriverProbe
+from overhead.probes.cuda.cuda_graph import CudaGraphProbe
 from overhead.results import Target
 from tests.fakes.cuda_driver import LAUNCH_NS, install, library
 from tests.fakes.of_step import of_step
@@ -81,8 +81,8 @@ def test_a_chain_behind_a_blocker_fills_at_most_half_of_the_queue() -> None:
 
 @pytest.mark.parametrize("arguments", [0, 1, 8, 32])
 def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
-    from overhead.probes._support.cuda import launch
-    from overhead.probes._support.cuda.session import CudaSession, step_arguments
+    from overhead.probes.cuda import launch
+    from overhead.probes.cuda.session import CudaSession, step_arguments
 
     session = CudaSession(api.driver(), 0, own_stream=False)
     values = step_arguments(session, arguments)
@@ -105,7 +105,7 @@ def test_a_failed_launch_is_unverified(where: dict[str, object], monkeypatch: py
 
 
 def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
-    from overhead.probes._support.cuda.graphs import CudaReplay
+    from overhead.probes.cuda.graphs import CudaReplay
     from overhead.probes.kernels import lcg
 
     chain = opened(the("cuda-graph", pattern="replay"))
@@ -122,7 +122,7 @@ def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
 
 
 def test_capture_and_instantiation_are_timed_for_several_graph_sizes() -> None:
-    from overhead.probes._support.cuda.graphs import TIMED_SIZES, CudaReplay
+    from overhead.probes.cuda.graphs import TIMED_SIZES, CudaReplay
 
     chain = opened(the("cuda-graph", pattern="replay"))
     assert isinstance(chain, CudaReplay)
@@ -154,8 +154,8 @@ def test_without_a_device_or_with_an_old_driver_the_stack_is_unavailable(
 
 
 def test_without_a_driver_the_stack_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes.cupy import CupyProbe
-    from overhead.probes.triton import TritonProbe
+    from overhead.probes.cuda.cupy import CupyProbe
+    from overhead.probes.triton.triton import TritonProbe
 
     def nothing(name: str) -> None:
         raise OSError(f"{name}: cannot open shared object file")
@@ -182,7 +182,7 @@ def test_out_of_memory_names_the_failed_call(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_cuda_bindings_the_native_caller_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.cuda import launch
+    from overhead.probes.cuda import launch
 
     def missing() -> None:
         raise Unavailable("cuda-bindings does not import", "pip install cuda-bindings")

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from overhead.probes._support.torch import operations
-from overhead.probes._support.torch.operations import TORCH_OPERATIONS, OperationBody
 from overhead.probes.base import Unverified
-from overhead.probes.torch import TorchProbe
+from overhead.probes.torch import operations
+from overhead.probes.torch.operations import TORCH_OPERATIONS, OperationBody
+from overhead.probes.torch.torch import TorchProbe
 from overhead.results import Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import OPERATIONS

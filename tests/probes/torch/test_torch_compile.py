@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from overhead.probes.base import Unavailable
-from overhead.probes.torch_compile import TorchCompileProbe
+from overhead.probes.torch.torch_compile import TorchCompileProbe
 from overhead.results import Target
 from tests.fakes.of_step import of_step
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
-from overhead.probes.torch import TorchProbe
+from overhead.probes.torch.torch import TorchProbe
 from overhead.results import Api, Target
 from tests.fakes.of_step import of_step
 
@@ -46,8 +46,8 @@ def test_the_native_caller_cannot_add_a_number() -> None:
 @needs_torch
 @pytest.mark.needs("numba")
 def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.common.native_loop import NativeUnavailable
-    from overhead.probes._support.torch import libtorch_add
+    from overhead.probes.common.native_loop import NativeUnavailable
+    from overhead.probes.torch import libtorch_add
 
     monkeypatch.setattr(libtorch_add, "_ADD_IN_PLACE", "_ZN2at4_ops4gone4callEv")
     case = next(case for case in CASES.values() if case.caller == "native")
@@ -59,7 +59,7 @@ def test_a_missing_symbol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_chains_of_different_autograd_modes_can_alternate() -> None:
     import torch
 
-    from overhead.probes._support.torch.bodies import AddOne, NetworkStep, set_autograd_mode
+    from overhead.probes.torch.bodies import AddOne, NetworkStep, set_autograd_mode
 
     device = torch.device("cpu")
     add, graphed = AddOne(device), AddOne(device, mode="no_grad")
@@ -77,9 +77,9 @@ def test_chains_of_different_autograd_modes_can_alternate() -> None:
 def test_an_action_after_a_network_step_uses_the_same_autograd_mode(train: bool, name: str) -> None:
     import torch
 
-    from overhead.probes._support.torch import waits
-    from overhead.probes._support.torch.bodies import AddOne, NetworkStep
-    from overhead.probes._support.torch.chains import Acting
+    from overhead.probes.torch import waits
+    from overhead.probes.torch.bodies import AddOne, NetworkStep
+    from overhead.probes.torch.chains import Acting
 
     cpu = torch.device("cpu")
     network = NetworkStep(cpu, train=train, varying=False)
@@ -98,7 +98,7 @@ def test_an_action_after_a_network_step_uses_the_same_autograd_mode(train: bool,
 def test_the_forward_pass_is_counted_by_its_losses(varying: bool) -> None:
     import torch
 
-    from overhead.probes._support.torch.bodies import NetworkStep, set_autograd_mode
+    from overhead.probes.torch.bodies import NetworkStep, set_autograd_mode
 
     network = NetworkStep(torch.device("cpu"), train=False, varying=varying)
     set_autograd_mode(network.mode)
@@ -136,8 +136,8 @@ def test_an_old_torch_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_torch_build_without_cuda_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from overhead.probes._support.cuda import api as _cuda_api
-    from overhead.probes._support.torch.targets import cuda_torch
+    from overhead.probes.cuda import api as _cuda_api
+    from overhead.probes.torch.targets import cuda_torch
 
     monkeypatch.setattr(torch.version, "cuda", None)
     monkeypatch.setattr(_cuda_api, "driver", lambda: None)

@@ -13,9 +13,9 @@ from overhead.checking.findings import Findings
 from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
-from overhead.probes._support.common.child_process import Child
-from overhead.probes._support.torch import unrolled_loop
-from overhead.probes._support.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
+from overhead.probes.common.child_process import Child
+from overhead.probes.torch import unrolled_loop
+from overhead.probes.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
 from overhead.results import Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import UNROLLED
@@ -23,7 +23,7 @@ from overhead.workloads import UNROLLED
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
 import time
-from overhead.probes._support.common.child_process import serve
+from overhead.probes.common.child_process import serve
 def answer(request):
     {}
     return {{}}
@@ -108,7 +108,7 @@ def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.needs("torch")
 def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.torch import workload
+    from overhead.probes.torch import workload
 
     def eager(step: Any, mode: str) -> Any:
         return lambda values: [values[name].copy_(result) for name, result in step(values).items()]

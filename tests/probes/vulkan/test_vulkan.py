@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Chain, Unavailable, Unverified
-from overhead.probes.vulkan import Vulkan
+from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
 
 NEEDS = pytest.mark.needs("vulkan", "lavapipe", "numba")
@@ -49,7 +49,7 @@ def test_a_software_adapter_is_marked_as_software(target: Target) -> None:
 @NEEDS
 @pytest.mark.parametrize("params", [{}, {"reset": "pool"}, {"k": 64}], ids=str)
 def test_batches_are_not_recorded_again_while_pending(target: Target, params: dict[str, Any]) -> None:
-    from overhead.probes._support.vulkan.chains import BATCH_UNITS, BATCHES
+    from overhead.probes.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
     chain = PROBE.open(target, case)
@@ -71,7 +71,7 @@ def test_stages_can_time_more_units_than_a_batch(target: Target) -> None:
 
 @NEEDS
 def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.vulkan import commands
+    from overhead.probes.vulkan import commands
 
     monkeypatch.setattr(commands, "GROUPS", 3)
     chain = PROBE.open(target, Case(pattern="one-pass", caller="ffi"))
@@ -86,7 +86,7 @@ def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch:
 @NEEDS
 @pytest.mark.parametrize("caller", ["ffi", "native"])
 def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -> None:
-    from overhead.probes._support.common.native_loop import NativeProgram
+    from overhead.probes.common.native_loop import NativeProgram
 
     chain: Any = PROBE.open(target, Case(pattern="launches", caller=caller, unit="launch"))  # type: ignore[arg-type]
     try:
@@ -103,7 +103,7 @@ def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -
 
 @NEEDS
 def test_a_lost_device_is_named_in_the_error() -> None:
-    from overhead.probes._support.vulkan.commands import raise_failures
+    from overhead.probes.vulkan.commands import raise_failures
 
     with pytest.raises(Unverified, match="VK_ERROR_DEVICE_LOST"):
         raise_failures([0, -4 & 0xFFFFFFFF])
@@ -112,7 +112,7 @@ def test_a_lost_device_is_named_in_the_error() -> None:
 
 @NEEDS
 def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.vulkan.gpu import VulkanGpu
+    from overhead.probes.vulkan.gpu import VulkanGpu
 
     PROBE.open(target, BASE).close()  # creates the objects that all chains share
     PROBE.open(target, Case(pattern="fused", caller="ffi")).close()
@@ -138,9 +138,9 @@ def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pyte
 
 @NEEDS
 def test_a_failure_at_opening_destroys_all_objects(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.common import native_loop
-    from overhead.probes._support.vulkan import chains
-    from overhead.probes._support.vulkan.gpu import VulkanGpu
+    from overhead.probes.common import native_loop
+    from overhead.probes.vulkan import chains
+    from overhead.probes.vulkan.gpu import VulkanGpu
 
     def raise_failures(program: native_loop.NativeProgram) -> native_loop.NativeLoop:
         raise native_loop.NativeUnavailable("no numba today")
@@ -170,7 +170,7 @@ def test_an_adapter_that_no_longer_exists_is_unavailable(target: Target) -> None
 
 @pytest.mark.parametrize("error", [ImportError("no module"), OSError("no loader")], ids=repr)
 def test_without_package_or_loader_the_stack_is_unavailable(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes._support.vulkan import adapters
+    from overhead.probes.vulkan import adapters
 
     real = builtins.__import__
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from overhead.probes import kernels
-from overhead.probes._support.common.case_parameters import accepts
-from overhead.probes._support.vulkan import drivers
 from overhead.probes.base import Unsupported, vary
-from overhead.probes.vulkan import Vulkan, check_case
+from overhead.probes.common.case_parameters import accepts
+from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan.vulkan import Vulkan, check_case
 from overhead.results import Case, Target
 from scripts import build_spirv
 

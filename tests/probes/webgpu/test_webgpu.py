@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from overhead.probes import registry
-from overhead.probes._support.vulkan import drivers
-from overhead.probes._support.webgpu import targets as targets
-from overhead.probes._support.webgpu.cases import StepSpec
-from overhead.probes._support.webgpu.library import captured_stderr
 from overhead.probes.base import Unavailable, Unsupported
+from overhead.probes.vulkan import drivers
+from overhead.probes.webgpu import targets
+from overhead.probes.webgpu.cases import StepSpec
+from overhead.probes.webgpu.library import captured_stderr
 from overhead.results import Case, Target
 from tests.fakes.of_step import of_step
 

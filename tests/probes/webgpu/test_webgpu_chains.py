@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from overhead.probes import registry
-from overhead.probes._support.common import native_loop
-from overhead.probes._support.common.loop_text import Issue
-from overhead.probes._support.common.native_loop import NativeCall, NativeProgram, Store
-from overhead.probes._support.vulkan import drivers
-from overhead.probes._support.webgpu import library
-from overhead.probes._support.webgpu.chain import WebGpuChain
 from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.common import native_loop
+from overhead.probes.common.loop_text import Issue
+from overhead.probes.common.native_loop import NativeCall, NativeProgram, Store
+from overhead.probes.vulkan import drivers
+from overhead.probes.webgpu import library
+from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.results import Case, Target
 
 LAVAPIPE = pytest.param(("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe")

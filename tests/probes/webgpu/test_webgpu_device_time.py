@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from overhead.probes._support.webgpu import device_time
-from overhead.probes._support.webgpu.device_time import DeviceClock
 from overhead.probes.base import Unsupported
+from overhead.probes.webgpu import device_time
+from overhead.probes.webgpu.device_time import DeviceClock
 
 
 def chain(stamps: list[int]) -> Any:

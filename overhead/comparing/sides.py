@@ -1,0 +1,174 @@
+"""Read one side of a comparison: its runs on one machine, with one slope per case and process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from overhead import results
+from overhead.comparing.decide import FloatArray
+from overhead.errors import BadFile
+from overhead.loading import files
+from overhead.loading.folders import Skipped, collect
+from overhead.loading.reduce import series_of
+from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.one_process import fit_process
+from overhead.reading.view import View
+from overhead.results import Fingerprint, Machine, Record, same_figures
+
+FIGURE = "complete"
+"""The compared figure: the sustained cost in ns per unit."""
+NATIVE_SPIN = 1
+"""Index of the canary that measures the machine's speed: compiled code, so it is the same under every Python."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Logarithms of the slope of a case (ns per unit) and of the canary (ns), one value per process.
+
+    ``canary`` may be empty. ``numbers``: the process numbers, in the same order.
+    """
+
+    slopes: FloatArray
+    canary: FloatArray
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A fingerprint with its samples and kernel hashes, by record key.
+
+    ``sampled`` is None if there is no file of raw samples."""
+
+    path: Path
+    fingerprint: Fingerprint
+    sampled: Mapping[str, Sampled] | None
+    kernels: Mapping[str, Mapping[str, str]]
+
+    @cached_property
+    def records(self) -> dict[str, Record]:
+        return {record.key: record for record in self.fingerprint.records}
+
+    @cached_property
+    def view(self) -> View:
+        return View(self.fingerprint)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side, BASE or NEW. All its runs have the same machine and method version."""
+
+    name: str
+    runs: tuple[Run, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def machine(self) -> Machine:
+        return self.runs[0].fingerprint.machine
+
+    @cached_property
+    def identities(self) -> dict[tuple[object, ...], Run]:
+        """The runs by an identity that a copy shares."""
+        return {_identity(run.fingerprint): run for run in self.runs}
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of all cases of all runs, in the order of the files."""
+        return list(dict.fromkeys(key for run in self.runs for key in run.records))
+
+    def of(self, key: str) -> list[Run]:
+        """The runs that hold the case."""
+        return [run for run in self.runs if key in run.records]
+
+    def record(self, key: str) -> Record:
+        """The record of the case in the last run that holds it."""
+        return self.of(key)[-1].records[key]
+
+
+def read_side(name: str, paths: Sequence[Path]) -> Side:
+    """Load a side from files and folders. A second copy of a run is skipped.
+
+    Raises ``BadFile`` if a file is bad or the runs have different machines or method versions. Among several runs,
+    a run with bad raw samples is skipped instead.
+    """
+    loaded, skipped = collect(paths)
+    first = loaded[0]
+    for other in loaded[1:]:
+        machines = first.fingerprint.machine.id, other.fingerprint.machine.id
+        methods = first.fingerprint.method_version, other.fingerprint.method_version
+        for field, (mine, theirs), same in (
+            ("machine", machines, machines[0] == machines[1]),
+            ("method_version", methods, same_figures(*methods)),
+        ):
+            if not same:
+                raise BadFile(f"{other.path}: {field} {theirs}, but {mine} in {first.path.name} of the same side")
+    runs: dict[object, Run] = {}
+    for one in loaded:
+        identity = _identity(one.fingerprint)
+        if identity in runs:
+            skipped.append(Skipped(one.path, f"the same run as {runs[identity].path.name}"))
+            continue
+        try:
+            runs[identity] = _run(one.path, one.fingerprint)
+        except BadFile as error:
+            if len(loaded) == 1:
+                raise
+            skipped.append(Skipped(one.path, str(error).removeprefix(f"{one.path.parent}{os.sep}")))
+    if not runs:
+        raise BadFile(f"{first.path.parent}: no run whose raw samples can be read; {skipped[-1].reason}")
+    return Side(name, tuple(runs.values()), tuple(skipped))
+
+
+def _identity(fingerprint: Fingerprint) -> tuple[object, ...]:
+    return fingerprint.machine.id, fingerprint.created, fingerprint.together
+
+
+def samples_beside(path: Path) -> Path | None:
+    """The file of raw samples of a fingerprint or journal; None if it does not exist."""
+    if files.is_journal(path):
+        return path
+    beside = path.with_suffix(".samples.jsonl.gz")
+    return beside if beside.is_file() else None
+
+
+def _run(path: Path, fingerprint: Fingerprint) -> Run:
+    samples = samples_beside(path)
+    if samples is None:
+        everywhere = {record.key: fingerprint.kernels for record in fingerprint.records}
+        return Run(path, fingerprint, None, everywhere)
+    kernels: dict[str, Mapping[str, str]] = {}
+    for line in files.read_journal(samples):
+        if isinstance(line, results.HeaderLine):
+            _same_run(line, fingerprint, samples)
+        if isinstance(line, results.OpenedLine) and line.worker == line.target:
+            kernels[f"{line.target} {line.case}"] = line.kernels
+    return Run(path, fingerprint, {key: sampled(series) for key, series in series_of(samples).items()}, kernels)
+
+
+def _same_run(header: results.HeaderLine, fingerprint: Fingerprint, samples: Path) -> None:
+    if (header.created, header.machine.id) != (fingerprint.created, fingerprint.machine.id):
+        raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
+
+
+def sampled(series: Series) -> Sampled:
+    """One slope and one canary per process, without the processes that have no positive slope."""
+    slopes, canary, numbers = [], [], []
+    for process in series.processes:
+        slope = fit_process(process, series).value(FIGURE) if process.rounds else None
+        if slope is not None and slope > 0:
+            slopes.append(slope)
+            canary.append(_speed(process))
+            numbers.append(process.number)
+    known = all(canary)
+    return Sampled(np.log(np.array(slopes)), np.log(np.array(canary)) if known else np.zeros(0), tuple(numbers))
+
+
+def _speed(process: Process) -> float:
+    """The median canary time of the process in ns; 0 if it has no canary."""
+    seen = [r.canary[NATIVE_SPIN] for r in process.rounds if len(r.canary) > NATIVE_SPIN]
+    return float(np.median(seen)) if seen else 0.0

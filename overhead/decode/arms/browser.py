@@ -1,0 +1,141 @@
+"""The decode workload in the page: the lowered program, with the WGSL, buffers and checks of the native stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.decoders import DECODERS, WGSL_LOGIT_TOLERANCE
+from overhead.decode.lowered import LOGITS, LoweredDecode
+from overhead.decode.lowering.contents import DTYPES, contents, viewed
+from overhead.probes.base import Unsupported
+from overhead.probes.browser import messages
+from overhead.probes.browser.chain import PageChain
+from overhead.probes.browser.session import BrowserSession
+from overhead.results import Case, Scalar
+
+_IN_PAGE = {"per-pass": "per-k", "per-submit": "per-submit", "read-each": "read-each"}
+"""The names of these patterns in the page. ``per-k`` with k = 1 is one submission with one pass for each token."""
+
+
+def open_case(session: BrowserSession, case: Case) -> DecodeChain:
+    """A verified chain for the pattern ``per-submit``, ``per-pass`` or ``read-each``.
+
+    Raises ``Unsupported`` or ``Unverified``.
+    """
+    if case.workload != DECODERS[0]:
+        raise Unsupported(f"the weights of {case.workload} are too large to send to a page")
+    if case.pattern not in _IN_PAGE or case.caller != "browser" or case.params.get("readback", "token") != "token":
+        raise Unsupported(f"in a page tokens have no {case.pattern} from {case.caller}")
+    return verified_decode(BrowserDecode(session, case))
+
+
+class BrowserDecode(PageChain, LoweredDecode):
+    """A lowered decode step in the page.
+
+    The page restores the state itself, after its warm-up token and before each window. So that token is not counted.
+    """
+
+    language = "wgsl"
+    tolerance = WGSL_LOGIT_TOLERANCE
+
+    def __init__(self, session: BrowserSession, case: Case) -> None:
+        PageChain.__init__(self, session, case.pattern)
+        LoweredDecode.__init__(self, case)
+        self.overlap = "serial" if self.latency else "pipelined"
+        self._logits = self.lowered.outputs[LOGITS]
+        self._seen: dict[str, NDArray[Any]] = {}
+        # A page reads the first buffer after every token of ``read-each``.
+        self._names = sorted(self.lowered.buffers, key=lambda name: name != "token")
+        spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
+        self.ask("open", case=spec, program=self._program())
+        given = self.initial_values()
+        arrays = {name: contents(buffer, given.get(name)) for name, buffer in self.lowered.buffers.items()}
+        filled = {name: array for name, array in arrays.items() if array is not None}
+        self.write(self._numbers(filled), b"".join(array.tobytes() for array in filled.values()))
+        start = self.reference.start
+        self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
+
+    def _program(self) -> messages.PageProgram:
+        lowered, places = self.lowered, {name: i for i, name in enumerate(self.lowered.kernels)}
+        kernels = [
+            messages.PageKernel(
+                code=kernel.wgsl, bindings=["storage" if b.written else "read-only-storage" for b in kernel.bindings]
+            )
+            for kernel in lowered.kernels.values()
+        ]
+        entries = [
+            messages.PageEntry(
+                name="main", groups=[*d.grid], kernel=places[d.kernel], buffers=self._numbers(d.bindings)
+            )
+            for d in lowered.dispatches
+        ]
+        buffers = [lowered.buffers[name] for name in self._names]
+        return messages.PageProgram(
+            label=f"{self.case.workload}, {len(entries)} dispatches a token,",
+            kernels=kernels,
+            entries=entries,
+            buffers=[
+                messages.PageBuffer(kind="read-only-storage" if b.role == "weight" else "storage", size=b.bytes)
+                for b in buffers
+            ],
+        )
+
+    def _numbers(self, names: Iterable[str]) -> list[int]:
+        """The numbers of these buffers in the page."""
+        return [self._names.index(name) for name in names]
+
+    def _raw(self, values: StateValues) -> bytes:
+        numbers = {name: self.lowered.buffers[name].number for name in values}
+        return b"".join(np.asarray(array, DTYPES[numbers[name]]).tobytes() for name, array in values.items())
+
+    def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
+        if do != "fetch":
+            self._seen = {}
+        return super().ask(do, **fields)
+
+    def run(self, tokens: int) -> None:
+        self.issue(tokens)
+
+    def put(self, values: StateValues) -> None:
+        """Write tensors of the state. The queue of the page puts the write before all later work."""
+        self.write(self._numbers(values), self._raw(values))
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Token, position or logits. All are fetched at once, because Firefox needs 100 ms for each fetch."""
+        if not self._seen:
+            buffers = {one: self.lowered.buffers[one] for one in ("token", "position", self._logits.buffer)}
+            raw, at = self.fetch_bytes(self._numbers(buffers), sum(b.bytes for b in buffers.values())), 0
+            for one, buffer in buffers.items():
+                self._seen[one] = np.frombuffer(raw, DTYPES[buffer.number], buffer.count, at)
+                at += buffer.bytes
+        return self._seen[name]
+
+    def logits(self) -> NDArray[Any]:
+        return viewed(self.numbers(self._logits.buffer), self._logits)
+
+    def dispatches_of_a_token(self) -> int:
+        return self.ask("count", ns=[1]).dispatches
+
+    def units(self, ns: Sequence[int]) -> int:
+        return sum(ns)
+
+    def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
+        """As in ``PageChain``, but the tokens of each sample are counted before the next."""
+        rows: list[list[int]] = []
+        for n in ns:
+            self.count()
+            rows += super().sample_idle([n], idle_ms)
+            self._counted = 0
+            self.count()
+        return rows
+
+    def window(self) -> dict[str, Scalar]:
+        each = f"{len(self.lowered.dispatches)} per unit" if self.case.pattern == "per-submit" else "1 per unit"
+        wait = "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone"
+        return {**super().window(), "submits": each, "passes": each, "recording": "inside", "wait": wait}

@@ -1,0 +1,225 @@
+"""The decode workload as a lowered program in CUDA C: a launch per dispatch, or a graph per token."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from ctypes import byref, c_size_t
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.lowered import LOGITS, LoweredDecode
+from overhead.decode.lowering.contents import DTYPES, contents
+from overhead.decode.lowering.kernel import Kernel
+from overhead.decode.lowering.program import cuda_name, cuda_text
+from overhead.probes.base import DeviceTime, Unsupported, Unverified
+from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
+from overhead.probes.common.python_loops import Action, repeated
+from overhead.probes.cuda.api import CudaDriver
+from overhead.probes.cuda.graphs import capture, executable, graph_launch
+from overhead.probes.cuda.launch import bindings, bound_wait
+from overhead.probes.cuda.session import Arguments, SessionClock
+from overhead.probes.cuda.workload import WorkSession
+from overhead.results import Case, Scalar
+
+
+def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
+    """A verified chain: launches for ``per-submit``; a graph of one token for ``launches`` and ``read-each``."""
+    kinds: dict[str, type[CudaDecode]] = {
+        "per-submit": CudaLaunchedDecode,
+        "launches": CudaGraphDecode,
+        "read-each": CudaGraphDecode,
+    }
+    if case.pattern not in kinds or (case.caller == "native" and case.pattern != "per-submit"):
+        raise Unsupported(f"tokens have no {case.pattern} from {case.caller}")
+    return verified_decode(kinds[case.pattern](driver, ordinal, case))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shared:
+    """What all chains of a decoder share on a device: the addresses of weights, by name; functions, by kernel.
+
+    ``session`` owns them.
+    """
+
+    session: WorkSession
+    weights: dict[str, int] = dataclasses.field(default_factory=dict)
+    functions: dict[Kernel, int] = dataclasses.field(default_factory=dict)
+
+
+@functools.cache
+def _shared_on(driver: CudaDriver, ordinal: int, name: str) -> _Shared:
+    return _Shared(WorkSession(driver, ordinal, own_stream=False))
+
+
+class CudaDecode(LoweredDecode):
+    """A lowered decode step with its buffers on a CUDA device."""
+
+    language = "cuda"
+    call = "cuLaunchKernel"
+    wait_spins = True
+
+    def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
+        super().__init__(case)
+        self.overlap = "serial" if self.latency else "pipelined"
+        self.session = WorkSession(driver, ordinal, own_stream=True)
+        try:
+            shared = _shared_on(driver, ordinal, case.workload)
+            self._buffers = self._allocated(shared)
+            handles = self._compiled(shared)
+            kernels = self.lowered.kernels
+            self._arguments = [
+                Arguments(*(self._buffers[name] for name in dispatch.bindings)) for dispatch in self.lowered.dispatches
+            ]
+            self.launched = [
+                (handles[kernels[d.kernel]], (*d.grid, kernels[d.kernel].threads, 1, 1, 0), own.address)
+                for d, own in zip(self.lowered.dispatches, self._arguments, strict=True)
+            ]
+            self._wait = bound_wait(self.session, "stream")
+            self._clock: SessionClock | None = None
+            self.build()
+        except BaseException:
+            self.session.close()
+            raise
+
+    def build(self) -> None:
+        """Make the objects that ``run`` needs. Called once, when buffers and kernels exist."""
+        raise NotImplementedError
+
+    def _allocated(self, shared: _Shared) -> dict[str, int]:
+        """The address of each buffer, by name. Raises ``Unsupported`` if the device has too little free memory."""
+        wanted = [buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights]
+        free, total = c_size_t(), c_size_t()
+        self.session.driver.call("cuMemGetInfo_v2", byref(free), byref(total))
+        if (missing := sum(buffer.bytes for buffer in wanted) - free.value) > 0:
+            raise Unsupported(f"the device has {free.value:,} bytes free, {missing:,} fewer than the program needs")
+        values, own = self.initial_values(), dict[str, int]()
+        for buffer in wanted:
+            data = contents(buffer, values.get(buffer.name))
+            filled = np.zeros(buffer.bytes // 4, DTYPES[buffer.number]) if data is None else data
+            session, place = (shared.session, shared.weights) if buffer.role == "weight" else (self.session, own)
+            place[buffer.name] = session.buffer(filled)
+        return {**shared.weights, **own}
+
+    def _compiled(self, shared: _Shared) -> dict[Kernel, int]:
+        """The functions of all kernels. Only those that no other chain has are compiled."""
+        new = {name: kernel for name, kernel in self.lowered.kernels.items() if kernel not in shared.functions}
+        entries = [cuda_name(name) for name in new]
+        functions = shared.session.functions(f"{self.case.workload}.cu", cuda_text(new), entries) if new else []
+        shared.functions.update(zip(new.values(), functions, strict=True))
+        return shared.functions
+
+    def put(self, values: StateValues) -> None:
+        for name, array in self.state_values(values).items():
+            self.session.write(self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number]))
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        buffer = self.lowered.buffers[name]
+        return self.session.read(self._buffers[name], np.zeros(buffer.count, DTYPES[buffer.number]))
+
+    def logits(self) -> NDArray[Any]:
+        view = self.lowered.outputs[LOGITS]
+        return self.session.read(self._buffers[view.buffer], np.zeros(view.shape, np.float32))
+
+    def read_back(self) -> object:
+        return self.logits() if self.reads_logits else self.numbers("token")
+
+    def dispatches_of_a_token(self) -> int:
+        """The nodes of a graph that the driver captures while one token is issued."""
+        call, count = self.session.driver.call, c_size_t()
+        graph = capture(self.session, [self.launch_a_token])
+        call("cuGraphGetNodes", graph, None, byref(count))
+        call("cuGraphDestroy", graph)
+        return count.value
+
+    def launch_a_token(self) -> None:
+        """Launch all kernels of one token on the stream of the session."""
+        raise NotImplementedError
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        if self.latency:
+            return None
+        self._clock = self._clock or SessionClock(self.session)
+        return self.held(self._clock, n)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "call": self.call, "stream": "own, non-blocking"}
+
+    def close(self) -> None:
+        self.session.close()
+
+
+class CudaLaunchedDecode(CudaDecode):
+    """A launch per dispatch, from Python or from compiled code."""
+
+    def build(self) -> None:
+        self.launches = len(self.launched)
+        library, stream = self.session.driver.library, self.session.stream
+        if self.case.caller == "native":
+            words = tuple(zip(*((f, *dimensions, stream, own, 0) for f, dimensions, own in self.launched), strict=True))
+            address = address_of(library, "cuLaunchKernel")
+            launch = NativeCall(
+                "cuLaunchKernel", library.cuLaunchKernel, address, tuple(map(Cycle, words)), checked=True
+            )
+            self._native = compile_native(NativeProgram(body=(launch,)))
+            self._failure = self._native.failure
+            return
+        driver = bindings()
+        self._failure = lambda: 0
+        self._python: list[Action] = [
+            functools.partial(
+                driver.cuLaunchKernel, driver.CUfunction(function), *dimensions, driver.CUstream(stream), own, 0
+            )
+            for function, dimensions, own in self.launched
+        ]
+
+    def run(self, tokens: int) -> None:
+        if self.case.caller == "native":
+            self._native(tokens * self.launches)
+            return
+        for launch in chain.from_iterable(repeat(self._python, tokens)):
+            launch()
+
+    def launch_a_token(self) -> None:
+        self.run(1)
+
+    def count(self) -> int:
+        if code := self._failure():
+            raise Unverified(f"cuLaunchKernel failed with {self.session.driver.error_name(code)}")
+        return super().count()
+
+
+class CudaGraphDecode(CudaDecode):
+    """A graph of the launches of one token, launched once per token."""
+
+    call = "cuGraphLaunch"
+    launches = 4
+
+    def build(self) -> None:
+        # The driver loads a kernel at its first launch, which is not allowed during a capture.
+        self.launch_a_token()
+        self._graph = executable(self.session, [self.launch_a_token])
+        self._replay = repeated(graph_launch(self.session, self._graph))
+
+    def launch_a_token(self) -> None:
+        call, stream = self.session.driver.call, self.session.stream
+        for function, dimensions, own in self.launched:
+            call("cuLaunchKernel", function, *dimensions, stream, own, None)
+
+    def run(self, tokens: int) -> None:
+        self._replay(tokens)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "recording": "outside"}
+
+    def close(self) -> None:
+        if "_graph" in vars(self):
+            self.session.driver.call("cuGraphExecDestroy", self._graph)
+        super().close()

@@ -1,0 +1,167 @@
+"""The decode workload in torch: eager, a CUDA graph of the eager step, and the compiled step."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.common.python_loops import Action, repeated
+from overhead.probes.torch import waits
+from overhead.probes.torch.bodies import set_autograd_mode
+from overhead.probes.torch.chains import TorchClock
+from overhead.results import Case, Scalar
+
+_READ = "read of the token"
+"""The wait on a device of which only copies to the host are known to wait."""
+_WARM_STEPS = 5
+"""torch captures the graph of ``reduce-overhead`` at the third call or later."""
+
+
+def open_case(device: str, case: Case) -> DecodeChain:
+    """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else it is eager."""
+    kind = TorchGraphDecode if "maker" in case.params else CompiledDecode if "mode" in case.params else TorchDecode
+    return verified_decode(kind(device, case))
+
+
+class TorchDecode(DecodeChain):
+    """n eager steps. All chains of a device share the parameters; each has a state of its own."""
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(case)
+        set_autograd_mode("no_grad")
+        self.device_of_step = torch.device(device)
+        torch.set_num_threads(1)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        if self.device_of_step.type == "cuda":
+            torch.cuda.set_device(self.device_of_step)
+        self.synchronous = self.device_of_step.type == "cpu"
+        self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
+        self.wait_spins = self.device_of_step.type == "cuda"
+        self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
+        self._state = dict(self.step.named_buffers())
+        known = waits.TORCH_WAITS.get(self.device_of_step.type, (_READ,))
+        self._wait_name = known[0] if known else "none"
+        self._wait = self.place if self._wait_name == _READ else waits.wait(self.device_of_step, self._wait_name)
+        self.call: Action = self.step
+        self.output: Any = None
+        self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
+
+    def put(self, values: StateValues) -> None:
+        for name, array in values.items():
+            self._state[name].copy_(torch.from_numpy(np.asarray(array)))
+        self._wait()
+
+    def place(self) -> tuple[tuple[int, ...], int]:
+        return tuple(self._state["token"].tolist()), int(self._state["position"])
+
+    def logits(self) -> NDArray[Any]:
+        found: NDArray[Any] = self.output[1].cpu().numpy()
+        return found
+
+    def prepare(self, n: int) -> None:
+        set_autograd_mode("no_grad")
+        super().prepare(n)
+
+    def run(self, tokens: int) -> None:
+        call = self.call
+        for _ in repeat(None, tokens):
+            self.output = call()
+
+    def read_back(self) -> object:
+        return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(TorchClock(), n) if self.device_of_step.type == "cuda" else None
+
+    def window(self) -> dict[str, Scalar]:
+        own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
+        return {**super().window(), **own, "wait": self._wait_name, **self.work}
+
+
+class CompiledDecode(TorchDecode):
+    """n calls of the compiled step."""
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(device, case)
+        self._mode, self.work = str(case.params["mode"]), {}
+        for tensor in self._state.values():
+            # Without this mark, a CUDA graph copies the tensor at every call.
+            torch._dynamo.mark_static_address(tensor)
+        self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
+        skips = torch._dynamo.utils.counters["inductor"]
+        skipped = skips["cudagraph_skips"]
+        self.put(self.reference.start)
+        self.run(_WARM_STEPS)
+        self._wait()
+        if self._mode == "reduce-overhead" and skips["cudagraph_skips"] > skipped:
+            raise Unsupported(f"{self._mode} made no CUDA graph: torch skipped it")
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "mode": self._mode}
+
+
+class TorchGraphDecode(TorchDecode):
+    """n launches of a CUDA graph of one eager step."""
+
+    launches = 4
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(device, case)
+        if self.device_of_step.type != "cuda":
+            raise Unsupported("graphs are CUDA's")
+        self._graph = torch.cuda.CUDAGraph()
+        stream = torch.cuda.Stream()
+        self.put(self.reference.start)
+        # The driver loads a kernel at its first launch, which is not allowed during a capture.
+        super().run(2)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            self._graph.capture_begin(capture_error_mode="thread_local")
+            self.output = self.step()
+            self._graph.capture_end()
+        self._replay = repeated(self._graph.replay)
+
+    def run(self, tokens: int) -> None:
+        self._replay(tokens)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
+
+    def close(self) -> None:
+        self._graph.reset()
+
+
+@functools.cache
+def _shared_parameters(name: str, device: str) -> dict[int, Any]:
+    """The parameters of the step on the device, by the identity of those on the CPU, for ``copy.deepcopy``."""
+    from overhead.decode.reference import decode_step
+
+    step = decode_step(name)
+    return {id(p): torch.nn.Parameter(p.detach().to(device), requires_grad=False) for p in step.parameters()}
+
+
+def _operations(step: Any) -> int:
+    """The operations of one step that torch dispatches and that are no views."""
+
+    class Count(TorchDispatchMode):  # type: ignore[misc]
+        found = 0
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.found += not function.is_view
+            return function(*args, **(kwargs or {}))
+
+    with Count() as count:
+        step()
+    return count.found

@@ -1,0 +1,165 @@
+"""Chains that decode tokens. Each one is compared with float64 when it opens; tokens are counted on the device."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.decode.decoders import LOGIT_TOLERANCE, MOST_TOKENS, PROMPT
+from overhead.decode.lowering.agreement import LogitAgreement, agreement
+from overhead.decode.lowering.decoder_shapes import SHAPES
+from overhead.probes.base import Unsupported, Unverified, whole_units
+from overhead.probes.held_chain import HeldChain
+from overhead.results import Case, Scalar
+
+StateValues = Mapping[str, NDArray[Any]]
+
+
+class DecodeChain(HeldChain):
+    """A chain of decode steps. A sample starts after the prompt, from the same tokens and cache.
+
+    A step makes one token of each of ``batch`` sequences. Subclasses put the state on the device and read it by the
+    names of ``FedBackStep``. With the pattern ``read-each`` a unit is ``tokens`` steps and then a read of what
+    ``readback`` names, the last token or all logits.
+    """
+
+    tolerance: float = LOGIT_TOLERANCE
+    """Largest allowed difference of a logit."""
+    tokens: int = 1
+    """Steps in a unit."""
+
+    def __init__(self, case: Case) -> None:
+        from overhead.decode.reference import batched_step, decode_reference
+
+        self.case, self.batch = case, int(case.params.get("batch", 1))
+        self.module = batched_step(case.workload, self.batch)
+        self.reference = decode_reference(case.workload, self.batch)
+        self.tokens = int(case.params.get("tokens", 1))
+        self.max_n = MOST_TOKENS // self.tokens
+        self.latency = case.pattern == "read-each"
+        self.reads_logits = case.params.get("readback") == "logits"
+        self.agreement: LogitAgreement | None = None
+        self._path: list[tuple[tuple[int, ...], NDArray[Any]]] = []
+        self.total = self._counted = 0
+
+    @abc.abstractmethod
+    def run(self, tokens: int) -> None:
+        """Issue this many decode steps."""
+
+    def read_back(self) -> object:
+        """Read what the parameter ``readback`` names, after all issued work."""
+        raise Unsupported(f"no {self.case.pattern} here")
+
+    def issue(self, n: int) -> None:
+        if not self.latency:
+            self.run(n)
+            return
+        run, tokens, read = self.run, self.tokens, self.read_back
+        for _ in repeat(None, n):
+            run(tokens)
+            read()
+
+    @abc.abstractmethod
+    def put(self, values: StateValues) -> None:
+        """Write these tensors of the state, and wait until the device has them."""
+
+    @abc.abstractmethod
+    def place(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position in the state, after all issued work. Raises ``Unverified`` after an error."""
+
+    @abc.abstractmethod
+    def logits(self) -> NDArray[Any]:
+        """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
+
+    def verify(self) -> None:
+        """Compare the logits of given tokens with float64, then follow the chain's own tokens.
+
+        Raises ``Unverified``.
+        """
+        self.put(self.reference.empty)
+        found = []
+        for position, token in enumerate(self.reference.tokens):
+            self.put({"token": token, "position": np.array([position])})
+            self._step()
+            found.append(self.logits().copy())
+        self.agreement = agreement(np.array(found), self.reference.logits, self.tolerance)
+        if not self.agreement.ok:
+            raise Unverified(f"differs from float64: {self.agreement}")
+        self.put(self.reference.start)
+        self._path = [(self.place()[0], np.zeros(0))]
+        for step in range(1, MOST_TOKENS + 1):
+            self._step()
+            token, position = self.place()
+            if position != PROMPT + step:
+                raise Unverified(f"after {step} tokens the position is {position}, not {PROMPT + step}")
+            self._path.append((token, self._compared(self.logits())))
+        self.restart()
+        self.total = self.aside = 0
+
+    def _compared(self, logits: NDArray[Any]) -> NDArray[Any]:
+        """All logits of one sequence. Of a batch only the largest of each sequence, because all take 39 MB."""
+        return logits.copy() if self.batch == 1 else logits.max(axis=-1)
+
+    def _step(self) -> None:
+        self.run(1)
+        self.wait()
+
+    def restart(self) -> None:
+        """Restore the state after the prompt. Tokens that were not counted are forgotten.
+
+        Of a batch only the tokens and the position are restored, because its cache takes up to 235 MB. A step hides all
+        later rows of the cache until they are written again.
+        """
+        start = self.reference.start
+        self.put(start if self.batch == 1 else {name: start[name] for name in ("token", "position")})
+        self._counted = 0
+
+    def count(self) -> int:
+        """Add the tokens since the last count, and return those since the last restart.
+
+        Raises ``Unverified`` if the last token is not that of the first run.
+        """
+        tokens, position = self.place()
+        steps = position - PROMPT
+        if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:
+            raise Unverified(f"a token at position {position} is not the one that the first run gave")
+        self.total += steps - self._counted
+        self._counted = steps
+        return steps
+
+    def prepare(self, n: int) -> None:
+        """Count the tokens so far, then restore the token, the position and the cache."""
+        self.count()
+        self.restart()
+
+    def executed(self) -> int:
+        """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the first run."""
+        steps = self.count()
+        if steps:
+            off = float(np.abs(self._compared(self.logits()) - self._path[steps][1]).max())
+            if not off <= self.tolerance:
+                raise Unverified(f"the logits of token {steps} differ by {off:.2g} from those of the first run")
+        return whole_units(self.total, self.tokens) - self.aside
+
+    def window(self) -> dict[str, Scalar]:
+        slots = SHAPES[self.case.workload].slots
+        checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
+        held: dict[str, Scalar] = {"precision": "float32", "batch": self.batch, "prompt": PROMPT, "slots": slots}
+        if self.tokens > 1:
+            held["prefill"] = f"{self.tokens} decode steps, one after another"
+        return {**held, **checked}
+
+
+def verified_decode(chain: DecodeChain) -> DecodeChain:
+    """Check the chain and return it. If the check fails, close it and raise ``Unverified``."""
+    try:
+        chain.verify()
+    except BaseException:
+        chain.close()
+        raise
+    return chain

@@ -1,0 +1,49 @@
+"""The decode workload: one token of Qwen2.5. This module has its names and sizes, and imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from overhead.decode.lowering.decoder_shapes import SHAPES
+
+DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
+"""Names of the workloads, the smallest first."""
+PROMPT = 5
+"""Tokens that are in the cache when a sample starts."""
+MOST_TOKENS = 20
+"""The most tokens of one sample. With the prompt they fit into the slots of the cache."""
+LARGE_BYTES = 1 << 28
+"""A decoder with more bytes of weights is large: its reference takes seconds and is kept."""
+_OPENING_S_PER_BYTE = 3e-8
+"""Seconds to open a process for each byte of weights (six stacks at a time, 16 cores, an H200)."""
+BATCH_SIZES = (4, 16, 64)
+"""Numbers of sequences in a step, beside one."""
+CHECKED_TOKENS = 32
+"""Tokens on which every logit is compared with float64, each given by the reference."""
+CHECKED_STEPS = 8
+"""The same for each sequence of a batch. More would take gigabytes of logits."""
+LOGIT_TOLERANCE = 1e-4
+"""Largest allowed difference of a logit from float64. The logits are within about -6 and 6."""
+WGSL_LOGIT_TOLERANCE = 3e-3
+"""The same for WGSL, which allows an absolute error of 2^-11 for sin and cos. SwiftShader reaches 8e-4."""
+
+
+def decoders(*, software: bool) -> tuple[str, ...]:
+    """The decoders that a target measures. A CPU and software adapters run the tiny one."""
+    return DECODERS[:1] if software else DECODERS
+
+
+def needs(names: Iterable[str]) -> list[str]:
+    """What a run of these workloads takes, in a sentence for each large decoder among them."""
+    return [
+        f"{name}: {weight_bytes(name) / 1e9:.1f} GB of weights on each device and in each worker; the first worker "
+        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB for a reference in float64; opening each process takes "
+        f"about {weight_bytes(name) * _OPENING_S_PER_BYTE:.0f} s"
+        for name in sorted(set(names) & {*DECODERS})
+        if weight_bytes(name) >= LARGE_BYTES
+    ]
+
+
+def weight_bytes(name: str) -> int:
+    """The bytes of all parameters in float32."""
+    return 4 * SHAPES[name].parameters

@@ -1,0 +1,189 @@
+"""A decoder of the family of Qwen2 and Llama in plain PyTorch: one token a step, with a cache of fixed size.
+
+Weights come from ``randomised``. The shapes are those of published models; their weights are not needed.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from overhead.decode.lowering.decoder_shapes import DecoderShape
+
+_PART = 1 << 16
+"""Random numbers that are made at once. They fit into the cache of a processor."""
+
+
+class _Linear(nn.Linear):  # type: ignore[misc]
+    def reset_parameters(self) -> None:
+        """Leave the weights as they are: ``randomised`` fills them."""
+
+
+class _Embedding(nn.Embedding):  # type: ignore[misc]
+    def reset_parameters(self) -> None:
+        """Leave the weights as they are: ``randomised`` fills them."""
+
+
+class _RMSNorm(nn.Module):  # type: ignore[misc]
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Any) -> Any:
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon))
+
+
+def _rotated(x: Any, cos: Any, sin: Any) -> Any:
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
+
+
+class _Attention(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.heads, self.kv_heads = shape.heads, shape.kv_heads
+        self.head_width = shape.width // shape.heads
+        kv_width = self.kv_heads * self.head_width
+        self.q_proj = _Linear(shape.width, shape.width, bias=shape.biased)
+        self.k_proj = _Linear(shape.width, kv_width, bias=shape.biased)
+        self.v_proj = _Linear(shape.width, kv_width, bias=shape.biased)
+        self.o_proj = _Linear(shape.width, shape.width, bias=False)
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(1, self.kv_heads, shape.slots, self.head_width))
+
+    def forward(self, x: Any, cos: Any, sin: Any, position: Any, visible: Any) -> Any:
+        def by_head(y: Any, heads: int) -> Any:
+            return y.view(len(y), -1, heads, self.head_width).transpose(1, 2)
+
+        query = by_head(self.q_proj(x), self.heads)
+        key = by_head(self.k_proj(x), self.kv_heads)
+        value = by_head(self.v_proj(x), self.kv_heads)
+        query, key = _rotated(query, cos, sin), _rotated(key, cos, sin)
+        keys = self.keys.index_copy_(2, position, key)
+        values = self.values.index_copy_(2, position, value)
+        mixed = functional.scaled_dot_product_attention(query, keys, values, attn_mask=visible, enable_gqa=True)
+        return self.o_proj(mixed.transpose(1, 2).flatten(2))
+
+
+class _Mlp(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.gate_proj = _Linear(shape.width, shape.inner, bias=False)
+        self.up_proj = _Linear(shape.width, shape.inner, bias=False)
+        self.down_proj = _Linear(shape.inner, shape.width, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class _Layer(nn.Module):  # type: ignore[misc]
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.input_norm = _RMSNorm(shape.width, shape.epsilon)
+        self.attention = _Attention(shape)
+        self.post_norm = _RMSNorm(shape.width, shape.epsilon)
+        self.mlp = _Mlp(shape)
+
+    def forward(self, x: Any, *shared: Any) -> Any:
+        x = x + self.attention(self.input_norm(x), *shared)
+        return x + self.mlp(self.post_norm(x))
+
+
+class Decoder(nn.Module):  # type: ignore[misc]
+    """One decode step of sequences that are all at the same position. ``batched`` sets their number, which is 1 here.
+
+    ``forward(token, position)`` returns the next tokens, of shape (batch,), and the logits, of shape (batch,
+    vocabulary). The tokens are int64 of shape (batch,), and the position is int64 of shape (1,). The step writes the
+    keys and values of the tokens into slot ``position``.
+    """
+
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        self.embedding = _Embedding(shape.vocabulary, shape.width)
+        self.layers = nn.ModuleList(_Layer(shape) for _ in range(shape.layers))
+        self.norm = _RMSNorm(shape.width, shape.epsilon)
+        self.lm_head = _Linear(shape.width, shape.vocabulary, bias=False)
+        if shape.tied:
+            self.lm_head.weight = self.embedding.weight
+        head_width = shape.width // shape.heads
+        powers = torch.arange(0, head_width, 2).float() / head_width
+        self.register_buffer("frequencies", shape.theta**-powers)
+        self.register_buffer("slots", torch.arange(shape.slots))
+
+    def forward(self, token: Any, position: Any) -> tuple[Any, Any]:
+        logits = self._logits(self.embedding(token).unsqueeze(1), position).squeeze(1)
+        return logits.argmax(-1), logits
+
+    def logits(self, token: Any, position: Any) -> Any:
+        """The logits after each token: (batch, tokens, vocabulary). Tokens are (batch, tokens), positions (tokens)."""
+        return self._logits(self.embedding(token), position)
+
+    def _logits(self, x: Any, position: Any) -> Any:
+        row = position.unsqueeze(1)
+        angles = row.to(self.frequencies.dtype) * self.frequencies
+        angles = torch.cat((angles, angles), -1)
+        cos, sin = angles.cos(), angles.sin()
+        visible = (self.slots <= row).view(1, 1, -1, len(self.slots))
+        for layer in self.layers:
+            x = layer(x, cos, sin, position, visible)
+        return self.lm_head(self.norm(x))
+
+
+class FedBackStep(nn.Module):  # type: ignore[misc]
+    """A decode step without inputs: the next tokens and the position are kept in the state, on the device."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        self.decoder = decoder
+        for name in ("token", "position"):
+            self.register_buffer(name, torch.zeros(1, dtype=torch.int64))
+
+    def forward(self) -> tuple[Any, Any]:
+        following, logits = self.decoder(self.token, self.position)
+        self.token.copy_(following)
+        self.position.add_(1)
+        return following, logits
+
+
+def batched(module: Any, batch: int) -> Any:
+    """A copy of a step for this many sequences. It shares the parameters, and its tokens and its cache are zero."""
+    made = copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
+    for part in made.modules():
+        for name, buffer in part.named_buffers(recurse=False):
+            if name in ("token", "keys", "values"):
+                setattr(part, name, buffer.new_zeros(batch, *buffer.shape[1:]))
+    return made
+
+
+def randomised(module: Any, seed: int) -> Any:
+    """The module with random parameters of which none is near zero, so that a dropped one changes the result.
+
+    Magnitudes are uniform within a factor of two around a size that keeps activations near 1; signs are random,
+    except in the weights of norms.
+    """
+    parameters = [parameter.detach() for parameter in module.parameters()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_fill, parameters, np.random.SeedSequence(seed).spawn(len(parameters))))
+    with torch.no_grad():
+        for part in module.modules():
+            if isinstance(part, _RMSNorm | nn.LayerNorm):
+                part.weight.abs_().mul_(2)
+    return module.requires_grad_(False)
+
+
+def _fill(parameter: Any, seed: np.random.SeedSequence) -> None:
+    size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
+    random = np.random.Generator(np.random.SFC64(seed))
+    for part in np.array_split(parameter.view(-1).numpy(), -(-parameter.numel() // _PART)):
+        bits = part.view(np.uint32)
+        # Random signs and fractions with the exponent of 1: numbers from 1 to 2, or from -2 to -1.
+        bits[:] = random.integers(0, 1 << 32, part.size, np.uint32) & 0x807FFFFF | 0x3F800000
+        part *= 2 / 3 * size

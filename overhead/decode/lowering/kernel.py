@@ -1,0 +1,158 @@
+"""The text of a kernel in WGSL and CUDA C, both made from one body.
+
+A body is written in what both languages share, and in these words:
+
+- ``f32 x = ...;`` declares a variable, also ``i32``, ``u32``, ``bool`` and ``vec4f``; ``f32(x)`` converts;
+- ``group``: the index of the group of threads; ``lane``: the index of the thread in its group, both u32;
+- ``b0``, ``b1``, ...: the buffers, in the order of ``bindings``;
+- ``workgroupBarrier()``, ``select(otherwise, then, condition)``, ``inverseSqrt``, ``dot`` of two ``vec4f``, and the
+  functions of mathematics.
+
+An integer literal of type u32 ends in ``u``. A literal of type f32 has a point or an exponent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from overhead.decode.lowering.buffers import NumberType
+
+WIDEST = 32_768
+"""Groups in the first dimension of a grid. WebGPU allows 65,535 in each dimension, so larger grids get a second one."""
+_WRITTEN_OUT = 16
+"""Statements of a loop that are written out, so that their loads do not wait for each other. The compilers of graphics
+drivers do not unroll a loop with checked accesses."""
+_DECLARED = re.compile(r"\b(f32|i32|u32|bool|vec4f) (\w+) =")
+_FLOAT = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
+CUDA_HEAD = """\
+typedef float f32;
+typedef int i32;
+typedef unsigned int u32;
+typedef float4 vec4f;
+#define workgroupBarrier __syncthreads
+__device__ inline f32 select(f32 otherwise, f32 then, bool condition) { return condition ? then : otherwise; }
+__device__ inline u32 select(u32 otherwise, u32 then, bool condition) { return condition ? then : otherwise; }
+__device__ inline i32 select(i32 otherwise, i32 then, bool condition) { return condition ? then : otherwise; }
+__device__ inline f32 inverseSqrt(f32 x) { return 1.0f / sqrtf(x); }
+__device__ inline f32 dot(vec4f x, vec4f y) { return x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w; }
+"""
+"""What the kernels of a program need before them in CUDA C."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Binding:
+    """A buffer of a kernel: the type of its elements, and whether the kernel writes it."""
+
+    number: NumberType | Literal["vec4f"]
+    written: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel in both languages. ``shared``: names and lengths of f32 arrays that the threads of a group share.
+
+    ``groups``: how many groups there are. ``body``: statements, run by ``threads`` threads of each group.
+    """
+
+    label: str
+    bindings: tuple[Binding, ...]
+    threads: int
+    groups: int
+    body: str
+    shared: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Groups in x, y and z. If there are more than ``WIDEST``, some groups of the last row do nothing."""
+        return min(self.groups, WIDEST), -(-self.groups // WIDEST), 1
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of memory that the threads of a group share."""
+        return 4 * sum(length for _, length in self.shared)
+
+    @property
+    def wgsl(self) -> str:
+        """The text in WGSL. The entry point is ``main``; the buffers are in group 0, numbered from 0."""
+        access = {True: "read_write", False: "read"}
+        lines = [
+            f"@group(0) @binding({i}) var<storage, {access[b.written]}> b{i}: array<{b.number}>;"
+            for i, b in enumerate(self.bindings)
+        ]
+        lines += [f"var<workgroup> {name}: array<f32, {length}>;" for name, length in self.shared]
+        lines += [
+            "",
+            f"@compute @workgroup_size({self.threads})",
+            "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {",
+            f"  let group = {self._group('groups')};",
+            f"  if (group >= {self.groups}u) {{ return; }}",
+            _indented(_DECLARED.sub(r"var \2: \1 =", self.body)),
+            "}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def cuda(self, name: str) -> str:
+        """The text in CUDA C, which must follow ``CUDA_HEAD``. The function is ``name(b0, b1, ...)``, all pointers."""
+        arguments = ", ".join(
+            f"{'' if b.written else 'const '}{b.number}* __restrict__ b{i}" for i, b in enumerate(self.bindings)
+        )
+        lines = [
+            f'extern "C" __global__ void __launch_bounds__({self.threads}) {name}({arguments}) {{',
+            "  const u32 lane = threadIdx.x;",
+            f"  const u32 group = {self._group('blockIdx')};",
+            f"  if (group >= {self.groups}u) return;",
+            *(f"  __shared__ f32 {name}[{length}];" for name, length in self.shared),
+            _indented(_FLOAT.sub(r"\1f", self.body)),
+            "}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _group(self, index: str) -> str:
+        return f"{index}.y * {WIDEST}u + {index}.x" if self.groups > WIDEST else f"{index}.x"
+
+
+def combined(array: str, how: str, threads: int) -> str:
+    """Statements after which ``array[0]`` has the result of ``how`` over ``array[0]`` to ``array[threads - 1]``.
+
+    ``how``: an expression of ``x`` and ``y``. ``threads``: a power of two. Every thread of the group must get here.
+    """
+    result = re.sub(r"\b[xy]\b", lambda name: f"{array}[lane{'' if name[0] == 'x' else ' + apart'}]", how)
+    return f"""\
+for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
+  workgroupBarrier();
+  if (lane < apart) {{ {array}[lane] = {result}; }}
+}}
+workgroupBarrier();"""
+
+
+def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
+    """Statements that run ``statement(k)`` for each number ``k`` below ``count``.
+
+    ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group that share the
+    numbers; with 1 every thread runs all of them.
+    """
+    first = "lane" if threads > 1 else "0u"
+    turns, rest = divmod(count, threads)
+    looped = turns - turns % _WRITTEN_OUT if turns > _WRITTEN_OUT else 0
+    lines = []
+    if looped:
+        inner = " ".join(statement(plus("k", i * threads)) for i in range(_WRITTEN_OUT))
+        lines.append(f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{ {inner} }}")
+    lines += [statement(plus(first, i * threads)) for i in range(looped, turns)]
+    if rest:
+        lines.append(f"if (lane < {rest}u) {{ {statement(plus(first, turns * threads))} }}")
+    return "\n".join(lines)
+
+
+def plus(text: str, number: int) -> str:
+    """The text of the sum of a u32 and a number."""
+    if text == "0u":
+        return f"{number}u"
+    return f"({text} + {number}u)" if number else text
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" if line else line for line in text.splitlines())

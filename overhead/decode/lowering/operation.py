@@ -1,0 +1,107 @@
+"""What one dispatch computes. Each template in ``templates/`` is a subclass; its instances write their kernel."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterable
+from typing import ClassVar
+
+from overhead.decode.lowering.buffers import TensorView
+from overhead.decode.lowering.kernel import Binding, Kernel
+from overhead.errors import UsageError
+
+GROUP_THREADS = 64
+"""Threads in a group, unless a template needs more."""
+_MOST_THREADS = 256
+"""Threads of a group that every WebGPU device offers."""
+_LOADS = 4
+"""Loads of a thread along a row, at most, unless the group has ``_MOST_THREADS``."""
+SHARED_NUMBERS = 4_096
+"""The most f32 numbers that the threads of a group share: 16 KiB, the least that every WebGPU device offers."""
+
+
+def threads_along(length: int) -> int:
+    """The threads of a group that goes along a row of this length."""
+    threads = GROUP_THREADS
+    while threads < _MOST_THREADS and length > threads * _LOADS:
+        threads *= 2
+    return threads
+
+
+class UnsupportedOperation(UsageError):
+    """An operation of the module that cannot be lowered; the message names it and its place in the module."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Operation(abc.ABC):
+    """One dispatch: the views it reads and writes, and its kernel. ``place``: the submodule it comes from.
+
+    ``written``: the names of the fields with the views that the kernel writes.
+    """
+
+    written: ClassVar[tuple[str, ...]] = ("output",)
+    place: str = ""
+
+    @property
+    @abc.abstractmethod
+    def label(self) -> str:
+        """The kind of operation in a few words without spaces, such as ``gemv`` or ``mul``."""
+
+    @property
+    def reads(self) -> tuple[TensorView, ...]:
+        """The views whose numbers the kernel reads: all but those of ``written``, in the order of the fields."""
+        return self._views(field.name for field in dataclasses.fields(self) if field.name not in self.written)
+
+    @property
+    def writes(self) -> tuple[TensorView, ...]:
+        """The views whose numbers the kernel writes."""
+        return self._views(self.written)
+
+    def _views(self, fields: Iterable[str]) -> tuple[TensorView, ...]:
+        values = (getattr(self, name) for name in fields)
+        parts = (value if isinstance(value, tuple) else (value,) for value in values)
+        return tuple(view for part in parts for view in part if isinstance(view, TensorView))
+
+    @property
+    def bindings(self) -> tuple[str, ...]:
+        """The names of the buffers, in the order in which the kernel numbers them; each buffer once."""
+        return tuple(dict.fromkeys(view.buffer for view in (*self.writes, *self.reads)))
+
+    @abc.abstractmethod
+    def kernel(self) -> Kernel:
+        """The kernel. Operations with the same views, but in other buffers, have equal kernels."""
+
+    def compose(
+        self,
+        body: str,
+        groups: int,
+        *,
+        threads: int = GROUP_THREADS,
+        shared: tuple[tuple[str, int], ...] = (),
+        fours: tuple[TensorView, ...] = (),
+    ) -> Kernel:
+        """A kernel with the bindings of this operation. ``fours``: views that it reads as vectors of four numbers."""
+        vectors = {view.buffer for view in fours}
+        written = {view.buffer for view in self.writes}
+        numbers = {view.buffer: view.number for view in (*self.writes, *self.reads)}
+        bindings = tuple(
+            Binding("vec4f" if name in vectors else numbers[name], name in written) for name in self.bindings
+        )
+        return Kernel(self.label, bindings, threads, groups, body, shared)
+
+    def name(self, view: TensorView) -> str:
+        """The name of the buffer of this view in the text of the kernel."""
+        return f"b{self.bindings.index(view.buffer)}"
+
+    def flat(self, view: TensorView, index: str) -> str:
+        """Source text for the element of the view with this number in row-major order."""
+        return f"{self.name(view)}[{view.at(index)}]"
+
+    def in_row(self, view: TensorView, row: str, column: str) -> str:
+        """Source text for an element of the view; a row is what the last dimension spans."""
+        return f"{self.name(view)}[{view.in_row(row, column)}]"
+
+    def element(self, view: TensorView, *indices: str) -> str:
+        """Source text for the element of the view with these indices."""
+        return f"{self.name(view)}[{view.element(*indices)}]"

@@ -1,0 +1,125 @@
+"""Find patterns among the operations of a program and replace them. The fusions are built on this."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
+
+from overhead.decode.lowering.buffers import TensorView
+from overhead.decode.lowering.operation import Operation
+from overhead.decode.lowering.program import Program
+from overhead.decode.lowering.templates.elementwise import Elementwise
+
+Found = TypeVar("Found", bound=Operation)
+
+
+class NoMatch(Exception):
+    """The operations are not those of the pattern."""
+
+
+def require(condition: bool) -> None:
+    """Raise ``NoMatch`` unless this is so."""
+    if not condition:
+        raise NoMatch
+
+
+@dataclasses.dataclass(frozen=True)
+class Replacement:
+    """Operations to remove, by their positions, and the operation that takes the place of the one at ``at``."""
+
+    removed: frozenset[int]
+    new: Operation
+    at: int
+
+
+class DataFlow:
+    """Which operations write and read each buffer of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.operations = program.operations
+        self._program = program
+        self._writers = collections.defaultdict[str, list[int]](list)
+        self._readers = collections.defaultdict[str, list[int]](list)
+        for i, operation in enumerate(program.operations):
+            for name in {view.buffer for view in operation.writes}:
+                self._writers[name].append(i)
+            for name in {view.buffer for view in operation.reads}:
+                self._readers[name].append(i)
+        self._outputs = {view.buffer for view in program.outputs}
+
+    def writers(self, view: TensorView) -> list[int]:
+        """The positions of all operations that write the buffer of this view."""
+        return self._writers[view.buffer]
+
+    def at(self, position: int, kind: type[Found]) -> Found:
+        """The operation at this position. Raises ``NoMatch`` if it is of another kind."""
+        found = self.operations[position]
+        if not isinstance(found, kind):
+            raise NoMatch
+        return found
+
+    def writer(self, view: TensorView) -> int:
+        """The position of the only operation that writes this temporary buffer. Raises ``NoMatch``."""
+        found = self._writers[view.buffer]
+        require(len(found) == 1 and self._program.buffers[view.buffer].role == "temporary")
+        return found[0]
+
+    def only_reader(self, view: TensorView) -> int:
+        """The position of the only operation that reads this temporary buffer. Raises ``NoMatch``.
+
+        The buffer must have one writer and must not be an output, so that nothing misses it if both are replaced.
+        """
+        self.writer(view)
+        readers = self._readers[view.buffer]
+        require(len(readers) == 1 and view.buffer not in self._outputs)
+        return readers[0]
+
+    def allows(self, replacement: Replacement) -> bool:
+        """Whether the replacement computes the same.
+
+        No operation in between may write what the new one reads or writes, nor read too early what it writes.
+        """
+        new, at = replacement.new, replacement.at
+        written, used = {view.buffer for view in new.writes}, set(new.bindings)
+        for i in range(min(replacement.removed), max(replacement.removed) + 1):
+            if i in replacement.removed:
+                continue
+            between = self.operations[i]
+            if {view.buffer for view in between.writes} & used:
+                return False
+            if i < at and {view.buffer for view in between.reads} & written:
+                return False
+        return True
+
+
+def other_input(operation: Elementwise, one: TensorView) -> TensorView:
+    """The other of two inputs, of which one is in the buffer of ``one``. Raises ``NoMatch``."""
+    others = [view for view in operation.inputs if view.buffer != one.buffer]
+    require(len(operation.inputs) == 2 and len(others) == 1)
+    return others[0]
+
+
+Match = Callable[[DataFlow, int], Replacement]
+"""Finds a pattern around the operation at this position. Raises ``NoMatch``."""
+
+
+def replaced(program: Program, match: Match) -> Program:
+    """The program after all replacements that ``match`` finds and that compute the same."""
+    flow, position = DataFlow(program), 0
+    while position < len(flow.operations):
+        try:
+            found = match(flow, position)
+            require(flow.allows(found))
+        except NoMatch:
+            position += 1
+            continue
+        kept = [
+            found.new if i == found.at else operation
+            for i, operation in enumerate(flow.operations)
+            if i == found.at or i not in found.removed
+        ]
+        program = program.with_operations(tuple(kept))
+        flow, position = DataFlow(program), min(found.removed)
+    return program

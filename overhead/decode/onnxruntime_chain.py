@@ -1,0 +1,203 @@
+"""The decode workload in ONNX Runtime: a call of ``run_with_iobinding`` per token, with the state on the device."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.decoders import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
+from overhead.decode.onnxruntime_providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, import_onnxruntime, webgpu_device
+from overhead.probes.base import Unavailable, Unsupported, Unverified
+from overhead.results import Case, Scalar, Target
+
+_LOGITS, _NEXT = "logits", ".next"
+_LARGEST_INSIDE = 1024
+"""Bytes of the largest tensor that the exported model contains. ONNX Runtime gets larger ones from memory."""
+
+
+def open_case(target: Target, case: Case) -> DecodeChain:
+    """A verified chain for the pattern ``per-submit`` or ``read-each``."""
+    if case.pattern not in ("per-submit", "read-each"):
+        raise Unsupported(f"tokens have no {case.pattern} here")
+    return verified_decode(OnnxDecode(target, case))
+
+
+@dataclasses.dataclass(frozen=True)
+class _ExportedStep:
+    """The step that torch exports to ONNX. ``state``: the names of its state, which are inputs and outputs.
+
+    ``weights``: the tensors that the model names but does not contain.
+    """
+
+    model: bytes
+    state: tuple[str, ...]
+    weights: dict[str, NDArray[Any]]
+
+
+@functools.cache
+def _exported(name: str) -> _ExportedStep:
+    import torch
+
+    from overhead.decode.reference import decode_reference, decode_step
+
+    step, start = decode_step(name), decode_reference(name).start
+    names = tuple(start)
+
+    class Functional(torch.nn.Module):  # type: ignore[misc]
+        """The step with its state as inputs and outputs."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.step = step
+
+        def forward(self, *state: Any) -> Any:
+            given = dict(zip(names, state, strict=True))
+            buffers = {n: given[n].clone() if n in given else b for n, b in self.step.named_buffers()}
+            logits = torch.func.functional_call(self.step, {**dict(self.step.named_parameters()), **buffers}, ())[1]
+            return (logits, *(buffers[n] for n in names))
+
+    inputs = tuple(torch.from_numpy(start[n]) for n in names)
+    try:
+        from onnxscript import ir, optimizer
+
+        # The exporter prints its progress.
+        with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+            model = torch.onnx.export(
+                Functional().eval(),
+                inputs,
+                dynamo=True,
+                optimize=False,
+                input_names=names,
+                output_names=(_LOGITS, *(n + _NEXT for n in names)),
+            ).model
+    except ImportError as error:
+        raise Unavailable(f"torch cannot export to ONNX: {error}", MEND) from error
+    # The exporter's other optimisations take as long as the export, and ONNX Runtime has its own.
+    optimizer.fold_constants(model)
+    optimizer.remove_unused_nodes(model)
+    weights = {}
+    for key, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor.nbytes > _LARGEST_INSIDE:
+            weights[key] = np.ascontiguousarray(tensor.numpy())
+            value.const_value = ir.ExternalTensor(
+                "weights", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=key
+            )
+    return _ExportedStep(ir.to_proto(model).SerializeToString(), names, weights)
+
+
+@functools.cache
+def _session_on(provider: str, name: str) -> Any:
+    """The session of a decoder on this provider, which all cases of a process share."""
+    ort, exported = import_onnxruntime(), _exported(name)
+    options = ort.SessionOptions()
+    # The session uses the memory of these arrays, which stay in the cache of ``_exported``.
+    weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
+    options.add_external_initializers(list(exported.weights), weights)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if provider == CPU_PROVIDER:
+        options.intra_op_num_threads = 1
+        return ort.InferenceSession(exported.model, options, providers=[CPU_PROVIDER])
+    device = webgpu_device()
+    if device is None:
+        raise Unavailable("the WebGPU provider finds no adapter", MEND)
+    options.add_provider_for_devices([device], {})
+    return ort.InferenceSession(exported.model, options)
+
+
+class OnnxDecode(DecodeChain):
+    """n calls. Two sets of tensors hold the state in turn: one call reads the first and writes the second."""
+
+    def __init__(self, target: Target, case: Case) -> None:
+        super().__init__(case)
+        self._ort = ort = import_onnxruntime()
+        self._on_webgpu = target.api != "CPU"
+        self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
+        own = WEBGPU_PROVIDER if self._on_webgpu else CPU_PROVIDER
+        self._names, self._session = _exported(case.workload).state, _session_on(own, case.workload)
+        self.nodes = _nodes(self._session)
+        if 2 * self.nodes.get(own, 0) < sum(self.nodes.values()):
+            raise Unverified(f"most nodes do not run on {own}: {dict(self.nodes)}")
+        self._place = "webgpu" if self._on_webgpu else "cpu"
+        self.synchronous = not self._on_webgpu
+        self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
+        self._states = [self._values(self.reference.empty) for _ in range(2)]
+        vocabulary = np.zeros(self.reference.logits.shape[1:], np.float32)
+        self._logits = ort.OrtValue.ortvalue_from_numpy(vocabulary, self._place, 0)
+        self._bindings = [self._bound(*pair) for pair in (self._states, self._states[::-1])]
+        self._turn = 0
+
+    def _values(self, state: StateValues) -> dict[str, Any]:
+        make = self._ort.OrtValue.ortvalue_from_numpy
+        # On the CPU the value shares the memory of the array.
+        return {name: make(state[name].copy(), self._place_of(name), 0) for name in self._names}
+
+    def _place_of(self, name: str) -> str:
+        # A binding copies an input to the device of its node when it is bound, not when it is run. The provider leaves
+        # the nodes that read the position to the CPU.
+        return "cpu" if name == "position" else self._place
+
+    def _bound(self, before: dict[str, Any], after: dict[str, Any]) -> Any:
+        binding = self._session.io_binding()
+        binding.bind_ortvalue_output(_LOGITS, self._logits)
+        for name in self._names:
+            binding.bind_ortvalue_input(name, before[name])
+            binding.bind_ortvalue_output(name + _NEXT, after[name])
+        return binding
+
+    def put(self, values: StateValues) -> None:
+        current = self._states[self._turn]
+        for name, array in values.items():
+            current[name].update_inplace(np.ascontiguousarray(array, current[name].numpy().dtype))
+
+    def place(self) -> tuple[tuple[int, ...], int]:
+        current = self._states[self._turn]
+        return tuple(current["token"].numpy().tolist()), int(current["position"].numpy()[0])
+
+    def logits(self) -> NDArray[Any]:
+        found: NDArray[Any] = self._logits.numpy()
+        return found
+
+    def read_back(self) -> object:
+        return self.logits() if self.reads_logits else self._states[self._turn]["token"].numpy()
+
+    def run(self, tokens: int) -> None:
+        session, bindings, turn = self._session, self._bindings, self._turn
+        for _ in range(tokens):
+            session.run_with_iobinding(bindings[turn])
+            turn ^= 1
+        self._turn = turn
+
+    def wait(self) -> None:
+        """Read the token, which waits for the device. On the CPU, do nothing."""
+        if self._on_webgpu:
+            self._states[self._turn]["token"].numpy()
+
+    def window(self) -> dict[str, Scalar]:
+        nodes = {f"nodes on {provider}": count for provider, count in self.nodes.items()}
+        own: dict[str, Scalar] = {
+            "call": "run_with_iobinding",
+            "wait": "read of the token",
+            "state": "on the device; the position on the CPU",
+        }
+        return {**super().window(), **own, **nodes}
+
+    def close(self) -> None:
+        self._bindings.clear()
+        self._states.clear()
+
+
+def _nodes(session: Any) -> collections.Counter[str]:
+    """The nodes of the optimised graph on each provider. ONNX Runtime tells."""
+    found = collections.Counter[str]()
+    for part in session.get_provider_graph_assignment_info():
+        found[part.ep_name] += len(part.get_nodes())
+    return found

@@ -1,0 +1,119 @@
+"""Find browser, adapter and API in the description that the page sends, and whether the adapter is a GPU."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from overhead.probes.browser.launch import Browser, BrowserKind
+from overhead.probes.browser.messages import Page, PageAdapter
+from overhead.probes.common.software_adapters import names_software_renderer
+from overhead.results import Api, Target
+
+_SOFTWARE = re.compile(r"software|\bcpu\b", re.IGNORECASE)
+_LOGGED = re.compile(
+    r'Request adapter result AdapterInfo \{ name: "([^"]*)".*? device_type: (\w+),.*? driver: "([^"]*)", '
+    r'driver_info: "([^"]*)", backend: (\w+)'
+)
+UNNAMED = "not named by the browser"
+
+
+def named_by_log(page: Page, log: str) -> Page:
+    """The description of the page. If it has no adapter name, the name comes from the log of Firefox."""
+    found = _LOGGED.findall(log)
+    if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:
+        return page
+    name, kind, driver, info, backend = found[-1]
+    adapter = replace(
+        page.adapter,
+        description=name[:200],
+        type="CPU" if kind == "Cpu" else kind,
+        driver=f"{driver} {info}"[:200],
+        backend=backend.lower(),
+    )
+    return replace(page, adapter=adapter)
+
+
+def adapter_name(adapter: PageAdapter) -> str:
+    """The most specific adapter name that the browser gives, or ``UNNAMED``."""
+    family = " ".join(word for word in (adapter.vendor, adapter.architecture) if word)
+    return adapter.description or (adapter.device if _is_name(adapter.device) else "") or family or UNNAMED
+
+
+def is_software(adapter: PageAdapter) -> bool:
+    """Whether the adapter is not a GPU: a fallback adapter, a CPU, a software renderer, or an unnamed adapter."""
+    text = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
+    named = names_software_renderer(text) or _SOFTWARE.search(text)
+    unnamed = adapter_name(adapter) == UNNAMED
+    return bool(adapter.fallback or adapter.forced or adapter.type == "CPU" or named or unnamed)
+
+
+def api(page: Page) -> Api:
+    """The API below WebGPU: the API that the browser names, or else the usual API of the platform."""
+    backend = page.adapter.backend.lower() if page.adapter else ""
+    named: dict[str, Api] = {
+        "vulkan": "Vulkan",
+        "metal": "Metal",
+        "d3d12": "D3D12",
+        "d3d11": "D3D12",
+        "opengl": "OpenGL",
+        "opengles": "OpenGL",
+    }
+    if backend in named:
+        return named[backend]
+    where = f"{page.platform} {page.user_agent}".lower()
+    if "mac" in where or "iphone" in where or "ipad" in where:
+        return "Metal"
+    return "D3D12" if "win" in where else "Vulkan"
+
+
+def engine(page: Page) -> BrowserKind:
+    """The engine of the browser, from its user agent."""
+    if "Firefox/" in page.user_agent:
+        return "firefox"
+    return "chromium" if "Chrome/" in page.user_agent or page.brands else "safari"
+
+
+def version(page: Page) -> str:
+    """Name and version of the browser, from its brands or its user agent."""
+    named = [brand for brand in page.brands if not brand.startswith("Not")]
+    if named:
+        return next((brand for brand in named if not brand.startswith("Chromium ")), named[0])
+    found = re.search(r"(Firefox|Edg|Chrome|Version)/([\d.]+)", page.user_agent)
+    return f"{'Safari' if found[1] == 'Version' else found[1]} {found[2]}" if found else page.user_agent[:100]
+
+
+def flags(page: Page) -> list[str]:
+    """Flags that go into the record of each figure that the page measured."""
+    found = [] if page.isolated else ["page-not-isolated"]
+    if page.adapter is not None and adapter_name(page.adapter) == UNNAMED:
+        found.append("adapter-unnamed-counted-as-software")
+    return found
+
+
+def target(stack: str, page: Page, browser: Browser) -> Target:
+    """The target for the adapter of the browser. Its versions include the settings of the browser."""
+    assert page.adapter is not None
+    adapter = page.adapter
+    described = {
+        "": browser.version() or version(page),
+        "user-agent": page.user_agent[:200],
+        "fallback adapter": "not said" if adapter.fallback is None else str(adapter.fallback).lower(),
+        "adapter fields": " / ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.type))[:200],
+        "clock step": f"{page.clock_step_ns} ns",
+        "cross-origin isolated": str(page.isolated).lower(),
+    }
+    return Target(
+        stack=stack,
+        api=api(page),
+        adapter=adapter_name(adapter)[:200],
+        software=is_software(adapter),
+        driver=adapter.driver,
+        versions={f"{stack} {name}".strip(): text for name, text in {**described, **browser.settings}.items()},
+    )
+
+
+def _is_name(text: str) -> bool:
+    """Whether the text is a name. In Chromium the field ``device`` is a PCI number instead."""
+    return bool(text) and not text.startswith("0x")

@@ -1,0 +1,197 @@
+"""Convert the download of a page to a journal: decode it strictly, check its values, keep every sample.
+
+A page that a person opened cannot start processes. Each replicate is a new device in the same page instead, and each
+record has a flag for that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from overhead import results
+from overhead.bounded_files import read_whole
+from overhead.errors import BadFile
+from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.browser import identity, messages
+from overhead.probes.browser.cases import case_spec, window
+from overhead.probes.browser.launch import Browser
+from overhead.probes.browser.page_files import PLAN, hashes
+from overhead.probes.common.step_kernel import RING
+from overhead.probes.kernels import lcg
+from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
+
+MAX_BYTES = 64 << 20
+
+
+class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
+    """One case of one replicate: the samples that chose the ladder, the rounds, and the values at the end."""
+
+    case: messages.CaseSpec
+    trial: messages.Rows
+    rounds: Annotated[list[messages.Rows], Meta(max_length=1000)]
+    values: messages.Values
+    kind: messages.Failure
+    error: messages.MessageText
+
+
+class Download(Struct, forbid_unknown_fields=True, frozen=True):
+    """The file that a person downloads from the page."""
+
+    format: Literal["overhead-browser"]
+    version: Literal[1]
+    created: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    hidden: bool
+    page: messages.Page
+    replicates: Annotated[list[Annotated[list[_CaseEntry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
+
+
+def read_download(path: Path) -> Download:
+    """Decode a download strictly. Raises ``BadFile``."""
+    raw = read_whole(path, MAX_BYTES)
+    try:
+        return msgspec.json.decode(raw, type=Download)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadFile(f"{path}: not a browser's download: {' '.join(str(error).split())[:300]}") from None
+
+
+def import_file(path: Path) -> list[JournalLine]:
+    """The journal lines for a download, the header first. Raises ``BadFile``."""
+    found = read_download(path)
+    if found.page.adapter is None:
+        raise BadFile(f"{path}: the browser found no WebGPU adapter")
+    if found.page.kernels != hashes():
+        raise BadFile(f"{path}: measured with the kernels of another version of overhead")
+    stack = identity.engine(found.page)
+    target = identity.target(stack, found.page, Browser(stack))
+    flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]
+    header = HeaderLine(
+        schema_version=results.SCHEMA_VERSION,
+        method_version=results.METHOD_VERSION,
+        created=found.created,
+        profile="quick",
+        machine=_machine(found.page, target),
+        versions=target.versions,
+    )
+    cases = {_case(entry.case).key: _case(entry.case) for entries in found.replicates for entry in entries}
+    lines: list[JournalLine] = [header]
+    lines += [
+        results.PlannedLine(worker=target.key, target=target, case=case, processes=PLAN["replicates"])
+        for case in cases.values()
+    ]
+    for process, entries in enumerate(found.replicates):
+        for entry in entries:
+            lines += _lines(target, process, found.page, entry, flags)
+        lines.append(results.EndedLine(worker=target.key, process=process, rule="the page's own plan"))
+    return lines
+
+
+def _lines(
+    target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
+) -> Iterator[JournalLine]:
+    case = _case(entry.case)
+    make = _LineMaker(target.key, case.key, process, page)
+    try:
+        case_spec(case)
+        if not entry.kind:
+            _check_values(entry)
+    except (Unsupported, Unverified) as error:
+        yield make.failed("unavailable" if isinstance(error, Unsupported) else "unverified", str(error))
+        return
+    if entry.kind:
+        yield make.failed("unavailable" if entry.kind == "unsupported" else entry.kind, entry.error)
+        return
+    yield make.opened(case, flags)
+    empty = [float(row[2]) for row in entry.trial if row[0] == 0]
+    yield make.once("empty_wait", 0, empty)
+    yield make.once("naive", 1, [float(row[2]) for row in entry.trial if row[0] == 1])
+    if empty and min(empty) > PLAN["polling_ms"] * 1e6:
+        yield make.once("wait_quantum", 0, [statistics.median(empty)])
+    for number, rows in enumerate(entry.rounds):
+        yield make.round(number, rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class _LineMaker:
+    """Makes the journal lines of one case in one replicate."""
+
+    target: str
+    case: str
+    process: int
+    page: messages.Page
+
+    def failed(self, status: results.Status, reason: str) -> JournalLine:
+        return results.FailedLine(
+            target=self.target, case=self.case, worker=self.target, process=self.process, status=status, reason=reason
+        )
+
+    def opened(self, case: Case, flags: list[str]) -> JournalLine:
+        kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
+        return results.OpenedLine(
+            target=self.target,
+            case=self.case,
+            worker=self.target,
+            process=self.process,
+            overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
+            synchronous=case.pattern in ("wait-each", "read-each"),
+            window=window(case, self.page),
+            kernels={kernel: hashes()[kernel]},
+            flags=flags,
+        )
+
+    def once(self, name: str, n: int, values: list[float]) -> JournalLine:
+        return results.OneOffLine(
+            target=self.target,
+            case=self.case,
+            worker=self.target,
+            process=self.process,
+            name=name,
+            values=values,
+            at=[n] * len(values),
+        )
+
+    def round(self, number: int, rows: list[list[int]]) -> JournalLine:
+        return results.RoundLine(
+            target=self.target, case=self.case, worker=self.target, process=self.process, round=number, samples=rows
+        )
+
+
+def _check_values(entry: _CaseEntry) -> None:
+    """Raise ``Unverified`` unless the values show that every unit of every window and warm-up ran."""
+    rows = [*entry.trial, *(row for rows in entry.rounds for row in rows)]
+    issued = sum(row[0] + 1 for row in rows)
+    if len(entry.values) != (RING if entry.case.dependency == "independent" else 1):
+        raise Unverified(f"{len(entry.values)} buffers read back")
+    executed = sum(lcg.distance(lcg.seeds(), np.array(words, np.uint32)) for words in entry.values)
+    if executed != issued % lcg.PERIOD:
+        raise Unverified(f"{issued} units issued, {executed} executed")
+
+
+def _case(spec: messages.CaseSpec) -> Case:
+    defaults = messages.CaseSpec(pattern=spec.pattern)
+    params = {k: getattr(spec, k) for k in ("k", "bindgroup", "wait") if getattr(spec, k) != getattr(defaults, k)}
+    unit = "step" if spec.pattern == "fused" else "dispatch"
+    return Case(pattern=spec.pattern, caller="browser", dependency=spec.dependency, unit=unit, params=params)
+
+
+def _machine(page: messages.Page, target: Target) -> Machine:
+    """The machine as far as a page can see it. Its id hashes only that, so a native run has another id."""
+    cpu = f"not told to a browser ({page.platform or 'unknown platform'})"
+    gpus = [] if target.software else [Gpu(name=target.adapter)]
+    seed = json.dumps(["browser", cpu, page.cores, page.memory_gib, [gpu.name for gpu in gpus]])
+    return Machine(
+        id=hashlib.sha256(seed.encode()).hexdigest()[:12],
+        cpu=cpu[:200],
+        cores=page.cores,
+        memory_gib=page.memory_gib,
+        gpus=gpus,
+    )

@@ -1,0 +1,104 @@
+"""Workloads in the page, with the same WGSL, buffers and checks as on the native stacks."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from overhead.probes.base import Unsupported
+from overhead.probes.browser import identity, messages
+from overhead.probes.browser.chain import PageChain
+from overhead.probes.browser.session import BrowserSession
+from overhead.probes.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
+from overhead.probes.kernels import LLVMPIPE_TURNS
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
+from overhead.results import Case, Scalar
+from overhead.workloads import sources
+from overhead.workloads.base import Array
+
+_STATE, _COUNTERS, _INPUTS, _STEPS = range(len(WGSL_BINDINGS))
+_STEPS_BYTES = 16
+
+
+def open_case(session: BrowserSession, case: Case) -> WorkChain:
+    """The chain of a workload case. The pattern is ``fused``, ``one-pass`` or ``per-submit``.
+
+    Raises ``Unsupported`` or ``Unverified``.
+    """
+    refuse_wgsl(case)
+    if case.caller != "browser":
+        raise Unsupported(f"in a page the browser calls, not {case.caller}")
+    return verified(BrowserWork(session, case))
+
+
+def _bounds_loops(adapter: messages.PageAdapter | None) -> bool:
+    """Whether the adapter may be llvmpipe, which stops long loops early."""
+    return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
+
+
+class BrowserWork(WorkChain, PageChain):
+    """A workload that runs in the page, which gets buffers and WGSL and returns bytes. Only Python interprets them."""
+
+    language = "wgsl"
+
+    def __init__(self, session: BrowserSession, case: Case) -> None:
+        WorkChain.__init__(self, case)
+        PageChain.__init__(self, session, case.pattern)
+        self._text, self._entries = kernels_of(self, "wgsl")
+        self._max_loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
+        if case.pattern != "fused":
+            self.max_n //= len(self._entries)
+        self._zeros = np.zeros(self.elements, np.uint32)
+        state = sources.state(self.workload, self.zeros(), self.elements)
+        self._input_values = sources.inputs(self.workload, self.inputs)
+        self._sizes = (state.nbytes, self._zeros.nbytes, self._input_values.nbytes, _STEPS_BYTES)
+        spec = msgspec.convert({"pattern": case.pattern}, messages.CaseSpec)
+        self.ask("open", case=spec, program=self._program())
+
+    def _program(self) -> messages.PageProgram:
+        kinds = zip(WGSL_BINDINGS, self._sizes, strict=True)
+        return messages.PageProgram(
+            label=f"{self.workload.name}, {self.elements:,} elements,",
+            kernels=[messages.PageKernel(code=self._text)],
+            entries=[messages.PageEntry(name=entry.name, groups=[entry.groups]) for entry in self._entries],
+            buffers=[messages.PageBuffer(kind=kind, size=size) for kind, size in kinds],
+            count_buffer=_STEPS,
+            max_loops=self._max_loops,
+            needs=["shader-f16"] if self.workload.precision == "float16" else [],
+        )
+
+    def _write(self, buffer: int, values: Array) -> None:
+        self.write([buffer], values.tobytes())
+
+    def _fetch(self, *buffers: int) -> bytes:
+        return self.fetch_bytes(buffers, sum(self._sizes[buffer] for buffer in buffers))
+
+    def verify(self) -> None:
+        self._write(_INPUTS, self._input_values)
+        super().verify()
+
+    def put(self, state: dict[str, Array]) -> None:
+        self._write(_STATE, sources.state(self.workload, state, self.elements))
+        self._write(_COUNTERS, self._zeros)
+        self.wait()
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        raw, at = self._fetch(_STATE, _COUNTERS), self._sizes[_STATE]
+        state = np.frombuffer(raw[:at], self.workload.dtype)
+        return sources.unpack(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
+
+    def count(self) -> int:
+        return self.agreed(np.frombuffer(self._fetch(_COUNTERS), np.uint32))
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        split = self.case.pattern == "fused" and self._max_loops
+        return {
+            **super().window(),
+            **wgsl_window(self.case.pattern, self._entries),
+            **({"dispatches": f"1 per {self._max_loops} units"} if split else {}),
+            "wait": "onSubmittedWorkDone",
+            "checks": "on",
+        }

@@ -1,0 +1,38 @@
+"""The child process that imports one entry point (its name and value) or one plugin (its path), and answers why not."""
+
+from __future__ import annotations
+
+import contextlib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+from overhead import probes
+from overhead.child import Send, serve
+from overhead.errors import BadPlugin
+from overhead.probes.common.entry_points import GROUP
+
+
+def _answer(arguments: list[str], send: Send) -> None:
+    if len(arguments) == 2:
+        name, value = arguments
+        send(probes.load_entry_point(EntryPoint(name, value, GROUP)))
+    else:
+        send(_why_not(arguments[0]))
+
+
+def _why_not(plugin: str) -> str:
+    probes.allow_entry_points(())
+    before = probes.registry()
+    try:
+        probes.load_plugin(Path(plugin))
+    except BadPlugin as error:
+        return str(error).removeprefix(f"{plugin}: ")
+    for name, probe in probes.registry().items():
+        if probe is not before.get(name):
+            with contextlib.suppress(Exception):  # a worker reports it
+                probes.environments_of(probe)
+    return ""
+
+
+if __name__ == "__main__":
+    serve(list[str], _answer)

@@ -1,0 +1,139 @@
+"""Generate the source code of a loop over n units, for Python and numba, with or without clock readings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.probes.common.python_loops import Issue
+
+Stages = Callable[[int], dict[str, NDArray[np.int64]]]
+CLOCK = "clock"
+"""The empty stage: its duration is the cost of one clock reading."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the loop, and the name of the stage that it belongs to."""
+
+    code: str
+    stage: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """A loop that runs units in groups: for each group ``head`` once, ``body`` once per unit, then ``tail`` once.
+
+    ``per``: units in a group; 0: all units are one group. The variable ``u`` is the index of the unit in ``body``, and
+    of the first unit of the group in ``head`` and ``tail``. ``names`` become local variables.
+    """
+
+    head: tuple[Statement, ...] = ()
+    body: tuple[Statement, ...] = ()
+    tail: tuple[Statement, ...] = ()
+    per: int = 1
+    names: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sections(self) -> tuple[tuple[Statement, ...], ...]:
+        """The parts that are timed separately: one section if a group is one unit, else head, body and tail."""
+        return (self.head + self.body + self.tail,) if self.per == 1 else (self.head, self.body, self.tail)
+
+
+def stage_names(section: Sequence[Statement]) -> list[str]:
+    """The stages of a section in order. Adjacent statements of one stage are timed together."""
+    return [CLOCK, *(stage for stage, _ in itertools.groupby(section, key=lambda s: s.stage))]
+
+
+def plain(script: Script) -> list[str]:
+    """The lines of the loop without clock readings."""
+    return _nest(script, [[s.code for s in section] for section in script.sections])
+
+
+def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]) -> list[str]:
+    """The lines of the loop with one clock reading before the first stage and one after each stage.
+
+    ``read(section, i)`` returns the statement that takes reading i. ``keep(section, readings)`` returns the statement
+    that stores the readings after the last one.
+    """
+    blocks = []
+    for number, section in enumerate(script.sections):
+        lines = [read(number, 0), read(number, 1)]
+        for i, (_, run) in enumerate(itertools.groupby(section, key=lambda s: s.stage)):
+            lines += [*(s.code for s in run), read(number, i + 2)]
+        blocks.append([*lines, keep(number, len(stage_names(section)) + 1)])
+    return _nest(script, blocks)
+
+
+def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+    """Durations by stage, ns. ``readings``: one array of clock values per section, shape (repetitions, readings).
+
+    Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two durations per unit.
+    """
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    for section, values in zip(script.sections, readings, strict=True):
+        for name, column in zip(stage_names(section), np.diff(values, axis=1).T, strict=True):
+            found.setdefault(name, []).append(column)
+    return {name: np.concatenate(columns) for name, columns in found.items()}
+
+
+def compile_python(script: Script) -> Issue:
+    """A plain Python function ``issue(n)`` that uses only local variables."""
+    issue: Issue = _define(_function(script, plain(script)), script.names)
+    return issue
+
+
+def compile_python_stages(script: Script) -> Stages:
+    """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around each stage."""
+    from time import perf_counter_ns
+
+    kept: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
+    names = {**script.names, "clock": perf_counter_ns} | {f"keep{i}": rows.append for i, rows in enumerate(kept)}
+    lines = timed(
+        script,
+        read=lambda section, i: f"t{i} = clock()",
+        keep=lambda section, count: f"keep{section}(({', '.join(f't{i}' for i in range(count))},))",
+    )
+    loop = _define(_function(Script(names=names), lines), names)
+
+    def stages(n: int) -> dict[str, NDArray[np.int64]]:
+        for rows in kept:
+            rows.clear()
+        loop(n)
+        widths = [len(stage_names(section)) + 1 for section in script.sections]
+        return durations(
+            script, [np.array(rows, np.int64).reshape(-1, width) for rows, width in zip(kept, widths, strict=True)]
+        )
+
+    return stages
+
+
+def _nest(script: Script, blocks: Sequence[Sequence[str]]) -> list[str]:
+    if script.per == 1:
+        return ["for u in range(n):", *_in([*blocks[0], "pass"])]
+    head, body, tail = blocks
+    if script.per == 0:
+        units = ["for u in range(n):", *_in(body)] if body else []
+        return ["u = 0", *head, *units, "u = 0", *tail]
+    group = ["u = g", *head, f"for u in range(g, min(g + {script.per}, n)):", *_in([*body, "pass"]), "u = g", *tail]
+    return [f"for g in range(0, n, {script.per}):", *_in(group)]
+
+
+def _in(lines: Sequence[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _function(script: Script, lines: Sequence[str]) -> str:
+    bound = "".join(f", {name}={name}" for name in script.names)
+    return "\n".join([f"def issue(n{', *' if bound else ''}{bound}):", *_in(lines)])
+
+
+def _define(text: str, names: Mapping[str, Any]) -> Any:
+    scope = dict(names)
+    exec(compile(text, "<overhead loop>", "exec"), scope)
+    return scope["issue"]

@@ -1,0 +1,84 @@
+"""The CUDA driver API: ``cuLaunchKernel`` called with cuda-bindings, with ctypes, and from a compiled loop."""
+
+from __future__ import annotations
+
+from overhead.decode.decoders import DECODERS
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, vary
+from overhead.probes.cuda.compile import INSTALL_CUDA
+from overhead.probes.cuda.targets import driver_targets
+from overhead.results import Case, Scalar, Target
+
+
+@register
+class CudaDriverProbe(Probe):
+    """The CUDA driver API. Its cases have these parameters:
+
+    ``arguments``: number of kernel parameters. With 0 the kernel reads the pointer from device memory.
+
+    ``stream``: the default stream or a separate one.
+
+    ``loops``: steps per launch. With many steps a launch takes longer on the device than on the host: the queue fills.
+    """
+
+    name = "cuda-driver"
+    title = "CUDA driver API"
+    mend = INSTALL_CUDA
+    distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
+
+    def targets(self) -> list[Target]:
+        return driver_targets(self.name)
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
+        axes: dict[str, list[Scalar]] = {
+            "caller": ["native", "ffi"],
+            "arguments": [0, 8, 32],
+            "wait": ["context", "event", "event-blocking"],
+            "pattern": ["wait-each", "read-each"],
+            "stream": ["own"],
+        }
+        native, each = vary(base, "caller", "native"), vary(base, "pattern", "wait-each")
+        extra = [
+            Case(pattern="fused", unit="step", params=base.params),
+            vary(vary(native, "loops", 8000), "arguments", 2),
+            *(
+                vary(vary(base, "caller", caller), "arguments", count)
+                for caller in ("native", "ffi")
+                for count in (0, 8, 32)
+            ),
+            *(vary(each, "caller", caller) for caller in ("native", "ffi")),
+        ]
+        from overhead.probes.common.workload_arms import fused, launches
+        from overhead.probes.workload_chain import with_workloads
+
+        arms = [fused("cuda"), launches("cuda", "separate", "one")]
+        from overhead.decode.cases import program_arms, with_decode
+        from overhead.decode.lowering.fusions import FUSIONS
+
+        made = with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
+        steps = program_arms("per-submit", ("native", "binding"), (0, len(FUSIONS)))
+        return with_decode(made, steps, software=False)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes.cuda.api import driver
+        from overhead.probes.cuda.chains import CudaFused, CudaLaunches, LoopLaunches
+
+        ordinal = int(target.options["ordinal"])
+        if case.workload in DECODERS:
+            from overhead.decode.arms import cuda as decode
+
+            return decode.open_case(driver(), ordinal, case)
+        if "elements" in case.params:
+            from overhead.probes.cuda import workload
+
+            return workload.open_case(driver(), ordinal, case)
+        kind = CudaFused if case.pattern == "fused" else LoopLaunches if "loops" in case.params else CudaLaunches
+        return kind(driver(), ordinal, case)
+
+
+def _allowed(case: Case) -> bool:
+    single = case.params["arguments"] == 1
+    if case.pattern in ("fused", "read-each"):
+        return case.caller == "binding" and single
+    return True

@@ -1,0 +1,127 @@
+"""CuPy: an in-place ufunc, and a CUDA C kernel through ``RawKernel``."""
+
+from __future__ import annotations
+
+import functools
+from itertools import repeat
+from typing import Any
+
+import msgspec
+
+from overhead.probes import register
+from overhead.probes.base import Chain, DeviceTime, Probe, Space
+from overhead.probes.common.add_one import count_steps, start_values
+from overhead.probes.common.library_import import import_library
+from overhead.probes.common.python_loops import Action, Issue, in_sequence
+from overhead.probes.cuda.compile import INSTALL_CUDA
+from overhead.probes.cuda.cupy_clock import CupyClock
+from overhead.probes.cuda.targets import driver_targets
+from overhead.probes.held_chain import HeldChain
+from overhead.probes.in_order import InOrderChain
+from overhead.results import Case, Scalar, Target
+
+
+@register
+class CupyProbe(Probe):
+    """CuPy. ``operation=ufunc`` is ``cupy.add(x, 1, out=x)``; ``operation=raw-kernel`` is the step in CUDA C."""
+
+    name = "cupy"
+    title = "CuPy"
+    mend = INSTALL_CUDA
+    distributions = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+    def targets(self) -> list[Target]:
+        found = driver_targets(self.name)
+        cupy = import_library("cupy", self.mend)
+        versions = {"cupy": cupy.__version__, "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion())}
+        return [msgspec.structs.replace(target, versions={**target.versions, **versions}) for target in found]
+
+    def space(self, target: Target) -> Space:
+        base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
+        axes: dict[str, list[Scalar]] = {
+            "operation": ["raw-kernel"],
+            "pattern": ["wait-each", "read-each"],
+            "wait": ["device", "event", "event-blocking"],
+        }
+        from overhead.probes.common.workload_arms import eager, fused
+        from overhead.probes.workload_chain import with_workloads
+
+        return with_workloads(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        cupy = import_library("cupy", self.mend)
+        cupy.cuda.Device(int(target.options["ordinal"])).use()
+        if "elements" in case.params:
+            from overhead.probes.cuda import cupy_workload
+
+            return cupy_workload.open_case(cupy, case)
+        return CupyChain(cupy, case)
+
+
+class CupyChain(HeldChain, InOrderChain):
+    """A chain of n launches in CuPy's current stream, which is the default stream."""
+
+    def __init__(self, cupy: Any, case: Case) -> None:
+        self._cupy = cupy
+        self.wait_spins = case.params["wait"] != "event-blocking"
+        self._raw = case.params["operation"] == "raw-kernel"
+        self._hashes: dict[str, str] = {}
+        self._clock: CupyClock | None = None
+        loop, launch = self._raw_kernel() if self._raw else self._ufunc()
+        operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
+        precision = "uint32" if self._raw else "int32"
+        super().__init__(
+            case,
+            launch,
+            _wait(cupy, str(case.params["wait"])),
+            self._values[0].item,
+            count=self._steps,
+            window={"operation": operation, "precision": precision, "stream": "default"},
+            loop=loop,
+        )
+
+    def device(self, n: int) -> DeviceTime | None:
+        if self.latency:
+            return None
+        self._clock = self._clock or CupyClock(self._cupy)
+        return self.held(self._clock, n)
+
+    def kernels(self) -> dict[str, str]:
+        return self._hashes
+
+    def _steps(self) -> int:
+        from overhead.probes.kernels import lcg
+
+        values = self._cupy.asnumpy(self._values)
+        return lcg.distance(lcg.seeds(), values) if self._raw else count_steps(values)
+
+    def _ufunc(self) -> tuple[Issue, Action]:
+        self._values = x = self._cupy.asarray(start_values())
+        add = self._cupy.add
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                add(x, 1, out=x)
+
+        return loop, functools.partial(add, x, 1, out=x)
+
+    def _raw_kernel(self) -> tuple[Issue, Action]:
+        from overhead.probes.kernels import lcg, source
+
+        text, self._hashes["step.cu"] = source("step.cu")
+        self._values = self._cupy.asarray(lcg.seeds())
+        kernel, grid, block, arguments = self._cupy.RawKernel(text, "step1"), (4,), (64,), (self._values,)
+
+        def loop(n: int) -> None:
+            for _ in repeat(None, n):
+                kernel(grid, block, arguments)
+
+        return loop, functools.partial(kernel, grid, block, arguments)
+
+
+def _wait(cupy: Any, name: str) -> Action:
+    if name in ("stream", "device"):
+        waiting: Action = (cupy.cuda.get_current_stream() if name == "stream" else cupy.cuda.Device()).synchronize
+        return waiting
+    event = cupy.cuda.Event(block=name == "event-blocking", disable_timing=True)
+    return in_sequence(event.record, event.synchronize)

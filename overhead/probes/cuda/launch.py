@@ -1,0 +1,98 @@
+"""Launches and waits through the driver: with cuda-bindings, in a Python loop with ctypes, or in a compiled loop."""
+
+from __future__ import annotations
+
+import functools
+from ctypes import c_uint, c_void_p
+from itertools import repeat
+from typing import Any
+
+from overhead.probes.base import Unavailable
+from overhead.probes.common.native_loop import NativeCall, address_of
+from overhead.probes.common.python_loops import Action, Issue, in_sequence
+from overhead.probes.cuda.compile import INSTALL_CUDA
+from overhead.probes.cuda.session import BLOCKING_EVENT, CUDA_GRID, GROUP_SIZE, UNTIMED_EVENT, Arguments, CudaSession
+
+LAUNCH_DIMENSIONS = (CUDA_GRID, 1, 1, GROUP_SIZE, 1, 1, 0)
+"""Grid, block and dynamic shared memory of every launch."""
+
+
+def bindings() -> Any:
+    """The driver module of cuda-bindings. Raises ``Unavailable``."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise Unavailable(f"cuda-bindings does not import: {error}", INSTALL_CUDA) from error
+    return driver
+
+
+def driver_call(
+    session: CudaSession, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool
+) -> NativeCall:
+    """A driver call for the Python loop and the compiled loop. The Python loop passes these ctypes values unchanged."""
+    library = session.driver.library
+    # A new function object has no argtypes, so ctypes does not convert the values again.
+    function = library[name]
+    words = tuple(argument.value or 0 for argument in arguments)
+    return NativeCall(name, function, address_of(library, name), words, None, stage, arguments, checked)
+
+
+def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
+    """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
+    before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
+    return driver_call(
+        session, "launch", "cuLaunchKernel", *before, *map(c_uint, LAUNCH_DIMENSIONS), *after, checked=checked
+    )
+
+
+def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
+    """The driver calls of a wait: ``stream``, ``context``, ``event`` or ``event-blocking``."""
+    stream = c_void_p(session.stream)
+    if name == "context":
+        return (driver_call(session, "wait", "cuCtxSynchronize", checked=checked),)
+    if name == "stream":
+        return (driver_call(session, "wait", "cuStreamSynchronize", stream, checked=checked),)
+    event = c_void_p(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
+    return (
+        driver_call(session, "record", "cuEventRecord", event, stream, checked=checked),
+        driver_call(session, "wait", "cuEventSynchronize", event, checked=checked),
+    )
+
+
+def once(calls: tuple[NativeCall, ...]) -> Action:
+    """A function that makes these one or two calls in order, from Python through ctypes."""
+    bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
+    return bound[0] if len(bound) == 1 else in_sequence(*bound)
+
+
+def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> Issue:
+    """A loop that calls ``cuLaunchKernel`` of cuda-bindings. Its arguments are prepared only once."""
+    driver = bindings()
+    launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
+    address = arguments.address
+    groups, size = CUDA_GRID, GROUP_SIZE
+
+    def issue(n: int) -> None:
+        for _ in repeat(None, n):
+            launch(kernel, groups, 1, 1, size, 1, 1, 0, stream, address, 0)
+
+    return issue
+
+
+def bound_wait(session: CudaSession, name: str) -> Action:
+    """A function that waits through cuda-bindings."""
+    driver = bindings()
+    if name == "context":
+        everything: Action = driver.cuCtxSynchronize
+        return everything
+    stream = driver.CUstream(session.stream)
+    if name == "stream":
+        return functools.partial(driver.cuStreamSynchronize, stream)
+    event = driver.CUevent(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
+    record, synchronize = driver.cuEventRecord, driver.cuEventSynchronize
+
+    def recorded() -> None:
+        record(event, stream)
+        synchronize(event)
+
+    return recorded

@@ -1,0 +1,150 @@
+"""Chains of eager torch operations on one device, issued from Python or from a compiled loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, Protocol
+
+from overhead.probes.base import DeviceTime, whole_units
+from overhead.probes.common.python_loops import Action, Issue, alternating
+from overhead.probes.held_chain import HeldChain, StreamHolder
+from overhead.probes.torch.bodies import AddOne, Mode, set_autograd_mode
+from overhead.results import Scalar
+
+
+class Body(Protocol):
+    """A step on a device, which counts how often it ran. ``launches``: kernels of a step, at most."""
+
+    name: str
+    launches: int
+    precision: str
+    mode: Mode
+    step: Action
+
+    def loop(self) -> Issue: ...
+    def reading(self, read: Callable[[Any], object]) -> Action: ...
+    def executed(self) -> int: ...
+
+
+class Eager(HeldChain):
+    """A chain that runs n steps in the current stream of a device."""
+
+    def __init__(self, device: Any, body: Body, wait: Action, *, spins: bool) -> None:
+        self.synchronous = device.type == "cpu"
+        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.wait_spins = spins
+        self.launches = body.launches
+        self._device, self._body, self._wait = device, body, wait
+        self._loop = body.loop()
+
+    def prepare(self, n: int) -> None:
+        set_autograd_mode(self._body.mode)
+
+    def issue(self, n: int) -> None:
+        self._loop(n)
+
+    def wait(self) -> None:
+        self._wait()
+
+    def executed(self) -> int:
+        set_autograd_mode(self._body.mode)
+        return self._body.executed() - self.aside
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(TorchClock(), n) if self._device.type == "cuda" else None
+
+    def window(self) -> dict[str, Scalar]:
+        return {
+            "operation": self._body.name,
+            "entry": "python",
+            "precision": self._body.precision,
+            "autograd": self._body.mode,
+            "threads": 1,
+        }
+
+
+class NativeEager(Eager):
+    """A chain that calls the same operations from a compiled loop, through the operator functions of libtorch."""
+
+    def __init__(self, device: Any, body: AddOne, wait: Action, *, spins: bool) -> None:
+        from overhead.probes.common.native_loop import compile_native
+        from overhead.probes.torch.libtorch_add import NativeAdd
+
+        super().__init__(device, body, wait, spins=spins)
+        self._native = NativeAdd(body.values, body.operand, in_place=body.in_place)
+        self._loop = compile_native(self._native.program)
+
+    def executed(self) -> int:
+        set_autograd_mode(self._body.mode)
+        self._native.read()
+        return super().executed()
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "entry": self._native.entry}
+
+    def close(self) -> None:
+        self._native.close()
+
+
+class Acting(Eager):
+    """A unit is ``every`` steps and then one host action: a wait, a read of a value, or a copy to the device.
+
+    ``waits``: whether the device has finished all work when the action returns.
+    """
+
+    def __init__(
+        self, device: Any, body: Body, wait: Action, *, spins: bool, action: Action, every: int, waits: bool
+    ) -> None:
+        super().__init__(device, body, wait, spins=spins)
+        if waits:
+            self.overlap = "serial"
+        self.latency = waits and every == 1
+        self._every = every
+        self._loop = alternating(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
+
+    def executed(self) -> int:
+        return whole_units(super().executed(), self._every)
+
+    def device(self, n: int) -> DeviceTime | None:
+        return None
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "steps": self._every}
+
+
+def _after_some(steps: Issue, action: Action, every: int) -> Issue:
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            steps(every)
+            action()
+
+    return loop
+
+
+class TorchClock(StreamHolder):
+    """Blocks the current CUDA stream with ``torch.cuda._sleep``, and measures device time with torch's events."""
+
+    method = "torch.cuda.Event behind torch.cuda._sleep"
+
+    def block(self, ns: float) -> None:
+        import torch
+
+        # The argument is a number of multiprocessor clock cycles. The clock is always below 3 GHz.
+        torch.cuda._sleep(int(ns * 3))
+
+    def mark(self) -> Any:
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def passed(self, mark: Any) -> bool:
+        return bool(mark.query())
+
+    def wait(self, mark: Any) -> None:
+        mark.synchronize()
+
+    def between(self, start: Any, end: Any) -> float:
+        return float(start.elapsed_time(end)) * 1e6

@@ -1,0 +1,103 @@
+"""torch's addition without Python: ``at::_ops::add__Tensor::call``, the function that ``Tensor.add_`` calls.
+
+It uses the dispatcher, like a call from Python. ``aoti_torch_cpu_add_Tensor`` of the C shim does not: it skips the
+dispatcher and its operand is a double. The handles here are those of the C shim.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from overhead.probes.common.native_loop import NativeCall, NativeProgram, NativeUnavailable, Slot, address_of
+
+_ITEM = "_ZN2at4_ops4item4callERKNS_6TensorE"
+_ADD_IN_PLACE = "_ZN2at4_ops11add__Tensor4callERNS_6TensorERKS2_RKN3c106ScalarE"
+_ADD = "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE"
+_OPERATOR_NEW = "_Znwm"
+_SIZE_OF_TENSOR = 8
+
+
+class _Scalar(ctypes.Structure):
+    """Memory for a ``c10::Scalar`` (32 bytes), which C++ functions return through a pointer."""
+
+    _fields_ = (("storage", ctypes.c_uint64 * 16),)
+
+
+class NativeAdd:
+    """The C calls for ``x.add_(one)`` or ``x = x + one``. Owns the memory that the calls point to."""
+
+    def __init__(self, x: Any, one: Any, *, in_place: bool) -> None:
+        self._library = _library()
+        self._tensors = (x, one)
+        item = self._symbol(_ITEM)
+        item.restype, item.argtypes = _Scalar, (ctypes.c_void_p,)
+        # A Tensor is one pointer to a TensorImpl: a word with this pointer is a Tensor& while Python keeps the tensor.
+        self._cells = (ctypes.c_uint64 * 2)(x._cdata, one._cdata)
+        self._x = ctypes.addressof(self._cells)
+        self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
+        self._alpha = item(self._one)
+        self._handle = ctypes.c_uint64(0)
+        self.program = self._in_place() if in_place else self._allocating()
+        self.entry = "at::_ops::add__Tensor::call" if in_place else "at::_ops::add_Tensor::call"
+
+    def _in_place(self) -> NativeProgram:
+        add = self._call(_ADD_IN_PLACE, (self._x, self._one, ctypes.addressof(self._alpha)), stage="add_")
+        return NativeProgram(body=(add,))
+
+    def _allocating(self) -> NativeProgram:
+        if platform.machine().lower() not in ("x86_64", "amd64"):
+            raise NativeUnavailable(f"no way to return a Tensor through memory on {platform.machine()}")
+        self._run("aoti_torch_new_tensor_handle", self._x, ctypes.addressof(self._handle))
+        x, y = self._handle.value, Slot(0)
+        body = (
+            self._call(_OPERATOR_NEW, (_SIZE_OF_TENSOR,), result=y, stage="new"),
+            self._call(_ADD, (y, x, self._one, ctypes.addressof(self._alpha)), stage="add"),
+            self._call("aoti_torch_assign_tensors", (y, x), stage="assign"),
+            self._call("aoti_torch_delete_tensor_object", (y,), stage="delete"),
+        )
+        return NativeProgram(body=body)
+
+    def read(self) -> None:
+        """Copy the latest result of the allocating loop into ``x``."""
+        if self._handle.value:
+            self._run("aoti_torch_copy_", self._x, self._handle.value, 0)
+
+    def close(self) -> None:
+        """Release the handle."""
+        if self._handle.value:
+            self._run("aoti_torch_delete_tensor_object", self._handle.value)
+            self._handle.value = 0
+
+    def _run(self, name: str, *args: int) -> None:
+        function = self._symbol(name)
+        function.argtypes = (ctypes.c_void_p,) * len(args)
+        if function(*args) != 0:
+            raise NativeUnavailable(f"{name} failed")
+
+    def _call(self, name: str, args: tuple[int | Slot, ...], *, stage: str, result: Slot | None = None) -> NativeCall:
+        function = self._symbol(name)
+        function.restype, function.argtypes = ctypes.c_uint64, (ctypes.c_uint64,) * len(args)
+        return NativeCall(stage, function, address_of(self._library, name), args, result, stage)
+
+    def _symbol(self, name: str) -> Any:
+        try:
+            return self._library[name]
+        except AttributeError:
+            raise NativeUnavailable(f"this libtorch exports no {name}") from None
+
+
+def _library() -> ctypes.CDLL:
+    """The library libtorch_cpu, which torch has loaded. It contains all operator functions, for every device."""
+    import torch
+
+    if sys.platform == "win32":
+        raise NativeUnavailable("the operators' names are mangled otherwise on Windows")
+    folder = Path(torch.__file__).parent / "lib"
+    for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
+        if (folder / name).is_file():
+            return ctypes.CDLL(str(folder / name))
+    raise NativeUnavailable(f"torch {torch.__version__} has no libtorch_cpu beside it")

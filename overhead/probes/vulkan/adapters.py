@@ -1,0 +1,215 @@
+"""The Vulkan loader and the adapters that it finds.
+
+Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python wrappers are not
+used, because their constants of extensions have wrong values in 1.3.275.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.errors import install
+from overhead.probes.base import Unavailable, device_id
+from overhead.probes.common.software_adapters import names_software_renderer
+
+_LOADER_MEND = {
+    "linux": "apt install libvulkan1 mesa-vulkan-drivers",
+    "darwin": "brew install vulkan-loader molten-vk",
+}.get(sys.platform, "install the GPU vendor's driver")
+
+
+class VulkanError(RuntimeError):
+    """A Vulkan function failed. The message names the function and the result."""
+
+
+@functools.cache
+def load() -> tuple[Any, Any]:
+    """cffi's ``ffi`` object with the Vulkan types, and the loader's functions and constants. Raises ``Unavailable``."""
+    try:
+        import vulkan
+    except ImportError as error:
+        raise Unavailable(f"the package vulkan does not import: {error}", install("wgpu")) from error
+    except OSError as error:
+        raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
+    return vulkan.ffi, vulkan.lib
+
+
+def check(result: int, what: str) -> None:
+    """Raise ``VulkanError`` for a negative result."""
+    if result < 0:
+        raise VulkanError(f"{what}: {result_name(result)}")
+
+
+def result_name(result: int) -> str:
+    """The name of a result code, for example ``VK_ERROR_DEVICE_LOST`` for -4."""
+    ffi, _ = load()
+    return str(ffi.string(ffi.cast("VkResult", result)))
+
+
+def word(value: Any) -> int:
+    """The integer that a C call passes in a register for a handle, pointer or number."""
+    return value if isinstance(value, int) else int(load()[0].cast("uintptr_t", value))
+
+
+@dataclass(frozen=True)
+class VulkanAdapter:
+    """A physical device with a compute queue. ``device``: a short hash of its UUID; empty for a software adapter."""
+
+    index: int
+    handle: Any
+    name: str
+    device: str
+    software: bool
+    driver: str
+    version: tuple[int, int]
+    family: int
+    timestamp_bits: int
+    timestamp_period: float
+    extensions: frozenset[str]
+
+
+@functools.cache
+def adapters() -> tuple[VulkanAdapter, ...]:
+    """The adapters that this process can use, in the order of the loader. Raises ``Unavailable``."""
+    _, vk = load()
+    handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
+    found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
+    if not found:
+        raise Unavailable("no Vulkan driver offers a device that computes", _LOADER_MEND)
+    return tuple(found)
+
+
+def loader_version() -> tuple[int, int, int]:
+    """The Vulkan version of the loader."""
+    ffi, vk = load()
+    version = ffi.new("uint32_t *")
+    try:
+        check(vk.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
+    except AttributeError as error:
+        raise Unavailable("the Vulkan loader is older than 1.1", _LOADER_MEND) from error
+    return _version(version[0])
+
+
+@functools.cache
+def instance() -> Any:
+    """The Vulkan instance of this process, with version 1.2 if the loader supports it, else 1.1.
+
+    Raises ``Unavailable``.
+    """
+    ffi, vk = load()
+    offered = _extensions(lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
+    portability = "VK_KHR_portability_enumeration" in offered
+    names = Strings(["VK_KHR_portability_enumeration"] if portability else [])
+    version = min(loader_version()[:2], (1, 2))
+    application = ffi.new(
+        "VkApplicationInfo *",
+        {"sType": vk.VK_STRUCTURE_TYPE_APPLICATION_INFO, "apiVersion": version[0] << 22 | version[1] << 12},
+    )
+    info = ffi.new(
+        "VkInstanceCreateInfo *",
+        {
+            "sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+            "flags": vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
+            "pApplicationInfo": application,
+            "enabledExtensionCount": len(names),
+            "ppEnabledExtensionNames": names.pointer,
+        },
+    )
+    out = ffi.new("VkInstance *")
+    result = vk.vkCreateInstance(info, ffi.NULL, out)
+    if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
+        raise Unavailable("the Vulkan loader finds no driver", _LOADER_MEND)
+    check(result, "vkCreateInstance")
+    return out[0]
+
+
+def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
+    ffi, vk = load()
+    identity = ffi.new("VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES})
+    driver = ffi.new(
+        "VkPhysicalDeviceDriverProperties *",
+        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, "pNext": identity},
+    )
+    properties = ffi.new(
+        "VkPhysicalDeviceProperties2 *",
+        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": driver},
+    )
+    vk.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
+    core = properties.properties
+    version = _version(core.apiVersion)
+    if version < (1, 1) or (family := _family(handle)) is None:
+        return None
+    vk.vkGetPhysicalDeviceProperties2(handle, properties)
+    name = _text(core.deviceName)
+    software = core.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU or names_software_renderer(name)
+    uuid = bytes(identity.deviceUUID)
+    return VulkanAdapter(
+        index=index,
+        handle=handle,
+        name=name,
+        device="" if software else device_id(uuid),
+        software=software,
+        driver=" ".join(filter(None, [_text(driver.driverName), _text(driver.driverInfo)])),
+        version=version[:2],
+        family=family[0],
+        timestamp_bits=family[1],
+        timestamp_period=core.limits.timestampPeriod,
+        extensions=_extensions(
+            lambda count, out: vk.vkEnumerateDeviceExtensionProperties(handle, ffi.NULL, count, out)
+        ),
+    )
+
+
+def _family(handle: Any) -> tuple[int, int] | None:
+    """Index and timestamp bits of a queue family: the one with graphics and compute, or else one with compute only.
+
+    WebGPU chooses the queue family in the same way.
+    """
+    _, vk = load()
+    families = _listed(
+        lambda count, out: vk.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, out),
+        "VkQueueFamilyProperties",
+    )
+    for wanted in (vk.VK_QUEUE_GRAPHICS_BIT | vk.VK_QUEUE_COMPUTE_BIT, vk.VK_QUEUE_COMPUTE_BIT):
+        for index, family in enumerate(families):
+            if family.queueFlags & wanted == wanted:
+                return index, family.timestampValidBits
+    return None
+
+
+class Strings:
+    """An array of C strings that also keeps the strings in memory."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        ffi, _ = load()
+        self._kept = [ffi.new("char[]", value.encode()) for value in values]
+        self.pointer = ffi.new("char *[]", self._kept) if self._kept else ffi.NULL
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:
+    """All items that a Vulkan function lists. Its first call returns the count, its second call the items."""
+    ffi, _ = load()
+    count = ffi.new("uint32_t *")
+    check(ask(count, ffi.NULL) or 0, f"counting {kind}")
+    out = ffi.new(f"{kind}[]", count[0])
+    check(ask(count, out) or 0, f"listing {kind}")
+    return [out[i] for i in range(count[0])]
+
+
+def _extensions(ask: Callable[[Any, Any], Any]) -> frozenset[str]:
+    return frozenset(_text(each.extensionName) for each in _listed(ask, "VkExtensionProperties"))
+
+
+def _text(value: Any) -> str:
+    return str(load()[0].string(value).decode(errors="replace"))
+
+
+def _version(packed: int) -> tuple[int, int, int]:
+    return packed >> 22 & 0x7F, packed >> 12 & 0x3FF, packed & 0xFFF

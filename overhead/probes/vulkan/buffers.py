@@ -1,0 +1,189 @@
+"""Storage buffers with descriptor sets: upload, download, and counting the steps from the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from overhead.probes.common.step_kernel import RING, WORDS
+from overhead.probes.kernels import lcg
+from overhead.probes.vulkan.gpu import VulkanGpu
+
+
+class StorageBuffers:
+    """``count`` storage buffers of ``words`` 32-bit words each, and a pool for ``sets`` descriptor sets."""
+
+    def __init__(self, gpu: VulkanGpu, count: int, words: int, sets: int) -> None:
+        vk = gpu.vk
+        self._gpu, self._size = gpu, 4 * words
+        self._record = OneTimeCommands(gpu)
+        usage = (
+            vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+            | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+            | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
+        )
+        self._buffers = [gpu.buffer(self._size, usage) for _ in range(count)]
+        transfer = vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
+        self._staging = gpu.buffer(count * self._size, transfer, host=True)
+        mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
+        self._mapped = np.frombuffer(mapped, np.uint32).reshape(count, words)
+        self._pool = self._descriptor_pool(sets)
+
+    def close(self) -> None:
+        self._record.close()
+        self._gpu.destroy("DescriptorPool", self._pool)
+        for buffer in (*self._buffers, self._staging):
+            self._gpu.release(buffer)
+
+    def _descriptor_pool(self, sets: int) -> Any:
+        gpu, vk = self._gpu, self._gpu.vk
+        size = gpu.ffi.new(
+            "VkDescriptorPoolSize *",
+            {
+                "type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                "descriptorCount": sets,
+            },
+        )
+        return gpu.create(
+            "DescriptorPool",
+            gpu.new(
+                "DESCRIPTOR_POOL_CREATE_INFO",
+                "VkDescriptorPoolCreateInfo",
+                maxSets=sets,
+                poolSizeCount=1,
+                pPoolSizes=size,
+            ),
+        )
+
+    def sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
+        """One new descriptor set for each buffer index."""
+        gpu, ffi, vk = self._gpu, self._gpu.ffi, self._gpu.vk
+        layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * len(buffers))
+        info = gpu.new(
+            "DESCRIPTOR_SET_ALLOCATE_INFO",
+            "VkDescriptorSetAllocateInfo",
+            descriptorPool=self._pool,
+            descriptorSetCount=len(buffers),
+            pSetLayouts=layouts,
+        )
+        sets = ffi.new("VkDescriptorSet[]", len(buffers))
+        gpu.device_call("vkAllocateDescriptorSets", info, sets)
+        for each, index in zip(sets, buffers, strict=True):
+            buffer = ffi.new(
+                "VkDescriptorBufferInfo *",
+                {
+                    "buffer": self._buffers[index].handle,
+                    "range": self._size,
+                },
+            )
+            write = gpu.new(
+                "WRITE_DESCRIPTOR_SET",
+                "VkWriteDescriptorSet",
+                dstSet=each,
+                descriptorCount=1,
+                descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                pBufferInfo=buffer,
+            )
+            gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
+        return tuple(sets)
+
+    def upload(self, words: lcg.Words) -> None:
+        """Copy one row of ``words`` to each buffer, and wait for the copies."""
+        self._mapped[:] = words
+        vk = self._gpu.vk
+        into = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT
+
+        def record(cb: Any) -> None:
+            for index, buffer in enumerate(self._buffers):
+                self._copy(cb, self._staging.handle, buffer.handle, index * self._size, 0)
+            self._barrier(cb, (vk.VK_PIPELINE_STAGE_TRANSFER_BIT, vk.VK_ACCESS_TRANSFER_WRITE_BIT), into)
+
+        self._record(record)
+
+    def download(self) -> lcg.Words:
+        """Wait for all work, then return the contents of the buffers, one row per buffer."""
+        vk = self._gpu.vk
+        transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
+
+        def record(cb: Any) -> None:
+            shader = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, vk.VK_ACCESS_SHADER_WRITE_BIT
+            self._barrier(cb, shader, (transfer, vk.VK_ACCESS_TRANSFER_READ_BIT))
+            for index, buffer in enumerate(self._buffers):
+                self._copy(cb, buffer.handle, self._staging.handle, 0, index * self._size)
+            host = vk.VK_PIPELINE_STAGE_HOST_BIT, vk.VK_ACCESS_HOST_READ_BIT
+            self._barrier(cb, (transfer, vk.VK_ACCESS_TRANSFER_WRITE_BIT), host)
+
+        self._record(record)
+        return self._mapped.copy()
+
+    def _copy(self, cb: Any, source: Any, target: Any, start: int, end: int) -> None:
+        region = self._gpu.ffi.new("VkBufferCopy *", {"srcOffset": start, "dstOffset": end, "size": self._size})
+        self._gpu.function("vkCmdCopyBuffer")(cb, source, target, 1, region)
+
+    def _barrier(self, cb: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
+        gpu = self._gpu
+        memory = gpu.new("MEMORY_BARRIER", "VkMemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
+        null = gpu.ffi.NULL
+        gpu.function("vkCmdPipelineBarrier")(cb, before[0], after[0], 0, 1, memory, 0, null, 0, null)
+
+
+class StepBuffers(StorageBuffers):
+    """The buffers of the step. ``own[i]`` is a descriptor set of buffer i. Every ``shared[i]`` is a set of buffer 0."""
+
+    def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
+        super().__init__(gpu, RING, WORDS, 2 * RING)
+        self.own = self.sets(set_layout, list(range(RING)))
+        self.shared = self.sets(set_layout, [0] * RING)
+        self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
+        self._steps = 0
+        self.upload(self._last)
+
+    def steps(self) -> int:
+        """The total number of steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
+
+        The result is correct only if each buffer ran fewer than 2^32 steps since the previous call.
+        """
+        now = self.download()
+        self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
+        self._last = now
+        return self._steps
+
+
+class OneTimeCommands:
+    """A command buffer for work outside the timed window. A Python function records it, then it runs once."""
+
+    def __init__(self, gpu: VulkanGpu) -> None:
+        self._gpu = gpu
+        self._pool = gpu.command_pool()
+        self.cb = gpu.command_buffers(self._pool, 1)[0]
+        self._begin = gpu.new(
+            "COMMAND_BUFFER_BEGIN_INFO",
+            "VkCommandBufferBeginInfo",
+            flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+        )
+        self._list = gpu.ffi.new("VkCommandBuffer *", self.cb)
+        self._submit = gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
+
+    def __call__(self, record: Callable[[Any], None]) -> None:
+        """Wait for pending work, then record, run and wait."""
+        self._gpu.drain()
+        self.start(record, self._gpu.ffi.NULL)
+        self._gpu.drain()
+
+    def record(self, record: Callable[[Any], None]) -> Any:
+        """Record the commands and return the ``VkSubmitInfo``. The command buffer must not be pending."""
+        gpu = self._gpu
+        gpu.call("vkBeginCommandBuffer", self.cb, self._begin)
+        record(self.cb)
+        gpu.call("vkEndCommandBuffer", self.cb)
+        return self._submit
+
+    def start(self, record: Callable[[Any], None], fence: Any) -> None:
+        """Record and submit without waiting."""
+        submission = self.record(record)
+        self._gpu.call("vkQueueSubmit", self._gpu.queue, 1, submission, fence)
+
+    def close(self) -> None:
+        self._gpu.destroy("CommandPool", self._pool)

@@ -1,0 +1,396 @@
+"""Vulkan chains: the base class, and one class for each way to submit the units."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from overhead.probes import kernels
+from overhead.probes.base import Chain, DeviceTime, StartLatency
+from overhead.probes.common.loop_text import Issue
+from overhead.probes.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeLoop,
+    NativeProgram,
+    compile_ffi,
+    compile_native,
+    compile_stages,
+)
+from overhead.probes.common.software_adapters import longest_fused_chain
+from overhead.probes.common.step_kernel import RING
+from overhead.probes.vulkan.buffers import StepBuffers
+from overhead.probes.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
+from overhead.probes.vulkan.device_time import time_behind_blocker, time_one_submission, timer, wait_spins
+from overhead.probes.vulkan.gpu import VulkanGpu
+from overhead.results import Case, Scalar
+
+BATCH_UNITS = 256
+"""Units per batch. A batch has at least 8 submissions, so it has more units if a submission has many units."""
+BATCHES = 3
+"""Number of batches that are used in turn, each with its own command buffers and fence."""
+
+
+class VulkanChain(Chain):
+    """Base class: the buffers, the command pool, the wait and the loops of one case.
+
+    Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers that must not be
+    pending.
+    """
+
+    kernel = "step"
+    records = True
+    """Whether the window contains the recording of the units."""
+    arguments = "none"
+    timed_calls = True
+    """Whether ``stages`` times the calls of a unit."""
+
+    def __init__(self, gpu: VulkanGpu, case: Case) -> None:
+        self._gpu, self._case = gpu, case
+        self._rotates = case.params.get("bindgroup") == "rotated"
+        self._loops: list[NativeLoop] = []
+        self._stages: Callable[[int], dict[str, Any]] | None = None
+        self._cleanup = contextlib.ExitStack()
+        try:
+            kernel = gpu.kernel(self.kernel)
+            self._commands = Commands(gpu, kernel)
+            self._pool = gpu.command_pool()
+            self._cleanup.callback(gpu.destroy, "CommandPool", self._pool)
+            self._state = StepBuffers(gpu, kernel.set_layout)
+            self._cleanup.callback(self._state.close)
+            self._wait = VulkanWait(gpu, str(case.params.get("wait", next(iter(VULKAN_WAITS)))))
+            self._cleanup.callback(self._wait.close)
+            self.wait_spins = wait_spins(gpu, self._wait.kind)
+            self._program, self._issue = self._build()
+        except BaseException:
+            self._cleanup.close()
+            raise
+        # Stored on the instance, because a method of this class would add a Python call to the window.
+        self.issue = self._issue  # type: ignore[assignment, method-assign]
+        self.wait = self._wait  # type: ignore[method-assign]
+
+    @abc.abstractmethod
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        """The C calls in the window, and the function ``issue(n)`` that makes them."""
+
+    def issue(self, n: int) -> None:
+        self._issue(n)
+
+    def wait(self) -> None:
+        self._wait()
+
+    def prepare(self, n: int) -> None:
+        self._gpu.drain()
+
+    def executed(self) -> int:
+        raise_failures([self._wait.failed, *(loop.failure() for loop in self._loops)])
+        return self._state.steps()
+
+    def stages(self, n: int) -> Mapping[str, Any]:
+        if not self.timed_calls:
+            return {}
+        if self._stages is None:
+            self._stages = compile_stages(self._program, "native" if self._case.caller == "native" else "ffi")
+        self.prepare(n)
+        found = self._stages(n)
+        self.wait()
+        return found
+
+    def start_latency(self, n: int) -> StartLatency:
+        """Measure n times how long work takes from submission to start on an idle queue. Raises ``Unsupported``."""
+        return timer(self._gpu).start_latency(n)
+
+    def window(self) -> dict[str, Scalar]:
+        units = self._program.per
+        per = {0: "one submission of all", 1: "a submission each"}.get(units, f"a submission for {units}")
+        return {
+            "submits": per,
+            "passes": "none: Vulkan compute has no passes",
+            "calls": self._calls(),
+            "bindgroup": "rotated" if self._rotates else "once",
+            "barrier": str(self._case.params.get("barrier", "before each dispatch")),
+            "arguments": self.arguments,
+            "wait": self._wait.words,
+            "recording": self.records,
+            "validation": "none",
+            "precision": "uint32",
+        }
+
+    def _calls(self) -> float:
+        """The number of C calls per unit, without calls that a chain makes only once."""
+        around = len(self._program.head) + len(self._program.tail)
+        return len(self._program.body) + (around / self._program.per if self._program.per else 0)
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.kernel}.spv": kernels.binary(f"{self.kernel}.spv")[1]}
+
+    def close(self) -> None:
+        self._gpu.drain()
+        self._cleanup.close()
+
+    def _fence(self, signalled: bool = False) -> Any:
+        fence = self._gpu.fence(signalled)
+        self._cleanup.callback(self._gpu.destroy, "Fence", fence)
+        return fence
+
+    def _call_now(self, calls: Iterable[NativeCall]) -> None:
+        """Make the calls now, outside the window."""
+        for call in calls:
+            self._gpu.call(call.name, *call.ffi_args)
+
+    def _compile(self, program: NativeProgram) -> NativeLoop:
+        loop = (compile_native if self._case.caller == "native" else compile_ffi)(program)
+        self._loops.append(loop)
+        return loop
+
+    def _unit_recorder(self, cb: Any) -> Callable[[int], None]:
+        """A function that records n units into a command buffer, outside the window."""
+        c = self._commands
+        if self._case.params.get("barrier") == "ring":
+            nodes = NativeProgram((c.barrier(cb),), (c.bind(cb, self._sets), c.dispatch(cb)), per=RING)
+        else:
+            nodes = NativeProgram(body=self._unit(cb))
+        head, loop = self._head(cb, 0)[1:], self._compile(nodes)
+
+        def record(n: int) -> None:
+            self._call_now(head)
+            loop(n)
+
+        return record
+
+    def _command_buffers(self, count: int) -> list[Any]:
+        return self._gpu.command_buffers(self._pool, count)
+
+    @property
+    def _sets(self) -> Any:
+        if not self._rotates:
+            return self._state.own[0]
+        return Cycle(self._state.own if self._case.dependency == "independent" else self._state.shared)
+
+    def _head(self, cb: Any, flags: int) -> tuple[NativeCall, ...]:
+        c = self._commands
+        return (c.begin(cb, flags), c.pipeline(cb), *(() if self._rotates else (c.bind(cb, self._sets),)))
+
+    def _unit(self, cb: Any) -> tuple[NativeCall, ...]:
+        c = self._commands
+        return (*((c.bind(cb, self._sets),) if self._rotates else ()), c.barrier(cb), c.dispatch(cb))
+
+
+class BatchedSubmissions(VulkanChain):
+    """``per-submit`` and ``per-k``: one command buffer and one submission for each group of k units.
+
+    Submissions are grouped into batches, and ``BATCHES`` batches are used in turn. The last submission of a batch
+    signals a fence. The loop waits for this fence before it records the batch again. Units that do not fill a batch use
+    other command buffers and no fence, because ``issue`` starts with an idle queue. With ``reset=buffer``,
+    ``vkBeginCommandBuffer`` resets each command buffer. With ``reset=pool``, one call resets a whole batch.
+    """
+
+    overlap = "pipelined"
+
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        self._k = int(self._case.params.get("k", 1))
+        self._submissions = max(BATCH_UNITS // self._k, 8)
+        self._batch = batch = self._submissions * self._k
+        self._pooled = self._case.params.get("reset") == "pool"
+        fences = [self._fence(signalled=True) for _ in range(BATCHES)]
+        batches = []
+        for fence in fences:
+            reset, program = self._batch_program(fence)
+            recycle = NativeProgram(body=(*self._commands.wait_fence(fence), *reset))
+            batches.append((self._compile(recycle), self._compile(program)))
+        reset, program = self._batch_program(None)
+        reset_rest = [self._compile(NativeProgram(body=reset))] if reset else []
+        record_rest = self._compile(program)
+
+        def issue(n: int) -> None:
+            whole, rest = divmod(n, batch)
+            for turn in range(whole):
+                recycle, record = batches[turn % BATCHES]
+                recycle(1)
+                record(batch)
+            for reset_loop in reset_rest:
+                reset_loop(1)
+            record_rest(rest)
+
+        return program, issue
+
+    def _batch_program(self, fence: Any) -> tuple[tuple[NativeCall, ...], NativeProgram]:
+        """The calls that reset a batch before its next use, and the calls that record and submit it.
+
+        The batch has its own command buffers. Its last submission signals ``fence`` if there is one.
+        """
+        c, k, null = self._commands, self._k, self._gpu.ffi.NULL
+        pool: Any = self._pool
+        reset: tuple[NativeCall, ...] = ()
+        if self._pooled:
+            pool = self._gpu.command_pool(resets_buffers=False)
+            self._cleanup.callback(self._gpu.destroy, "CommandPool", pool)
+            reset = (c.reset(pool),)
+        buffers = self._gpu.command_buffers(pool, self._submissions)
+        fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
+        values = (buffers, map(c.info, buffers), fences)
+        cb, info, signal = (Cycle(tuple(value for value in each for _ in range(k))) for each in values)
+        head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
+        if k == 1:
+            return reset, NativeProgram(body=(*head, *self._unit(cb), *tail))
+        return reset, NativeProgram(head, self._unit(cb), tail, per=k)
+
+    def stages(self, n: int) -> Mapping[str, Any]:
+        chunks = []
+        for at in range(0, n, self._batch):
+            self.prepare(1)
+            self.issue(0)
+            chunks.append(super().stages(min(self._batch, n - at)))
+        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
+
+    @property
+    def held_n(self) -> int:
+        """The largest number of units that ``issue`` can submit while a blocker keeps the device busy."""
+        return BATCHES * self._batch
+
+    def device(self, n: int) -> DeviceTime | None:
+        return time_behind_blocker(self, self._gpu, min(n, self.held_n))
+
+    def window(self) -> dict[str, Scalar]:
+        return {
+            **super().window(),
+            "ring": BATCHES * self._submissions,
+            "fence": f"each {self._submissions} submissions",
+            "reset": f"the pool, each {self._submissions} submissions" if self._pooled else "each command buffer",
+        }
+
+
+class OnePass(VulkanChain):
+    """``one-pass``: the window records n dispatches into one command buffer and submits it."""
+
+    overlap = "serial"
+    max_n = 1 << 16
+
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        c, (cb,) = self._commands, self._command_buffers(1)
+        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.info(cb))), per=0)
+        return program, self._compile(program)
+
+    def device(self, n: int) -> DeviceTime | None:
+        return time_one_submission(self._gpu, n, self._unit_recorder)
+
+
+class VulkanReplay(OnePass):
+    """``replay``: ``prepare(n)`` records n dispatches, and the window contains one submission.
+
+    With ``barrier=ring`` there is a barrier only before every eighth dispatch. So dispatches on the eight buffers may
+    overlap.
+    """
+
+    recorded = True
+    records = False
+    timed_calls = False
+
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        c, (cb,) = self._commands, self._command_buffers(1)
+        record = self._unit_recorder(cb)
+        self._recorded_n = -1
+        program = NativeProgram(head=(c.submit(c.info(cb)),), per=0)
+        submit = self._compile(program)
+
+        def prepare(n: int) -> None:
+            self._gpu.drain()
+            if n != self._recorded_n:
+                self._call_now([c.begin(cb, 0)])
+                record(n)
+                self._call_now([c.end(cb)])
+                self._recorded_n = n
+
+        self._prepare = prepare
+        return program, lambda n: submit(0)
+
+    def prepare(self, n: int) -> None:
+        self._prepare(n)
+
+
+class VulkanLaunches(VulkanChain):
+    """``launches``: one command buffer with one dispatch, submitted n times."""
+
+    overlap = "pipelined"
+    records = False
+
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        c, (cb,) = self._commands, self._command_buffers(1)
+        self._call_now([*self._head(cb, c.simultaneous), *self._unit(cb), c.end(cb)])
+        program = NativeProgram(body=(c.submit(c.info(cb)),))
+        return program, self._compile(program)
+
+    held_n = BATCHES * BATCH_UNITS
+
+    def device(self, n: int) -> DeviceTime | None:
+        return time_behind_blocker(self, self._gpu, min(n, self.held_n))
+
+
+class VulkanFused(VulkanChain):
+    """``fused``: one dispatch whose loop runs n times. n is a push constant, which is recorded inside the window."""
+
+    kernel = "fused"
+    overlap = "serial"
+    arguments = "one push constant"
+    timed_calls = False
+
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        c, (cb,) = self._commands, self._command_buffers(1)
+        self._steps = steps = self._gpu.ffi.new("uint32_t *")
+        self.max_n = longest_fused_chain(self._gpu.adapter.name)
+        program = NativeProgram((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
+        loop = self._compile(program)
+
+        def issue(n: int) -> None:
+            steps[0] = n
+            loop(0)
+
+        return program, issue
+
+    def _work(self, cb: Any) -> tuple[NativeCall, ...]:
+        c = self._commands
+        return (c.pipeline(cb), c.bind(cb, self._sets), c.barrier(cb), c.push(cb, self._steps), c.dispatch(cb))
+
+    def device(self, n: int) -> DeviceTime | None:
+        def recorder(cb: Any) -> Callable[[int], None]:
+            self._steps[0] = n
+            return lambda n: self._call_now(self._work(cb))
+
+        return time_one_submission(self._gpu, n, recorder)
+
+
+class WaitEach(VulkanChain):
+    """``wait-each``: for each unit a submission and then a wait."""
+
+    overlap = "serial"
+    synchronous = True
+    latency = True
+
+    def _build(self) -> tuple[NativeProgram, Issue]:
+        c, (cb,) = self._commands, self._command_buffers(1)
+        fence = self._fence()
+        fenced = self._wait.kind == "fence"
+        wait = c.wait_fence(fence) if fenced else (c.idle(),)
+        submit = c.submit(c.info(cb), fence if fenced else None)
+        program = NativeProgram(body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait))
+        return program, self._compile(program)
+
+    def window(self) -> dict[str, Scalar]:
+        words = "vkWaitForFences, vkResetFences" if self._wait.kind == "fence" else "vkQueueWaitIdle"
+        return {**super().window(), "wait": f"{words} after each submission"}
+
+
+CHAINS: dict[str, type[VulkanChain]] = {
+    "per-submit": BatchedSubmissions,
+    "per-k": BatchedSubmissions,
+    "one-pass": OnePass,
+    "replay": VulkanReplay,
+    "launches": VulkanLaunches,
+    "fused": VulkanFused,
+    "wait-each": WaitEach,
+}
+"""The chain class of each pattern."""

@@ -1,0 +1,193 @@
+"""The C calls that record and submit command buffers, for the Python loop and the compiled loop, and the waits."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.common.native_loop import Cycle, NativeCall
+from overhead.probes.common.step_kernel import GROUPS
+from overhead.probes.vulkan.adapters import result_name, word
+from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
+
+VULKAN_WAITS = {
+    "idle": "vkQueueWaitIdle",
+    "fence": "an empty vkQueueSubmit with a fence, vkWaitForFences, vkResetFences",
+    "timeline": "an empty vkQueueSubmit that signals a timeline semaphore, vkWaitSemaphores",
+}
+"""The ways to wait for the queue, the cheapest first."""
+WAIT_NS = 20_000_000_000
+"""A wait that takes longer has failed."""
+
+
+class Commands:
+    """Makes ``NativeCall`` objects.
+
+    An argument is a cffi value, a number, or a ``Cycle``, which has a value for each unit.
+    """
+
+    def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
+        vk = gpu.vk
+        self._gpu, self._pipeline, self._null = gpu, pipeline, gpu.ffi.NULL
+        self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+        self._kept: list[Any] = []
+        self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+        self.simultaneous = vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+        self._memory = gpu.new(
+            "MEMORY_BARRIER",
+            "VkMemoryBarrier",
+            srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
+            dstAccessMask=vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
+        )
+
+    def call(self, name: str, *args: Any, stage: str) -> NativeCall:
+        """A call of any device function. If the function returns a ``VkResult``, the loop remembers a failure."""
+        function = self._gpu.function(name)
+        words = tuple(Cycle(tuple(map(word, a.values))) if isinstance(a, Cycle) else word(a) for a in args)
+        checked = self._gpu.ffi.typeof(function).result.kind == "enum"
+        return NativeCall(name, function, word(function), words, stage=stage, ffi_args=args, checked=checked)
+
+    def begin(self, cb: Any, flags: int) -> NativeCall:
+        info = self._keep(self._gpu.new("COMMAND_BUFFER_BEGIN_INFO", "VkCommandBufferBeginInfo", flags=flags))
+        return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
+
+    def pipeline(self, cb: Any) -> NativeCall:
+        point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
+        return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
+
+    def bind(self, cb: Any, sets: Any) -> NativeCall:
+        """Bind a descriptor set; if ``sets`` is a ``Cycle``, bind the set of the unit."""
+        rotating = isinstance(sets, Cycle)
+        handles = sets.values if rotating else [sets]
+        pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
+        point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
+        pointer = Cycle(tuple(pointers)) if rotating else pointers[0]
+        return self.call(
+            "vkCmdBindDescriptorSets", cb, point, self._pipeline.layout, 0, 1, pointer, 0, self._null, stage="bind"
+        )
+
+    def barrier(self, cb: Any) -> NativeCall:
+        """The barrier that WebGPU implies between dispatches, so that a dispatch sees the writes of earlier ones."""
+        stage, null = self._compute, self._null
+        return self.call(
+            "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
+        )
+
+    def push(self, cb: Any, pointer: Any) -> NativeCall:
+        """Push 4 bytes. They are read from the pointer each time the loop makes the call."""
+        stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
+        return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
+
+    def dispatch(self, cb: Any, groups: int = 0) -> NativeCall:
+        """Dispatch this many workgroups; 0: the number that the step needs."""
+        return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
+
+    def end(self, cb: Any) -> NativeCall:
+        return self.call("vkEndCommandBuffer", cb, stage="end")
+
+    def submit(self, info: Any, fence: Any = None) -> NativeCall:
+        fence = self._null if fence is None else fence
+        return self.call("vkQueueSubmit", self._gpu.queue, 1, info, fence, stage="submit")
+
+    def idle(self) -> NativeCall:
+        return self.call("vkQueueWaitIdle", self._gpu.queue, stage="wait")
+
+    def wait_fence(self, fence: Any) -> tuple[NativeCall, NativeCall]:
+        """Wait for a fence, then reset it."""
+        pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
+        device = self._gpu.device
+        return (
+            self.call("vkWaitForFences", device, 1, pointer, 1, WAIT_NS, stage="wait"),
+            self.call("vkResetFences", device, 1, pointer, stage="wait"),
+        )
+
+    def reset(self, pool: Any) -> NativeCall:
+        """Reset all command buffers of a pool."""
+        return self.call("vkResetCommandPool", self._gpu.device, pool, 0, stage="reset")
+
+    def info(self, cb: Any) -> Any:
+        """A submission of one command buffer."""
+        pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))
+        return self._keep(self._gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))
+
+    def _keep(self, value: Any) -> Any:
+        self._kept.append(value)
+        return value
+
+
+class VulkanWait:
+    """A wait for the queue, of one of three kinds. ``failed`` keeps the first failure, for ``executed``."""
+
+    def __init__(self, gpu: VulkanGpu, kind: str) -> None:
+        if kind == "timeline" and not gpu.timeline:
+            raise Unsupported("the device has no timeline semaphores")
+        self.kind, self.words = kind, VULKAN_WAITS[kind]
+        self.failed = 0
+        self._gpu = gpu
+        self._kept: list[tuple[str, Any]] = []
+        self._alive: tuple[Any, ...] = ()
+        self._loop: Callable[[], int] = {"idle": self._idle, "fence": self._fence, "timeline": self._timeline}[kind]()
+
+    def __call__(self) -> None:
+        result = self._loop()
+        if result:
+            self.failed = self.failed or result & 0xFFFFFFFF
+
+    def close(self) -> None:
+        for what, handle in self._kept:
+            self._gpu.destroy(what, handle)
+
+    def _idle(self) -> Callable[[], int]:
+        return functools.partial(self._gpu.function("vkQueueWaitIdle"), self._gpu.queue)
+
+    def _fence(self) -> Callable[[], int]:
+        gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
+        fence = gpu.fence()
+        self._kept.append(("Fence", fence))
+        submit, wait, reset = map(gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences"))
+        pointer = gpu.ffi.new("VkFence *", fence)
+
+        def loop() -> int:
+            return submit(queue, 0, null, fence) or wait(device, 1, pointer, 1, WAIT_NS) or reset(device, 1, pointer)
+
+        return loop
+
+    def _timeline(self) -> Callable[[], int]:
+        gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
+        timeline = gpu.vk.VK_SEMAPHORE_TYPE_TIMELINE
+        kind = gpu.new("SEMAPHORE_TYPE_CREATE_INFO", "VkSemaphoreTypeCreateInfo", semaphoreType=timeline)
+        semaphore = gpu.create("Semaphore", gpu.new("SEMAPHORE_CREATE_INFO", "VkSemaphoreCreateInfo", pNext=kind))
+        self._kept.append(("Semaphore", semaphore))
+        semaphores, value = gpu.ffi.new("VkSemaphore *", semaphore), gpu.ffi.new("uint64_t *", 0)
+        signal = gpu.new(
+            "TIMELINE_SEMAPHORE_SUBMIT_INFO",
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1,
+            pSignalSemaphoreValues=value,
+        )
+        info = gpu.new(
+            "SUBMIT_INFO", "VkSubmitInfo", pNext=signal, signalSemaphoreCount=1, pSignalSemaphores=semaphores
+        )
+        until = gpu.new(
+            "SEMAPHORE_WAIT_INFO", "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=value
+        )
+        self._alive = (semaphores, signal)
+        submit, wait = gpu.function("vkQueueSubmit"), gpu.function("vkWaitSemaphores")
+
+        def loop() -> int:
+            value[0] += 1
+            return submit(queue, 1, info, null) or wait(device, until, WAIT_NS)
+
+        return loop
+
+
+def raise_failures(failures: Iterable[int]) -> None:
+    """Raise ``Unverified`` for the first nonzero number.
+
+    Each number is the bitwise or of the low 32 bits of several results.
+    """
+    for failure in filter(None, failures):
+        signed = failure - (1 << 32) if failure >> 31 & 1 else failure
+        raise Unverified(f"a Vulkan call did not succeed: {result_name(signed)}")

@@ -1,0 +1,250 @@
+"""Device time from timestamps, with or without a blocker, and the time from submission to start."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
+from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
+from overhead.probes.vulkan.buffers import OneTimeCommands, StepBuffers
+from overhead.probes.vulkan.commands import Commands, VulkanWait
+from overhead.probes.vulkan.gpu import VulkanGpu
+
+_HOLD_LIMIT_NS = 250e6
+"""The longest time that a blocker runs."""
+_MIN_QUANTA = 100
+_QUERIES = 64
+
+
+class Timer:
+    """Measures with timestamps of a queue. Each device has one timer. Its own dispatches use separate buffers."""
+
+    def __init__(self, gpu: VulkanGpu) -> None:
+        if not gpu.adapter.timestamp_bits:
+            raise Unsupported("the queue family has no timestamps")
+        self._gpu = gpu
+        kernel = gpu.kernel("fused")
+        self._state = StepBuffers(gpu, kernel.set_layout)
+        self._commands = Commands(gpu, kernel)
+        self._first, self._last = OneTimeCommands(gpu), OneTimeCommands(gpu)
+        self._fence = gpu.fence()
+        self._fences = gpu.ffi.new("VkFence *", self._fence)
+        self._steps = gpu.ffi.new("uint32_t *")
+        kind = gpu.vk.VK_QUERY_TYPE_TIMESTAMP
+        pool = gpu.new("QUERY_POOL_CREATE_INFO", "VkQueryPoolCreateInfo", queryType=kind, queryCount=_QUERIES)
+        self._queries = gpu.create("QueryPool", pool)
+
+    @functools.cached_property
+    def quantum(self) -> float:
+        """The step of the device clock, ns: the greatest common divisor of 256 timestamps."""
+        ticks: list[int] = []
+        for _ in range(4):
+            self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
+            ticks += self._read(_QUERIES)
+        steps = math.gcd(*(tick - ticks[0] for tick in ticks))
+        if not steps:
+            raise Unsupported("the device's clock stands still")
+        return steps * self._gpu.adapter.timestamp_period
+
+    def span_of(self, record: Callable[[Any], None]) -> float:
+        """Time between two timestamps around the commands that ``record`` puts into one command buffer, ns."""
+
+        def stamped(cb: Any) -> None:
+            self._stamps(cb, [0])
+            record(cb)
+            self._stamps(cb, [1])
+
+        self._first(stamped)
+        return self._between(*self._read(2))
+
+    def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
+        """Time from the end of a blocker to the end of the work that ``issue`` submits while the blocker runs, ns.
+
+        Also whether the blocker still ran when ``issue`` returned. If so, the device never waited for the host.
+        """
+        gpu = self._gpu
+        gpu.drain()
+        self._steps[0] = max(1, int(min(hold_ns, _HOLD_LIMIT_NS) / self.step_ns))
+        self._first.start(self._blocker, self._fence)
+        issue()
+        status = gpu.function("vkGetFenceStatus")(gpu.device, self._fence)
+        self._last(lambda cb: self._stamps(cb, [1]))
+        gpu.device_call("vkResetFences", 1, self._fences)
+        return self._between(*self._read(2)), status == gpu.vk.VK_NOT_READY
+
+    @functools.cached_property
+    def step_ns(self) -> float:
+        """Time per step of the blocker, ns, measured over at least 2 ms."""
+        self._steps[0] = 1 << 12
+        while True:
+            span = self.span_of(self._burn)
+            if span >= 2e6:
+                return span / self._steps[0]
+            self._steps[0] *= 4
+
+    def spins(self, wait: VulkanWait) -> bool:
+        """Whether a wait for 10 ms of device work uses the caller's CPU for more than half of that time."""
+        self._steps[0] = max(1, int(10e6 / self.step_ns))
+        self._gpu.drain()
+        self._first.start(self._burn, self._gpu.ffi.NULL)
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        wait()
+        wall = time.perf_counter_ns() - wall
+        return time.thread_time_ns() - cpu > wall / 2
+
+    def start_latency(self, n: int) -> StartLatency:
+        """Time from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, ns, measured n times.
+
+        VK_EXT_calibrated_timestamps aligns host and device clock before each measurement. Raises ``Unsupported`` if the
+        extension is missing.
+        """
+        gpu, submit = self._gpu, self._gpu.function("vkQueueSubmit")
+        half = 1 << gpu.adapter.timestamp_bits - 1
+        latencies, deviations = [], []
+        for _ in range(n):
+            gpu.drain()
+            info = self._first.record(lambda cb: self._stamps(cb, [0], top=True))
+            device, host, deviation = self._both_clocks()
+            begin = _now()
+            submit(gpu.queue, 1, info, gpu.ffi.NULL)
+            gpu.drain()
+            ticks = (self._read(1)[0] - device + half) % (2 * half) - half
+            latencies.append(host + ticks * gpu.adapter.timestamp_period - begin)
+            deviations.append(deviation)
+        return StartLatency(latencies, max(deviations, default=0.0))
+
+    def _burn(self, cb: Any) -> None:
+        commands = self._commands
+        for call in (
+            commands.pipeline(cb),
+            commands.bind(cb, self._state.own[0]),
+            commands.barrier(cb),
+            commands.push(cb, self._steps),
+            commands.dispatch(cb),
+        ):
+            call.function(*call.ffi_args)
+
+    def _blocker(self, cb: Any) -> None:
+        self._burn(cb)
+        self._stamps(cb, [0])
+
+    def _stamps(self, cb: Any, queries: Sequence[int], top: bool = False) -> None:
+        vk = self._gpu.vk
+        stage = vk.VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT if top else vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+        self._gpu.function("vkCmdResetQueryPool")(cb, self._queries, queries[0], len(queries))
+        for query in queries:
+            self._gpu.function("vkCmdWriteTimestamp")(cb, stage, self._queries, query)
+
+    def _read(self, count: int) -> list[int]:
+        vk, ticks = self._gpu.vk, np.zeros(count, np.uint64)
+        flags = vk.VK_QUERY_RESULT_64_BIT | vk.VK_QUERY_RESULT_WAIT_BIT
+        data = self._gpu.ffi.from_buffer(ticks)
+        self._gpu.device_call("vkGetQueryPoolResults", self._queries, 0, count, ticks.nbytes, data, 8, flags)
+        return [int(tick) for tick in ticks]
+
+    def _between(self, begin: int, end: int) -> float:
+        adapter = self._gpu.adapter
+        span = ((end - begin) & ((1 << adapter.timestamp_bits) - 1)) * adapter.timestamp_period
+        if span < _MIN_QUANTA * self.quantum:
+            raise Unsupported(f"{span:.0f} ns on the device is under {_MIN_QUANTA} quanta of {self.quantum:.0f} ns")
+        return span
+
+    @functools.cached_property
+    def _host_domain(self) -> int:
+        """The Vulkan time domain of the clock that ``_now`` reads."""
+        vk, gpu = self._gpu.vk, self._gpu
+        if not gpu.calibrated:
+            raise Unsupported("the device has no VK_EXT_calibrated_timestamps")
+        domain = vk.VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT
+        if sys.platform == "win32":
+            domain = vk.VK_TIME_DOMAIN_QUERY_PERFORMANCE_COUNTER_EXT
+        count = gpu.ffi.new("uint32_t *")
+        found = gpu.ffi.cast(
+            "PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
+            vk.vkGetInstanceProcAddr(gpu.instance, b"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"),
+        )
+        found(gpu.adapter.handle, count, gpu.ffi.NULL)
+        domains = gpu.ffi.new("VkTimeDomainEXT[]", count[0])
+        found(gpu.adapter.handle, count, domains)
+        if not {domain, vk.VK_TIME_DOMAIN_DEVICE_EXT} <= {int(each) for each in domains}:
+            raise Unsupported("the device's clock cannot be calibrated against this process's")
+        return int(domain)
+
+    def _both_clocks(self) -> tuple[int, float, float]:
+        """Device ticks and host time (ns) at the same moment, and the largest error of this pair (ns)."""
+        gpu, vk = self._gpu, self._gpu.vk
+        kind = vk.VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT
+        domains = (vk.VK_TIME_DOMAIN_DEVICE_EXT, self._host_domain)
+        infos = gpu.ffi.new("VkCalibratedTimestampInfoEXT[]", [{"sType": kind, "timeDomain": each} for each in domains])
+        values, deviation = gpu.ffi.new("uint64_t[2]"), gpu.ffi.new("uint64_t *")
+        gpu.device_call("vkGetCalibratedTimestampsEXT", 2, infos, values, deviation)
+        return values[0], values[1] * _TICK_NS, float(deviation[0])
+
+
+if sys.platform == "win32":
+    _now: Callable[[], float] = time.perf_counter_ns
+    _TICK_NS = time.get_clock_info("perf_counter").resolution * 1e9
+else:
+    _now = functools.partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC)
+    _TICK_NS = 1.0
+
+
+@functools.cache
+def timer(gpu: VulkanGpu) -> Timer:
+    """The timer of the device, shared by all chains. Raises ``Unsupported``."""
+    return Timer(gpu)
+
+
+@functools.cache
+def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
+    """Whether this kind of wait uses the caller's CPU. False if the device has no timestamps to measure it."""
+    wait = VulkanWait(gpu, kind)
+    try:
+        return CPU_CLOCK_IS_FINE and timer(gpu).spins(wait)
+    except Unsupported:
+        return False
+    finally:
+        wait.close()
+
+
+def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
+    """Device time of n units in one submission. ``recorder(cb)`` returns the function that records n units.
+
+    The result is always ``busy``, because the device has all the work when it starts. Raises ``Unsupported``.
+    """
+    clock = timer(gpu)
+    span = clock.span_of(lambda cb: recorder(cb)(n))
+    return DeviceTime(n, span, True, clock.quantum, "vkCmdWriteTimestamp around all units in one command buffer")
+
+
+def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
+    """Device time of units that are submitted while a blocker runs: n units, or as many as fit into the queue.
+
+    The result is ``busy`` if the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
+    """
+    clock = timer(gpu)
+    while True:
+        chain.prepare(n)
+        begin = time.perf_counter_ns()
+        chain.issue(n)
+        took = time.perf_counter_ns() - begin
+        chain.wait()
+        issue = functools.partial(chain.issue, n)
+        for times in (3, 12, 48):
+            span, busy = clock.span_behind_blocker(issue, times * took + 1e6)
+            if busy:
+                return DeviceTime(
+                    n, span, True, clock.quantum, "vkCmdWriteTimestamp; a blocker outlasted the submissions"
+                )
+        if n < 64:
+            return DeviceTime(
+                n, span, False, clock.quantum, "vkCmdWriteTimestamp; no blocker outlasted the submissions"
+            )
+        n //= 2

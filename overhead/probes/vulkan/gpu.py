@@ -1,0 +1,237 @@
+"""A logical device with one queue: its functions, buffers, pipelines and command buffers.
+
+Addresses of device functions come from ``vkGetDeviceProcAddr``, so calls go directly to the driver, without the
+trampolines of the loader.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.probes import kernels
+from overhead.probes.base import Unavailable
+from overhead.probes.vulkan.adapters import Strings, VulkanAdapter, VulkanError, adapters, check, instance, load
+
+
+@dataclass(frozen=True)
+class VulkanBuffer:
+    """A buffer and its memory. ``mapped``: host address of the memory, or NULL if the host cannot access it."""
+
+    handle: Any
+    memory: Any
+    size: int
+    mapped: Any
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compute pipeline over one storage buffer (set 0, binding 0), with 4 bytes of push constants."""
+
+    handle: Any
+    layout: Any
+    set_layout: Any
+
+
+class VulkanGpu:
+    """A logical device and its queue. All chains share it, so it lives as long as the process."""
+
+    def __init__(self, adapter: VulkanAdapter) -> None:
+        self.adapter = adapter
+        self.ffi, self.vk = load()
+        self.instance = instance()
+        self.timeline = adapter.version >= (1, 2) and self._offers_timeline()
+        self.calibrated = "VK_EXT_calibrated_timestamps" in adapter.extensions
+        self.device = self._create()
+        out = self.ffi.new("VkQueue *")
+        self.device_call("vkGetDeviceQueue", adapter.family, 0, out)
+        self.queue = out[0]
+        self._memory = self.ffi.new("VkPhysicalDeviceMemoryProperties *")
+        self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
+
+    def _offers_timeline(self) -> bool:
+        timeline = self.new("PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES", "VkPhysicalDeviceTimelineSemaphoreFeatures")
+        features = self.new("PHYSICAL_DEVICE_FEATURES_2", "VkPhysicalDeviceFeatures2", pNext=timeline)
+        self.vk.vkGetPhysicalDeviceFeatures2(self.adapter.handle, features)
+        return bool(timeline.timelineSemaphore)
+
+    def _create(self) -> Any:
+        wanted = {"VK_KHR_portability_subset", "VK_EXT_calibrated_timestamps"}
+        names = Strings(sorted(wanted & self.adapter.extensions))
+        priority = self.ffi.new("float *", 1.0)
+        queue = self.new(
+            "DEVICE_QUEUE_CREATE_INFO",
+            "VkDeviceQueueCreateInfo",
+            queueFamilyIndex=self.adapter.family,
+            queueCount=1,
+            pQueuePriorities=priority,
+        )
+        timeline = self.new(
+            "PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES",
+            "VkPhysicalDeviceTimelineSemaphoreFeatures",
+            timelineSemaphore=1,
+        )
+        info = self.new(
+            "DEVICE_CREATE_INFO",
+            "VkDeviceCreateInfo",
+            pNext=timeline if self.timeline else self.ffi.NULL,
+            queueCreateInfoCount=1,
+            pQueueCreateInfos=queue,
+            enabledExtensionCount=len(names),
+            ppEnabledExtensionNames=names.pointer,
+        )
+        out = self.ffi.new("VkDevice *")
+        check(self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
+        return out[0]
+
+    def new(self, kind: str, struct: str, **fields: Any) -> Any:
+        """A structure with its ``sType`` set."""
+        return self.ffi.new(f"{struct} *", {"sType": getattr(self.vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
+
+    @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
+    def function(self, name: str) -> Any:
+        """A device function as a cffi callable. Raises ``Unavailable`` if the driver lacks the function."""
+        found = self.vk.vkGetDeviceProcAddr(self.device, name.encode())
+        if found == self.ffi.NULL:
+            raise Unavailable(f"the driver has no {name}")
+        return self.ffi.cast(f"PFN_{name}", found)
+
+    def device_call(self, name: str, *args: Any) -> None:
+        """Call a function whose first argument is the device. Raises ``VulkanError``."""
+        self.call(name, self.device, *args)
+
+    def call(self, name: str, *args: Any) -> None:
+        """Call a function. Raises ``VulkanError`` if it returns a negative result."""
+        result = self.function(name)(*args)
+        if isinstance(result, int):
+            check(result, name)
+
+    def create(self, what: str, info: Any) -> Any:
+        """A new object: ``create("Fence", info)`` is ``vkCreateFence``."""
+        out = self.ffi.new(f"Vk{what} *")
+        self.device_call(f"vkCreate{what}", info, self.ffi.NULL, out)
+        return out[0]
+
+    def destroy(self, what: str, handle: Any) -> None:
+        self.device_call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
+
+    def fence(self, signalled: bool = False) -> Any:
+        """A new fence."""
+        flags = self.vk.VK_FENCE_CREATE_SIGNALED_BIT if signalled else 0
+        return self.create("Fence", self.new("FENCE_CREATE_INFO", "VkFenceCreateInfo", flags=flags))
+
+    def drain(self) -> None:
+        """Wait until the queue is empty."""
+        self.call("vkQueueWaitIdle", self.queue)
+
+    def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
+        """A buffer with its own memory: device memory, or with ``host`` coherent memory that the host can access."""
+        vk, ffi = self.vk, self.ffi
+        handle = self.create("Buffer", self.new("BUFFER_CREATE_INFO", "VkBufferCreateInfo", size=size, usage=usage))
+        needs = ffi.new("VkMemoryRequirements *")
+        self.device_call("vkGetBufferMemoryRequirements", handle, needs)
+        coherent = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        kind = self._memory_type(needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+        memory = ffi.new("VkDeviceMemory *")
+        info = self.new("MEMORY_ALLOCATE_INFO", "VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
+        self.device_call("vkAllocateMemory", info, ffi.NULL, memory)
+        self.device_call("vkBindBufferMemory", handle, memory[0], 0)
+        mapped = ffi.new("void **")
+        if host:
+            self.device_call("vkMapMemory", memory[0], 0, size, 0, mapped)
+        return VulkanBuffer(handle, memory[0], size, mapped[0])
+
+    def release(self, buffer: VulkanBuffer) -> None:
+        self.destroy("Buffer", buffer.handle)
+        self.destroy("Memory", buffer.memory)
+
+    def _memory_type(self, allowed: int, flags: int) -> int:
+        for index in range(self._memory.memoryTypeCount):
+            if allowed >> index & 1 and self._memory.memoryTypes[index].propertyFlags & flags == flags:
+                return index
+        raise VulkanError(f"no memory type of {allowed:#x} with the properties {flags:#x}")
+
+    @functools.cache  # noqa: B019
+    def kernel(self, name: str) -> Pipeline:
+        """The compute pipeline of the committed kernel ``<name>.spv``."""
+        vk, ffi = self.vk, self.ffi
+        code, _ = kernels.binary(f"{name}.spv")
+        binding = ffi.new(
+            "VkDescriptorSetLayoutBinding *",
+            {
+                "descriptorType": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                "descriptorCount": 1,
+                "stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT,
+            },
+        )
+        set_layout = ffi.new("VkDescriptorSetLayout *")
+        set_layout[0] = self.create(
+            "DescriptorSetLayout",
+            self.new(
+                "DESCRIPTOR_SET_LAYOUT_CREATE_INFO",
+                "VkDescriptorSetLayoutCreateInfo",
+                bindingCount=1,
+                pBindings=binding,
+            ),
+        )
+        push = ffi.new("VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4})
+        layout = self.create(
+            "PipelineLayout",
+            self.new(
+                "PIPELINE_LAYOUT_CREATE_INFO",
+                "VkPipelineLayoutCreateInfo",
+                setLayoutCount=1,
+                pSetLayouts=set_layout,
+                pushConstantRangeCount=1,
+                pPushConstantRanges=push,
+            ),
+        )
+        words = ffi.new("uint32_t[]", len(code) // 4)
+        ffi.buffer(words)[:] = code
+        module = self.create(
+            "ShaderModule",
+            self.new(
+                "SHADER_MODULE_CREATE_INFO",
+                "VkShaderModuleCreateInfo",
+                codeSize=len(code),
+                pCode=words,
+            ),
+        )
+        entry = ffi.new("char[]", b"main")
+        info = self.new("COMPUTE_PIPELINE_CREATE_INFO", "VkComputePipelineCreateInfo", layout=layout)
+        info.stage.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
+        info.stage.stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
+        info.stage.module, info.stage.pName = module, entry
+        out = ffi.new("VkPipeline *")
+        self.device_call("vkCreateComputePipelines", ffi.NULL, 1, info, ffi.NULL, out)
+        self.destroy("ShaderModule", module)
+        return Pipeline(out[0], layout, set_layout[0])
+
+    def command_buffers(self, pool: Any, count: int) -> list[Any]:
+        """Allocate primary command buffers from a pool."""
+        info = self.new(
+            "COMMAND_BUFFER_ALLOCATE_INFO", "VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=count
+        )
+        out = self.ffi.new("VkCommandBuffer[]", count)
+        self.device_call("vkAllocateCommandBuffers", info, out)
+        return list(out)
+
+    def command_pool(self, resets_buffers: bool = True) -> Any:
+        """A new pool. Without ``resets_buffers``, only ``vkResetCommandPool`` can reset its command buffers."""
+        flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT if resets_buffers else 0
+        return self.create(
+            "CommandPool",
+            self.new(
+                "COMMAND_POOL_CREATE_INFO",
+                "VkCommandPoolCreateInfo",
+                flags=flags,
+                queueFamilyIndex=self.adapter.family,
+            ),
+        )
+
+
+@functools.cache
+def gpu(index: int) -> VulkanGpu:
+    """The device of the adapter with this index. The process opens each device only once."""
+    return VulkanGpu(next(adapter for adapter in adapters() if adapter.index == index))

@@ -1,0 +1,142 @@
+"""Raw Vulkan: the smallest program that does the same work as WebGPU. Its cost is subtracted from the WebGPU cost."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+from overhead.errors import install
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.common.case_parameters import AllowedValues, accepts, check_parameters
+from overhead.probes.vulkan import drivers
+from overhead.results import Caller, Case, Pattern, Scalar, Target
+
+
+@register
+class Vulkan(Probe):
+    """Raw Vulkan. The step is SPIR-V, with the barriers that WebGPU implies. The callers are ``native`` and ``ffi``."""
+
+    name = "vulkan"
+    title = "raw Vulkan"
+    mend = install("wgpu")
+    distributions = ("vulkan", "cffi", "numba")
+
+    def environments(self) -> list[dict[str, str]]:
+        return drivers.environments()
+
+    def targets(self) -> list[Target]:
+        from overhead.probes.vulkan.adapters import adapters, loader_version
+
+        loader = ".".join(map(str, loader_version()))
+        return [
+            Target(
+                stack=self.name,
+                api="Vulkan",
+                adapter=adapter.name,
+                device=adapter.device,
+                software=adapter.software,
+                driver=adapter.driver,
+                versions={"vulkan-loader": loader, "vulkan-device": ".".join(map(str, adapter.version))},
+                options={"index": adapter.index},
+            )
+            for adapter in adapters()
+        ]
+
+    def space(self, target: Target) -> Space:
+        caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
+        base = Case(pattern="per-submit", caller=caller)
+        axes: dict[str, list[Scalar | None]] = {
+            "caller": ["ffi"],
+            "pattern": list(_PLAIN),
+            "wait": [None, "fence", "timeline"],
+            "bindgroup": [None, "rotated"],
+            "reset": [None, "pool"],
+        }
+        from overhead.probes.common import workload_arms
+        from overhead.probes.workload_chain import with_workloads
+
+        star = Space(base, axes, list(_extra(caller)), lambda case: accepts(check_case, case))
+        return with_workloads(star, workload_arms.spirv_arms(), software=target.software)
+
+    def open(self, target: Target, case: Case) -> Chain:
+        from overhead.probes.vulkan.adapters import adapters
+        from overhead.probes.vulkan.chains import CHAINS
+        from overhead.probes.vulkan.gpu import gpu
+
+        if "elements" not in case.params:
+            check_case(case)
+        index = int(target.options.get("index", 0))
+        found = next((adapter for adapter in adapters() if adapter.index == index), None)
+        if found is None or (found.name, found.device) != (target.adapter, target.device):
+            raise Unavailable(f"adapter {index} is no longer {target.adapter}")
+        if "elements" in case.params:
+            from overhead.probes.vulkan import workload
+
+            return workload.open_case(gpu(index), case)
+        return CHAINS[case.pattern](gpu(index), case)
+
+
+_PARAMETERS: AllowedValues = {
+    "bindgroup": ("once", "rotated"),
+    "wait": ("idle", "fence", "timeline"),
+    "barrier": ("each", "ring"),
+    "reset": ("buffer", "pool"),
+    "k": None,
+}
+_PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
+_RECORDED: dict[Pattern, str] = {"replay": "node", "launches": "launch"}
+
+
+def _extra(caller: Caller) -> Iterator[Case]:
+    callers: tuple[Caller, ...] = (caller, "ffi")
+    for each in dict.fromkeys(callers):
+        for k in (4, 16, 64, 256) if each == caller else (16, 64):
+            yield Case(pattern="per-k", caller=each, params={"k": k})
+        yield Case(pattern="one-pass", caller=each, params={"bindgroup": "rotated"})
+        yield Case(pattern="per-submit", caller=each, dependency="independent", params={"bindgroup": "rotated"})
+        for pattern, unit in _RECORDED.items():
+            yield Case(pattern=pattern, caller=each, unit=unit)
+        for plain in _PLAIN:
+            yield Case(pattern=plain, caller=each)
+        yield Case(pattern="per-submit", caller=each, params={"bindgroup": "rotated"})
+    rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
+    for params in (rotated, {**rotated, "barrier": "ring"}):
+        yield Case(pattern="replay", caller=caller, unit="node", dependency="independent", params=params)
+    yield Case(pattern="wait-each", caller=caller, params={"wait": "fence"})
+
+
+def check_case(case: Case) -> None:
+    """Raise ``Unsupported`` if this probe cannot run the case."""
+    check_parameters(case, _PARAMETERS)
+    reason = _refusal(case)
+    if reason:
+        raise Unsupported(reason)
+
+
+def _refusal(case: Case) -> str:
+    """The reason why this probe cannot run the case, or an empty string."""
+    params = case.params
+    if case.workload != "step":
+        return f"no workload {case.workload} here"
+    if case.caller not in ("ffi", "native"):
+        return f"Vulkan has no {case.caller} caller here"
+    if case.pattern not in ("per-submit", "per-k", "one-pass", "replay", "launches", "fused", "wait-each"):
+        return f"Vulkan has no {case.pattern} here"
+    k = params.get("k", 0)
+    if (case.pattern == "per-k") != (isinstance(k, int) and 1 < k <= 4096):
+        return "per-k, and it alone, takes k: dispatches a submission, 2 to 4096"
+    if case.pattern in _RECORDED and case.unit != _RECORDED[case.pattern]:
+        return f"the unit of {case.pattern} is a {_RECORDED[case.pattern]}"
+    rotates = params.get("bindgroup") == "rotated"
+    if case.dependency == "independent" and not rotates:
+        return "independent dispatches rotate descriptor sets: each on a buffer of its own"
+    if rotates and case.pattern in ("launches", "fused", "wait-each"):
+        return f"{case.pattern} has one descriptor set"
+    if params.get("reset") == "pool" and case.pattern not in ("per-submit", "per-k"):
+        return f"{case.pattern} has one command buffer to reset"
+    if params.get("barrier") == "ring" and (case.pattern != "replay" or case.dependency != "independent"):
+        return "a barrier for each turn of the ring is for recorded, independent dispatches"
+    if params.get("wait") == "timeline" and case.pattern == "wait-each":
+        return "a recorded submission signals one value, and a timeline needs another each time"
+    return ""

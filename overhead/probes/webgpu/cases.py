@@ -1,0 +1,200 @@
+"""The cases of WebGPU: their parameters, the steps of their loops by name, and the cases that a target offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from overhead.probes.base import Space, Unsupported
+from overhead.probes.common.case_parameters import AllowedValues, accepts, check_parameters
+from overhead.probes.common.step_kernel import RING
+from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target
+
+_PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
+_PARAMETERS: AllowedValues = {
+    "k": None,
+    "bindgroup": ("once", "rotated", "fresh"),
+    "argument": ("none", "write-buffer"),
+    "indirect": (False, True),
+    "wait": ("", "work-done", "map", "read-buffer"),
+    "validation": ("on", "skip"),
+    "checks": ("on", "unbounded-loops", "off"),
+}
+
+
+@dataclass(frozen=True)
+class StepSpec:
+    """A case of the step with a value for every parameter."""
+
+    pattern: str
+    caller: str
+    independent: bool
+    k: int = 0
+    bindgroup: str = "once"
+    argument: str = "none"
+    indirect: bool = False
+    wait: str = ""
+    validation: str = "on"
+    checks: str = "on"
+
+    @classmethod
+    def of(cls, case: Case) -> StepSpec:
+        """The spec of a case. Raises ``Unsupported`` if this probe cannot run the case."""
+        if case.pattern not in _PATTERNS:
+            raise Unsupported(f"WebGPU compute has no {case.pattern}")
+        if case.workload != "step":
+            raise Unsupported(f"no workload {case.workload} here")
+        if case.caller not in ("binding", "ffi", "native"):
+            raise Unsupported(f"no caller {case.caller} here")
+        check_parameters(case, _PARAMETERS)
+        spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
+        reason = spec._refusal()
+        if reason:
+            raise Unsupported(reason)
+        return spec
+
+    def _refusal(self) -> str:
+        """The reason why this combination of parameters is meaningless, or an empty string."""
+        if (self.pattern == "per-k") != (self.k > 1):
+            return "per-k, and it alone, takes k: dispatches a submission, at least 2"
+        if self.independent and self.bindgroup == "once":
+            return "independent dispatches rotate bind groups: each on a buffer of its own"
+        if self.argument == "write-buffer" and self.pattern not in ("per-submit", "wait-each"):
+            return "write_buffer takes effect between submissions, so it needs one a dispatch"
+        if self.pattern == "fused" and (self.bindgroup, self.argument, self.indirect) != _DEFAULTS:
+            return "the fused dispatch is one, with one bind group"
+        if self.pattern != "fused" and self.checks == "unbounded-loops":
+            return "only the fused kernel holds a loop"
+        if self.argument != "none" and (self.bindgroup != "once" or self.independent):
+            return "arguments are varied on one bind group"
+        if self.pattern == "read-each" and self.caller != "binding":
+            return "reading back needs a callback into Python"
+        return ""
+
+    @property
+    def per(self) -> int:
+        """Units per submission; 0: all units are one submission."""
+        return {"per-k": self.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(self.pattern, 1)
+
+    @property
+    def overlap(self) -> Overlap:
+        """``pipelined`` if the device can start while the host is still issuing units, else ``serial``."""
+        return "pipelined" if self.pattern in ("per-submit", "per-k") else "serial"
+
+    @property
+    def waits_each(self) -> bool:
+        """Whether each unit includes a wait."""
+        return self.pattern in ("wait-each", "read-each")
+
+    @property
+    def buffers(self) -> int:
+        """Number of data buffers. Unit i works on buffer ``i % buffers``."""
+        return RING if self.independent else 1
+
+    @property
+    def kernel(self) -> str:
+        """File name of the WGSL kernel."""
+        if self.pattern == "fused":
+            return "fused.wgsl"
+        return "step.wgsl" if self.argument == "none" else "step_uniform.wgsl"
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the kernel reads a uniform buffer."""
+        return self.pattern == "fused" or self.argument == "write-buffer"
+
+
+_DEFAULTS = ("once", "none", False)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a loop by name. Head and tail run once per group of ``per`` units, body runs once per unit.
+
+    ``per`` = 0: all units are one group. Each name is also a stage that can be timed.
+    """
+
+    head: tuple[str, ...]
+    body: tuple[str, ...]
+    tail: tuple[str, ...]
+    per: int
+
+
+def steps(spec: StepSpec) -> Steps:
+    """The steps of a case. They are the same for every caller."""
+    binds_each = spec.bindgroup != "once"
+    bind = {"fresh": ("create bind group", "set bind group", "release bind group")}.get(
+        spec.bindgroup, ("set bind group",)
+    )
+    unit = (*bind, "dispatch") if binds_each else ("dispatch",)
+    begin = ("begin pass", "set pipeline", *(() if binds_each else bind))
+    write = ("write buffer",) if spec.argument == "write-buffer" else ()
+    close = {"wait-each": ("wait",), "read-each": ("read",)}.get(spec.pattern, ())
+    if spec.pattern == "per-pass":
+        whole = (*begin, *unit, "end pass", "release pass")
+        return Steps(("create encoder",), whole, ("finish", "submit", "release"), 0)
+    head = (*write, "create encoder", *begin)
+    tail = ("end pass", "finish", "submit", "release pass", "release", *close)
+    if spec.pattern == "fused":
+        return Steps((*head, *unit), (), tail, 0)
+    return Steps(head, unit, tail, spec.per)
+
+
+_BASE = Case(pattern="per-submit")
+_DETAIL_PARAMETERS = ("bindgroup", "argument", "wait", "indirect", "validation", "checks")
+
+
+def space(target: Target) -> Space:
+    """The cases of a target, the most informative first.
+
+    The base case has one dispatch per submission, chained, with one bind group and the cheapest wait, from the Python
+    API.
+    """
+    dawn = target.stack == "dawn"
+    waits: dict[str, list[Scalar | None]] = {"wait": [None, *(["work-done"] if dawn else []), "map", "read-buffer"]}
+    axes: dict[str, list[Scalar | None]] = {
+        "caller": ["ffi"],
+        "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
+        "bindgroup": [None, "rotated", "fresh"],
+        "argument": [None, "write-buffer"],
+        **(waits if target.executes else {}),
+        "indirect": [None, True],
+        **({"validation": [None, "skip"]} if dawn else {}),
+        "dependency": ["independent"],
+    }
+    extra = [case for case in _extra_cases(dawn) if _offers(target, case)]
+    native = Case(pattern="per-submit", caller="native")
+    return Space(_BASE, axes, extra, lambda case: _offers(target, case), early=[native])
+
+
+def _extra_cases(dawn: bool) -> Iterator[Case]:
+    callers: tuple[Caller, ...] = ("binding", "native", "ffi")
+    for caller in callers:
+        for k in (4, 16, 64, 256) if caller == "binding" else (16, 64):
+            yield Case(pattern="per-k", caller=caller, params={"k": k})
+        yield Case(pattern="per-submit", caller=caller, dependency="independent", params={"bindgroup": "rotated"})
+        yield Case(pattern="per-submit", caller=caller, params={"bindgroup": "rotated"})
+        yield Case(pattern="one-pass", caller=caller, params={"bindgroup": "rotated"})
+    patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
+    for caller in callers[1:]:
+        for pattern in patterns:
+            yield Case(pattern=pattern, caller=caller)
+    if dawn:
+        yield Case(pattern="per-submit", caller="native", params={"validation": "skip"})
+        yield Case(pattern="one-pass", caller="native", params={"validation": "skip"})
+        yield Case(pattern="fused", params={"checks": "off"})
+    else:
+        yield Case(pattern="fused", params={"checks": "unbounded-loops"})
+        yield Case(pattern="fused", params={"checks": "off"})
+
+
+def _offers(target: Target, case: Case) -> bool:
+    """Whether the target can run the case, and the case differs from the base in at most one detail."""
+    if not accepts(StepSpec.of, case):
+        return False
+    spec = StepSpec.of(case)
+    if not target.executes and spec.pattern in ("fused", "read-each"):
+        return False
+    if spec.wait and (spec.caller != "binding" or spec.pattern not in ("per-submit", "wait-each")):
+        return False
+    return len([name for name in _DETAIL_PARAMETERS if name in case.params]) <= 1

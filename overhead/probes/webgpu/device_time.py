@@ -1,0 +1,190 @@
+"""Device time from timestamp queries. A blocker (a long dispatch) keeps the device busy while the host issues units.
+
+At time a the host submits the blocker to an idle device. Then it submits the units and a marker, until time b. If the
+blocker takes longer than b - a on the device, it ends after b. Then all units were queued before the first one started.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from time import perf_counter_ns, thread_time_ns
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.common.step_kernel import GROUPS
+from overhead.probes.kernels import source
+from overhead.probes.webgpu.cases import StepSpec
+from overhead.probes.webgpu.resources import StepResources, WebGpuSession, bind_group_layout, entries
+
+_TIMESTAMPS = 64
+_MIN_QUANTA = 100
+_BLOCKER_STEPS = 50_000
+"""Steps of one dispatch of the blocker. llvmpipe silently ends every loop after 65,535 turns."""
+_LONGEST_BLOCKER_NS = 200e6
+"""The longest intended duration of a blocker."""
+_MAX_SUBMISSIONS = 1024
+"""The most submissions behind a blocker, well below the capacity of any queue."""
+
+
+class TimedChain(Protocol):
+    """The methods of a chain that ``DeviceClock`` uses."""
+
+    resources: StepResources
+
+    def prepare(self, n: int) -> None: ...
+    def issue(self, n: int) -> None: ...
+    def wait(self) -> None: ...
+    def units_per_submit(self, n: int) -> int: ...
+    def exclude(self, steps: int) -> None:
+        """Do not count these steps as executed."""
+
+
+class DeviceClock:
+    """Measures the device time of a chain. Raises ``Unsupported`` if the adapter has no timestamp queries."""
+
+    def __init__(self, chain: TimedChain) -> None:
+        self.chain, self.resources = chain, chain.resources
+        if not self.resources.session.timestamps:
+            raise Unsupported("the adapter has no timestamp queries")
+        device, flags = self.resources.device, self.resources.flags
+        self.queries = device.create_query_set(type="timestamp", count=_TIMESTAMPS)
+        self.resolved = self.resources.buffer(np.zeros(_TIMESTAMPS, np.uint64), flags.QUERY_RESOLVE | flags.COPY_SRC)
+        layout = bind_group_layout(device, uniform=True)
+        module = device.create_shader_module(code=source("fused.wgsl")[0])
+        self.pipeline = device.create_compute_pipeline(
+            layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={"module": module, "entry_point": "main"},
+        )
+
+        def groups(steps: int) -> list[Any]:
+            uniform = self.resources.buffer(np.array([steps], np.uint32), flags.UNIFORM)
+            bound = [entries(data, uniform) for data in self.resources.data]
+            return [device.create_bind_group(layout=layout, entries=each) for each in bound]
+
+        self.blocker, self.marker = groups(_BLOCKER_STEPS), groups(0)
+        self.repeats = 1
+        self.quantum = self._quantum()
+
+    def measure(self, n: int) -> DeviceTime:
+        """Device time from the end of the blocker to the end of a marker that follows at most ``n`` units.
+
+        The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is shorter
+        than 100 clock steps.
+        """
+        n = min(n, _MAX_SUBMISSIONS * max(1, self.chain.units_per_submit(n)))
+        span, busy = self._behind_blocker(n)
+        if span < _MIN_QUANTA * self.quantum:
+            raise Unsupported(f"{span:.0f} ns of device time are under {_MIN_QUANTA} quanta of {self.quantum:g} ns")
+        return DeviceTime(n, span, busy, self.quantum, "timestamps at pass ends, behind a plug dispatch")
+
+    def _behind_blocker(self, n: int) -> tuple[float, bool]:
+        """The device time, ns, and whether the blocker still ran when all units had been issued.
+
+        A blocker that was too short is made longer. If the stack itself waits for the device, none is long enough.
+        """
+        span, blocker, issuing = self._once(n, self.repeats)
+        for _ in range(3):
+            longer = math.ceil(self.repeats * 1.5 * issuing / max(blocker, 1.0))
+            if blocker > issuing or longer * blocker / self.repeats > _LONGEST_BLOCKER_NS:
+                break
+            self.repeats = longer
+            span, blocker, issuing = self._once(n, self.repeats)
+        return span, blocker > issuing
+
+    def _once(self, n: int, repeats: int) -> tuple[float, float, float]:
+        self.chain.prepare(n)
+        blocker, marker = self._pass(self.blocker, repeats, 0), self._pass(self.marker, 1, 2)
+        self.chain.wait()
+        begin = perf_counter_ns()
+        self.resources.queue.submit([blocker])
+        self.chain.issue(n)
+        self.resources.queue.submit([marker])
+        issuing = perf_counter_ns() - begin
+        self.chain.exclude(n + repeats * _BLOCKER_STEPS * len(self.blocker))
+        stamps = self._resolve(4)
+        return float(stamps[3] - stamps[1]), float(stamps[1] - stamps[0]), float(issuing)
+
+    def _pass(self, groups: list[Any], repeats: int, first: int) -> Any:
+        """A command buffer with one pass over all data buffers between the timestamps ``first`` and ``first + 1``."""
+        encoder = self.resources.device.create_command_encoder()
+        self._record(encoder, groups, repeats, first)
+        return encoder.finish()
+
+    def _record(self, encoder: Any, groups: list[Any], repeats: int, first: int) -> None:
+        writes = {
+            "query_set": self.queries,
+            "beginning_of_pass_write_index": first,
+            "end_of_pass_write_index": first + 1,
+        }
+        compute = encoder.begin_compute_pass(timestamp_writes=writes)
+        compute.set_pipeline(self.pipeline)
+        for group in groups:
+            compute.set_bind_group(0, group)
+            for _ in range(repeats):
+                compute.dispatch_workgroups(GROUPS)
+        compute.end()
+
+    def _resolve(self, count: int) -> NDArray[np.float64]:
+        """The first ``count`` timestamps, in ns since the first one."""
+        encoder = self.resources.device.create_command_encoder()
+        encoder.resolve_query_set(self.queries, 0, count, self.resolved, 0)
+        self.resources.queue.submit([encoder.finish()])
+        raw = np.frombuffer(self.resources.queue.read_buffer(self.resolved, 0, 8 * count), np.uint64).astype(np.int64)
+        return (raw - raw[0]) * self.resources.session.tick
+
+    def _quantum(self) -> float:
+        """The step of the clock, ns: the greatest common divisor of the differences between timestamps."""
+        encoder = self.resources.device.create_command_encoder()
+        for first in range(0, _TIMESTAMPS, 2):
+            self._record(encoder, self.marker, 1, first)
+        self.resources.queue.submit([encoder.finish()])
+        tick = self.resources.session.tick
+        steps = np.round(self._resolve(_TIMESTAMPS) / tick).astype(np.int64)
+        if not steps.any():  # so on macOS 26: gfx-rs/wgpu issue 9414
+            raise Unsupported("the adapter's timestamps do not advance")
+        return int(np.gcd.reduce(steps)) * tick
+
+
+@functools.cache
+def wait_spins(session: WebGpuSession) -> bool:
+    """Whether the wait uses the caller's CPU. False if this cannot be measured."""
+    try:
+        return CPU_CLOCK_IS_FINE and _wait_spins(session)
+    except Exception:  # if the driver fails here, only the cases that need device time fail
+        return False
+
+
+def _wait_spins(session: WebGpuSession) -> bool:
+    """Compare CPU time and wall time of the thread during a wait of some milliseconds."""
+    resources = StepResources(session, StepSpec("fused", "binding", independent=False))
+    resources.put(resources.uniform, _BLOCKER_STEPS)
+    wait = session.library.waiter(resources.device, resources.queue)
+    repeats, wall, cpu, total = 1, 0, 0, 0
+    # If the submission itself waits for the device, only the total time grows, and nothing can be measured.
+    while wall < 5_000_000 and total < 20_000_000 and repeats <= 1 << 12:
+        commands = _long_pass(resources, repeats)
+        wait()
+        begin = perf_counter_ns()
+        resources.queue.submit([commands])
+        wall, cpu = -perf_counter_ns(), -thread_time_ns()
+        wait()
+        cpu, wall = cpu + thread_time_ns(), wall + perf_counter_ns()
+        total, repeats = perf_counter_ns() - begin, 4 * repeats
+    resources.destroy()
+    return wall > 1_000_000 and cpu > wall / 2
+
+
+def _long_pass(resources: StepResources, repeats: int) -> Any:
+    encoder = resources.device.create_command_encoder()
+    compute = encoder.begin_compute_pass()
+    compute.set_pipeline(resources.pipeline)
+    compute.set_bind_group(0, resources.groups[0])
+    for _ in range(repeats):
+        compute.dispatch_workgroups(GROUPS)
+    compute.end()
+    return encoder.finish()

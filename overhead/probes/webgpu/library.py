@@ -1,0 +1,238 @@
+"""One interface to wgpu-native and Dawn: modules, C functions, errors, waits.
+
+Both have the API of wgpu-py and webgpu.h. This module uses private attributes of the bindings (handles, C library,
+error handler), so ``pyproject.toml`` limits their versions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from overhead.errors import install
+from overhead.probes.base import Unavailable, Unsupported, Unverified
+from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, Word, address_of
+
+_FOREVER = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class PythonBinding:
+    """The Python modules of a library."""
+
+    stack: str
+    module: str
+    backend: str
+
+
+_BINDINGS = {
+    "wgpu-native": PythonBinding("wgpu-native", "wgpu", "wgpu.backends.wgpu_native"),
+    "dawn": PythonBinding("dawn", "wgpudawn", "wgpudawn.backends.dawn"),
+}
+
+
+class Library:
+    """A loaded library: wgpu-native or Dawn."""
+
+    def __init__(self, binding: PythonBinding) -> None:
+        # Without this variable, the EGL of Mesa prints an error for every adapter.
+        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+        self.stack = binding.stack
+        self.webgpu = importlib.import_module(binding.module)
+        self.extras = importlib.import_module(f"{binding.backend}.extras")
+        c = importlib.import_module(f"{binding.backend}._ffi")
+        self.ffi, self.lib = c.ffi, c.lib
+        self._helpers = importlib.import_module(f"{binding.backend}._helpers")
+        handler = importlib.import_module(f"{binding.backend}._api").error_handler
+        self._errors: list[str] = []
+        # The default handler logs only the first ten errors of each kind.
+        handler.log_error = self._errors.append
+        # The binding of Dawn stores errors that occur outside a Python call.
+        self._pending: list[tuple[str, str]] = getattr(handler, "pending", [])
+        self.versions = {
+            binding.module: str(self.webgpu.__version__),
+            self.stack: ".".join(map(str, c.lib_version_info)),
+        }
+
+    @property
+    def is_dawn(self) -> bool:
+        return self.stack == "dawn"
+
+    @property
+    def instance(self) -> Any:
+        return self._helpers.get_wgpu_instance()
+
+    def forget_errors(self) -> list[str]:
+        """Return and clear the errors since the previous call."""
+        found = [*self._errors, *(message for _, message in self._pending)]
+        self._errors.clear()
+        self._pending.clear()
+        return found
+
+    def raise_errors(self) -> None:
+        """Raise ``Unverified`` if the library reported an error since the last call.
+
+        A rejected submission raises no Python error, so only this check finds it.
+        """
+        found = self.forget_errors()
+        if found:
+            raise Unverified(f"{len(found)} errors reported by {self.stack}, the first: {_one_line(found[0])}")
+
+    def symbol(self, name: str) -> tuple[Callable[..., Any], int]:
+        """A C function as a Python callable, and its address. Raises ``NativeUnavailable``."""
+        try:
+            return getattr(self.lib, name), self.address(self.ffi.addressof(self.lib, name))
+        except AttributeError:
+            raise NativeUnavailable(f"{self.stack} exports no {name}") from None
+
+    def address(self, pointer: Any) -> int:
+        """A handle or pointer as an integer."""
+        return int(self.ffi.cast("uintptr_t", pointer))
+
+    def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
+        """A call for the Python loop and the compiled loop.
+
+        Arguments are numbers, slots, cffi objects, or results of ``cycle``.
+        """
+        function, address = self.symbol(name)
+        words = tuple(arg.words if isinstance(arg, RotatingArgument) else self._word(arg) for arg in args)
+        objects = tuple(arg.objects if isinstance(arg, RotatingArgument) else arg for arg in args)
+        return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=objects)
+
+    def _word(self, arg: Any) -> Word:
+        return arg if isinstance(arg, int | Slot) else self.address(arg)
+
+    def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
+        """The cheapest function that waits for all submitted work. ``wait_name`` is its name."""
+        if not self.is_dawn and _sleeps_while_waiting(device):
+            return functools.partial(_poll_until_empty, self.lib.wgpuDevicePoll, device._internal, self.ffi.NULL)
+        if not self.is_dawn:
+            return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
+        done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
+        instance, handle, info, futures = self.instance, queue._internal, self._done_info, self._futures
+
+        def wait() -> None:
+            futures.future = done(handle, info)
+            wait_any(instance, 1, futures, _FOREVER)
+
+        return wait
+
+    def wait_name(self, device: Any) -> str:
+        if self.is_dawn:
+            return "wait-any"
+        return "poll without blocking" if _sleeps_while_waiting(device) else "poll"
+
+    def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
+        """The same wait as C calls. For Dawn, raises ``Unsupported`` unless the ABI is System V on x86-64.
+
+        Raises ``Unsupported`` for wgpu-native on Metal too.
+        """
+        if not self.is_dawn and _sleeps_while_waiting(device):
+            raise Unsupported("on Metal wgpu-native waits in steps of a millisecond")
+        if not self.is_dawn:
+            return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
+        if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
+            raise Unsupported("wgpuQueueOnSubmittedWorkDone takes a struct by value: known on x86-64 System V alone")
+        # The ABI passes the first six words in registers, and the 40 bytes of the struct as five words on the stack.
+        info, future = self._done_info, Slot(7)
+        fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
+        function, address = self.symbol("wgpuQueueOnSubmittedWorkDone")
+        handle = queue._internal
+        done = NativeCall(
+            "wgpuQueueOnSubmittedWorkDone",
+            function,
+            address,
+            (self.address(handle), 0, 0, 0, 0, 0, *fields),
+            result=future,
+            stage="wait",
+            ffi_args=(handle, info),
+        )
+        keep = Store(
+            "future", functools.partial(setattr, self._futures, "future"), self.address(self._futures), future, "wait"
+        )
+        return done, keep, self.call("wgpuInstanceWaitAny", self.instance, 1, self._futures, _FOREVER, stage="wait")
+
+    @functools.cached_property
+    def _done_info(self) -> Any:
+        pointer = self.ffi.new("WGPUQueueWorkDoneCallbackInfo *")
+        pointer.mode = self.lib.WGPUCallbackMode_WaitAnyOnly
+        # Dawn calls the callback even if it is NULL. Any C function without side effects works, because on every ABI
+        # in native_loop.ABIS the caller removes the arguments.
+        c_library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+        pointer.callback = self.ffi.cast("WGPUQueueWorkDoneCallback", address_of(c_library, "labs"))
+        self._done_pointer = pointer
+        return pointer[0]
+
+    @functools.cached_property
+    def _futures(self) -> Any:
+        return self.ffi.new("WGPUFutureWaitInfo *")
+
+    def cycle(self, objects: Any) -> RotatingArgument:
+        """An argument that is another one of these objects for each unit."""
+        items = tuple(objects)
+        return RotatingArgument(Cycle(tuple(self.address(item) for item in items)), Cycle(items))
+
+
+@dataclass(frozen=True)
+class RotatingArgument:
+    """An argument that changes with the unit: ``words`` for the compiled loop, ``objects`` for the Python loop."""
+
+    words: Any
+    objects: Any
+
+
+@functools.cache
+def library(stack: str) -> Library:
+    """The library of a stack. It is loaded at the first call. Raises ``Unavailable``."""
+    binding = _BINDINGS[stack]
+    try:
+        return Library(binding)
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"no Python package {error.name} is installed", install("wgpu")) from None
+    except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
+        reason = f"{binding.module} does not load: {type(error).__name__}: {_one_line(error)}"
+        raise Unavailable(reason, install("wgpu")) from error
+
+
+def _sleeps_while_waiting(device: Any) -> bool:
+    """Whether a blocking poll of wgpu-native sleeps a millisecond between two looks at the device.
+
+    So it is on Metal up to wgpu 29 (gfx-rs/wgpu issue 8119), where it may also miss the end of long work (issue 9531).
+    """
+    return bool(device.adapter_info["backend_type"] == "Metal")
+
+
+def _poll_until_empty(poll: Callable[..., int], device: Any, null: Any) -> None:
+    # wgpu-native 29 returns a Rust bool where its header says uint32_t: only the low byte has a value.
+    while not poll(device, 0, null) & 0xFF:
+        pass
+
+
+@contextlib.contextmanager
+def captured_stderr() -> Iterator[list[str]]:
+    """A context that collects the lines that C code prints to standard error. The list is filled at its end."""
+    lines: list[str] = []
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lines
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            lines += file.read().decode(errors="replace").splitlines()
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:500]

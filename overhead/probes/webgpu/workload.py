@@ -1,0 +1,190 @@
+"""Workloads in WGSL: all dispatches in one pass, one submission per dispatch, or one dispatch that loops."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from overhead.probes.base import DeviceTime, Unsupported
+from overhead.probes.common.loop_text import Script, Statement, compile_python
+from overhead.probes.common.software_adapters import longest_fused_chain
+from overhead.probes.common.step_kernel import WORDS
+from overhead.probes.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
+from overhead.probes.kernels import lcg
+from overhead.probes.webgpu.cases import StepSpec
+from overhead.probes.webgpu.device_time import DeviceClock, wait_spins
+from overhead.probes.webgpu.resources import COMPUTE_STAGE, DeviceBuffers, session, shader_module
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
+from overhead.results import Case, Scalar, Target
+from overhead.workloads import sources
+from overhead.workloads.base import Array
+
+_LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
+
+
+def open_case(target: Target, case: Case) -> WorkChain:
+    """The chain of a workload case. The pattern is ``fused``, ``one-pass`` or ``per-submit``.
+
+    Raises ``Unsupported`` or ``Unverified``.
+    """
+    refuse_wgsl(case)
+    if not target.executes:
+        raise Unsupported("nothing runs here")
+    return verified(WebGpuWork(target, case))
+
+
+class WebGpuWork(WorkChain):
+    """A workload in one pass with all dispatches, one submission per dispatch, or one dispatch of n steps."""
+
+    language = "wgsl"
+
+    def __init__(self, target: Target, case: Case) -> None:
+        super().__init__(case)
+        self._text, self._entries = kernels_of(self, "wgsl")
+        self._fused = case.pattern == "fused"
+        self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
+        self._checks = str(case.params.get("checks", "on"))
+        self.session = session(target, StepSpec("fused", "binding", independent=False, checks=self._checks))
+        self.library = self.session.library
+        self.library.forget_errors()
+        if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
+            raise Unsupported("the adapter has no shader-f16")
+        self._zeros = np.zeros(self.elements, np.uint32)
+        self.resources = DeviceBuffers(self.session)
+        self.resources.data = [self.resources.buffer(lcg.seeds(WORDS), self.resources.storage)]  # for the blocker
+        self._bind_buffers()
+        self._prepared = -1
+        bounded = longest_fused_chain(target.adapter, turns=self.workload.turns)
+        self.max_n = bounded if self._fused else (1 << 15) // len(self._entries)
+        self.wait_spins = wait_spins(self.session)
+        waiter = self.library.waiter(self.session.device, self.session.queue)
+        self.wait = waiter  # type: ignore[method-assign]
+        self.issue = self._loop()  # type: ignore[method-assign]
+        self.library.raise_errors()
+
+    def _bind_buffers(self) -> None:
+        device, flags = self.session.device, self.resources.flags
+        storage = self.resources.storage
+        state = sources.state(self.workload, self.zeros(), self.elements)
+        inputs = sources.inputs(self.workload, self.inputs)
+        largest = max(state.nbytes, inputs.nbytes)
+        if any(largest > int(device.limits[name]) for name in _LIMITS):
+            raise Unsupported(f"the device binds less than {largest} bytes")
+        self._state, self._counters = self.resources.buffer(state, storage), self.resources.buffer(self._zeros, storage)
+        self._steps = self.resources.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
+        buffers = (self._state, self._counters, self.resources.buffer(inputs, flags.STORAGE), self._steps)
+        layout = device.create_bind_group_layout(
+            entries=[
+                {"binding": i, "visibility": COMPUTE_STAGE, "buffer": {"type": kind}}
+                for i, kind in enumerate(WGSL_BINDINGS)
+            ]
+        )
+        self._group = device.create_bind_group(
+            layout=layout,
+            entries=[
+                {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+                for i, buffer in enumerate(buffers)
+            ],
+        )
+        module = shader_module(self.session, self._text, self._checks)
+        shared = device.create_pipeline_layout(bind_group_layouts=[layout])
+        self._pipelines = [
+            device.create_compute_pipeline(layout=shared, compute={"module": module, "entry_point": entry.name})
+            for entry in self._entries
+        ]
+
+    def _loop(self) -> Any:
+        encoder = "encoder = device.create_command_encoder()"
+        head = (encoder, "compute = encoder.begin_compute_pass()", "compute.set_bind_group(0, group)")
+        tail = ("compute.end()", "commands = encoder.finish()", "queue.submit([commands])")
+        work = [
+            (f"compute.set_pipeline(pipeline{i})", f"compute.dispatch_workgroups({entry.groups})")
+            for i, entry in enumerate(self._entries)
+        ]
+        all_dispatches = tuple(itertools.chain(*work))
+        if self._fused:
+            parts: tuple[tuple[str, ...], ...] = ((*head, *all_dispatches), (), tail)
+        elif self.case.pattern == "per-submit":
+            parts = ((), tuple(itertools.chain(*((*head, *one, *tail) for one in work))), ())
+        elif len(work) == 1:
+            ((bind, dispatch),) = work
+            parts = ((*head, bind), (dispatch,), tail)
+        else:
+            parts = (head, all_dispatches, tail)
+        begin, each, end = (tuple(Statement(line, "") for line in part) for part in parts)
+        if end:
+            end = (*end, Statement("del compute, commands, encoder", ""))
+        names = {"device": self.session.device, "queue": self.session.queue, "group": self._group}
+        pipelines = {f"pipeline{i}": pipeline for i, pipeline in enumerate(self._pipelines)}
+        return compile_python(Script(begin, each, end, 0 if end else 1, {**names, **pipelines}))
+
+    def prepare(self, n: int) -> None:
+        if self._fused and n != self._prepared:
+            self._write(self._steps, np.array([n, 0, 0, 0], np.uint32))
+            self._prepared = n
+
+    def _write(self, buffer: Any, values: Array) -> None:
+        self.session.queue.write_buffer(buffer, 0, values)
+        # A pending write would be executed in the next window.
+        self.session.queue.submit([])
+        self.wait()
+
+    def issue(self, n: int) -> None:
+        raise NotImplementedError  # bound in __init__
+
+    def wait(self) -> None:
+        raise NotImplementedError  # bound in __init__
+
+    def put(self, state: dict[str, Array]) -> None:
+        self._write(self._state, sources.state(self.workload, state, self.elements))
+        self._write(self._counters, self._zeros)
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        self.wait()
+        self.library.raise_errors()
+        queue = self.session.queue
+        state = np.frombuffer(queue.read_buffer(self._state), self.workload.dtype)
+        counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
+        return sources.unpack(self.workload, state, self.elements), counters
+
+    def units_per_submit(self, n: int) -> int:
+        """The number of units in each submission if n units are issued."""
+        return 1 if self.case.pattern == "per-submit" else n
+
+    def device(self, n: int) -> DeviceTime | None:
+        before = self.get()[1]
+        try:
+            return self._clock.measure(n)
+        finally:
+            self.aside += (self.get()[1] - before) % (1 << 32)
+
+    @functools.cached_property
+    def _clock(self) -> DeviceClock:
+        return DeviceClock(_TimedWork(self))
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        held = wgsl_window(self.case.pattern, self._entries)
+        return {**super().window(), **held, "wait": self.library.wait_name(self.session.device), "checks": self._checks}
+
+    def close(self) -> None:
+        if "wait" in vars(self):
+            self.wait()
+        self.resources.destroy()
+
+
+class _TimedWork:
+    """A workload chain in the form that ``DeviceClock`` needs. ``WebGpuWork.device`` counts the steps."""
+
+    def __init__(self, chain: WebGpuWork) -> None:
+        self.resources: Any = chain.resources
+        self.prepare, self.issue, self.wait = chain.prepare, chain.issue, chain.wait
+        self.units_per_submit = chain.units_per_submit
+
+    def exclude(self, steps: int) -> None:
+        """Do nothing, because ``WebGpuWork.device`` excludes the steps."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from overhead import commands
+from overhead.slices import of_slices
 
 
 def parser() -> argparse.ArgumentParser:
@@ -19,6 +21,28 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=_version())
     added = whole.add_subparsers(metavar="COMMAND", required=True)
 
+    for add in (
+        _add_run,
+        _add_listing,
+        _add_check,
+        _add_doctor,
+        _add_show,
+        _add_browser,
+        _add_report,
+        _add_compare,
+        _add_export,
+    ):
+        add(added)
+    for slice in of_slices("commands"):
+        slice.add_commands(added)
+
+    completion = added.add_parser("completion", help="print a script that completes commands and names in a shell")
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    completion.set_defaults(call=commands.completion_command, parser=whole)
+    return whole
+
+
+def _add_run(added: Any) -> None:
     run = added.add_parser("run", help="measure this machine and write a fingerprint: one JSON file with all figures")
     run.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
     run.add_argument("--pattern", metavar="PATTERN", action="append", default=[], help="only this pattern (repeatable)")
@@ -56,46 +80,34 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_measuring_options(run)
     _add_plugin(run)
-    _add_json(run)
+    add_json(run)
     run.set_defaults(call=commands.run_command)
 
-    time = added.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
-    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
-    time.add_argument(
-        "-s",
-        "--setup",
-        metavar="STATEMENT",
-        action="append",
-        default=[],
-        help="runs once in each process, before CALL (repeatable: one line each)",
-    )
-    time.add_argument(
-        "--wait",
-        metavar="WAIT",
-        default="",
-        help="torch, cupy, jax, wgpu-native, dawn, numba, cuda, none, or a statement that waits (default: that of the "
-        "library in use)",
-    )
-    _add_json(time)
-    time.set_defaults(call=commands.time_command)
 
+def _add_listing(added: Any) -> None:
     listing = added.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     listing.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack")
     _add_plugin(listing)
-    _add_json(listing)
+    add_json(listing)
     listing.set_defaults(call=commands.list_command)
 
+
+def _add_check(added: Any) -> None:
     check = added.add_parser("check", help="test a stack of your own, or a built-in one, in about ten seconds")
     check.add_argument("-p", "--probe", metavar="STACK", action="append", default=[], help="this stack (repeatable)")
     check.add_argument("--all", action="store_true", help="every case, however long it takes")
     _add_plugin(check)
-    _add_json(check)
+    add_json(check)
     check.set_defaults(call=commands.check_command)
 
+
+def _add_doctor(added: Any) -> None:
     doctor = added.add_parser("doctor", help="check what would disturb a measurement on this machine")
-    _add_json(doctor)
+    add_json(doctor)
     doctor.set_defaults(call=commands.doctor_command)
 
+
+def _add_show(added: Any) -> None:
     show = added.add_parser("show", help="print the figures of a run as tables")
     show.add_argument(
         "file",
@@ -105,9 +117,11 @@ def parser() -> argparse.ArgumentParser:
         help="fingerprint or journal (default: the newest in reports/local)",
     )
     show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
-    _add_json(show)
+    add_json(show)
     show.set_defaults(call=commands.show_command)
 
+
+def _add_browser(added: Any) -> None:
     browser = added.add_parser("browser", help="measure in a real browser, or import what a page measured")
     browser.add_argument(
         "--browser",
@@ -122,9 +136,11 @@ def parser() -> argparse.ArgumentParser:
         "--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser"
     )
     _add_measuring_options(browser)
-    _add_json(browser)
+    add_json(browser)
     browser.set_defaults(call=commands.browser_command)
 
+
+def _add_report(added: Any) -> None:
     report = added.add_parser("report", help="draw the pages from files; measures nothing")
     report.add_argument(
         "paths",
@@ -136,25 +152,11 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--out", metavar="DIR", type=Path, default=Path("reports"), help="folder to write index.html to"
     )
-    _add_json(report)
+    add_json(report)
     report.set_defaults(call=commands.report_command)
 
-    explain = added.add_parser(
-        "explain", help="find what bounds a step of your own program, and measure what would change it"
-    )
-    explain.add_argument("step", metavar="STEP", help="FILE.py:FUNCTION or module:function; returns a step, or is one")
-    explain.add_argument(
-        "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
-    )
-    explain.add_argument("--against", metavar="STEP", default="", help="your own alternative, compared with the step")
-    explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
-    explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
-    explain.add_argument("--source", action="store_true", help="include the program's source lines in the result")
-    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result, for overhead compare")
-    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
-    _add_json(explain)
-    explain.set_defaults(call=commands.explain_command)
 
+def _add_compare(added: Any) -> None:
     compare = added.add_parser(
         "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
     )
@@ -172,27 +174,17 @@ def parser() -> argparse.ArgumentParser:
         help="exit 1 if a case is slower by more than this, with its whole interval; 3 if a case could not detect it",
     )
     compare.add_argument("--allow-missing", action="store_true", help="forgive cases without a value on one side")
-    _add_markdown(compare)
-    _add_json(compare)
+    add_markdown(compare)
+    add_json(compare)
     compare.set_defaults(call=commands.compare_command)
 
-    claims = added.add_parser("claims", help="judge published claims by measured runs")
-    claims.add_argument("paths", metavar="PATH", nargs="*", type=Path, help="files or folders (default: reports/local)")
-    claims.add_argument("-v", "--verbose", action="store_true", help="print the reasons and values too")
-    _add_markdown(claims)
-    _add_json(claims)
-    claims.set_defaults(call=commands.claims_command)
 
+def _add_export(added: Any) -> None:
     export = added.add_parser("export", help="convert the figures of runs for other programs")
     export.add_argument("path", metavar="PATH", type=Path, help="file, or a folder of files (csv and json only)")
     export.add_argument("--format", choices=["csv", "json", "github", "pyperf"], default="csv", help="default: csv")
     export.add_argument("--json", dest="format", action="store_const", const="json", help="print JSON: --format json")
     export.set_defaults(call=commands.export_command)
-
-    completion = added.add_parser("completion", help="print a script that completes commands and names in a shell")
-    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
-    completion.set_defaults(call=commands.completion_command, parser=whole)
-    return whole
 
 
 def _version() -> str:
@@ -212,7 +204,8 @@ def _add_plugin(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_markdown(parser: argparse.ArgumentParser) -> None:
+def add_markdown(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--markdown``."""
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
 
 
@@ -226,5 +219,6 @@ def _add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--json``."""
     parser.add_argument("--json", action="store_true", help="print JSON")

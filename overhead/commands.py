@@ -9,11 +9,11 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.errors import UsageError, require_extra
+from overhead.errors import UsageError
 
 if TYPE_CHECKING:
     from overhead.comparing import Verdicts
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
 """Exit codes; ``cli.main`` describes them."""
-_LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
+LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
+comparers: list[Callable[[argparse.Namespace], int | None]] = []
+"""Comparisons of other files than runs, which slices add. Each returns its exit code; None if the files are others."""
 
 
 def complain(text: str) -> None:
@@ -83,72 +85,6 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
     return GATE if missing or not outcome.measured else DONE
 
 
-def time_command(a: argparse.Namespace) -> int:
-    from overhead.explain.timing import time
-    from overhead.runner.progress import Progress
-
-    with Progress() as listener:
-        found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=listener)
-    if a.json:
-        _print_json(found.to_dict())
-    else:
-        from overhead.terminal.timing import show
-
-        show(found)
-    return DONE
-
-
-def explain_command(a: argparse.Namespace) -> int:
-    from overhead.explain.explaining import ExplainInterrupted, explain
-    from overhead.explain.page import save_explained_page
-    from overhead.explain.record import encode_explanation, save_explanation
-    from overhead.loading.files import check_writable
-    from overhead.runner.progress import Progress
-
-    if a.html is not None:
-        require_extra("report", "jinja2")
-    if a.out is not None and a.out == a.html:
-        raise UsageError(f"{a.out}: --out and --html name the same file")
-    for path in filter(None, (a.out, a.html)):
-        if path.suffix == ".py":
-            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
-        check_writable(path)
-    interrupted = False
-    try:
-        with Progress() as listener:
-            found = explain(
-                a.step,
-                arguments=a.arg,
-                against=a.against,
-                compiled=not a.no_compile,
-                alternatives=not a.no_alternatives,
-                source_lines=a.source,
-                listener=listener,
-            )
-    except ExplainInterrupted as stopped:
-        found, interrupted = stopped.explanation, True
-    if a.out is not None:
-        save_explanation(a.out, found)
-    if a.html is not None:
-        save_explained_page(a.html, found)
-    if a.json:
-        print(encode_explanation(found).decode(), end="")
-    else:
-        from overhead.terminal.explained_step import show_explanation
-
-        show_explanation(found)
-        if a.out is not None:
-            print(f"explanation: {a.out}")
-        if a.html is not None:
-            print(f"page: {a.html}")
-    if interrupted:
-        where = " and ".join(map(str, filter(None, (a.out, a.html)))) or "the output"
-        kept = f"the profile is in {where}, without times and alternatives"
-        print(f"overhead: interrupted; {kept if found.profiled_steps else 'nothing was measured yet'}", file=sys.stderr)
-        return INTERRUPTED
-    return DONE
-
-
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.comparing import compare
@@ -160,7 +96,7 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     elif a.json:
         from overhead import results
 
-        _print_json(results.to_builtins(outcome.fingerprint))
+        print_json(results.to_builtins(outcome.fingerprint))
     else:
         from overhead.terminal.fingerprint import show_end
 
@@ -177,7 +113,7 @@ def list_command(a: argparse.Namespace) -> int:
     with Progress() as progress:
         found = listing(a.plugin, a.probe, progress.working)
     if a.json:
-        _print_json([results.to_builtins(row) for row in found])
+        print_json([results.to_builtins(row) for row in found])
     else:
         show_listing(found)
     return DONE
@@ -193,7 +129,7 @@ def check_command(a: argparse.Namespace) -> int:
     if a.json:
         from overhead import results
 
-        _print_json(results.to_builtins(found.rows))
+        print_json(results.to_builtins(found.rows))
     else:
         printer.summarise(found.rows)
     return GATE if found.failed else DONE
@@ -207,7 +143,7 @@ def doctor_command(a: argparse.Namespace) -> int:
 
     found = checks()
     if a.json:
-        _print_json([dataclasses.asdict(check) for check in found])
+        print_json([dataclasses.asdict(check) for check in found])
     else:
         show_checks(found)
     return DONE
@@ -220,9 +156,9 @@ def show_command(a: argparse.Namespace) -> int:
 
     if a.file is not None and os.path.isdir(a.file):
         raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest(a.file)}")
-    fingerprint = load(a.file or newest(_LOCAL))
+    fingerprint = load(a.file or newest(LOCAL))
     if a.json:
-        _print_json(results.to_builtins(fingerprint))
+        print_json(results.to_builtins(fingerprint))
     else:
         from overhead.terminal.fingerprint import show
 
@@ -233,9 +169,9 @@ def show_command(a: argparse.Namespace) -> int:
 def report_command(a: argparse.Namespace) -> int:
     from overhead.report import build
 
-    page = build(a.paths or [p for p in (_LOCAL, _REFERENCES) if p.is_dir()] or [_LOCAL], a.out)
+    page = build(a.paths or [p for p in (LOCAL, _REFERENCES) if p.is_dir()] or [LOCAL], a.out)
     if a.json:
-        _print_json({"page": str(page)})
+        print_json({"page": str(page)})
     else:
         print(f"page: {page}")
     return DONE
@@ -243,12 +179,12 @@ def report_command(a: argparse.Namespace) -> int:
 
 def compare_command(a: argparse.Namespace) -> int:
     from overhead.comparing import compare
-    from overhead.explain.comparing import are_explanations
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    if a.new is not None and are_explanations(a.base, a.new):
-        return _compare_explanations(a)
+    for other in comparers:
+        if (code := other(a)) is not None:
+            return code
     found = compare(a.base, a.new, a.fail_over, across=a.across)
     _show_verdicts(a, found, markdown=a.markdown)
     if a.fail_over is None:
@@ -263,45 +199,15 @@ def compare_command(a: argparse.Namespace) -> int:
     return UNTESTED
 
 
-def _compare_explanations(a: argparse.Namespace) -> int:
-    from overhead.explain.comparing import compare_explanations
-    from overhead.terminal.explanations import show_explained
-
-    if a.fail_over is not None or a.markdown or a.across is not None:
-        raise UsageError(
-            f"{a.base.name} and {a.new.name}: explanations have no --fail-over, no --markdown and no --across"
-        )
-    found = compare_explanations(a.base, a.new)
-    if a.json:
-        _print_json(found.to_dict())
-    else:
-        show_explained(found)
-    return DONE
-
-
 def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
     from overhead.terminal import comparison
 
     if a.json:
-        _print_json(found.to_dict())
+        print_json(found.to_dict())
     elif markdown:
         print(comparison.markdown(found), end="")
     else:
         comparison.show(found)
-
-
-def claims_command(a: argparse.Namespace) -> int:
-    from overhead.claims import judge
-    from overhead.terminal import claims
-
-    found = judge(a.paths or [_LOCAL])
-    if a.json:
-        _print_json([one.to_dict() for one in found])
-    elif a.markdown:
-        print(claims.markdown(found), end="")
-    else:
-        claims.show(found, verbose=a.verbose)
-    return DONE
 
 
 def export_command(a: argparse.Namespace) -> int:
@@ -318,7 +224,7 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     import json
 
     print(json.dumps(value, indent=1, allow_nan=False))

@@ -123,7 +123,7 @@ def raised_in(error: BaseException) -> str:
     first = next((name for name in names if not _is_suite(name)), None)
     if first is None:
         return ""
-    own = "overhead.probes" if first.startswith("overhead.") else first.partition(".")[0]
+    own = first.partition(".")[0]
     frame, line = [
         each
         for each, name in zip(frames, names, strict=True)
@@ -138,8 +138,10 @@ def _module_of(scope: dict[str, Any]) -> str:
 
 
 _INTERFACE = frozenset(
-    {"overhead.probes", *(f"overhead.probes.{name}" for name in ("base", "in_order", "workload_chain"))}
+    {"overhead.probes", *(f"overhead.probes.{name}" for name in ("arms", "base", "in_order", "workload_chain"))}
 )
+_STACKS = re.compile(r"overhead\.(probes|\w+\.(arms|stacks))\.")
+"""The modules of the suite in which stacks, and cases that slices add to them, are defined."""
 
 
 def _is_suite(module: str) -> bool:
@@ -150,4 +152,4 @@ def _is_suite(module: str) -> bool:
         or module.startswith(("overhead.probes.kernels", "overhead.probes.common"))
     ):
         return True
-    return module.partition(".")[0] == "overhead" and not module.startswith("overhead.probes.")
+    return module.partition(".")[0] == "overhead" and not _STACKS.match(module)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from overhead.errors import UsageError
+from overhead.slices import of_slices
 
 T = TypeVar("T")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -18,12 +19,14 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 class Registry(Generic[T]):
     """Items of one kind by name. Each module of ``package`` registers an item when it is imported.
 
-    Modules named in ``skip``, and those whose names begin with an underscore, are not imported. ``packages``: the
-    installed package of each item that came from one, by the item's name.
+    A folder in ``package`` names in ``REGISTERS`` those of its modules that do so. Modules named in ``skip``, and those
+    whose names begin with an underscore, are not imported. ``in_slices``: the name of the module in which a slice
+    registers items of this kind. ``packages``: the installed package of each item that came from one, by the item's
+    name.
     """
 
-    def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset()) -> None:
-        self.kind, self.package, self.skip = kind, package, skip
+    def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_slices: str = "") -> None:
+        self.kind, self.package, self.skip, self.in_slices = kind, package, skip, in_slices
         self.packages: dict[str, str] = {}
         self._items: dict[str, tuple[T, str]] = {}
         self._added: list[str] = []
@@ -69,12 +72,16 @@ class Registry(Generic[T]):
         self._items.pop(name, None)
 
     def load(self) -> bool:
-        """Import the modules of the package. True if this call was the first."""
+        """Import the modules of the package and of the slices. True if this call was the first."""
         first, self._loaded = not self._loaded, True
         if first:
-            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                if module.name not in self.skip and not module.name.startswith("_"):
-                    importlib.import_module(f"{self.package}.{module.name}")
+            for found in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                if found.name not in self.skip and not found.name.startswith("_"):
+                    module = importlib.import_module(f"{self.package}.{found.name}")
+                    for name in module.REGISTERS if found.ispkg else ():
+                        importlib.import_module(f"{module.__name__}.{name}")
+            if self.in_slices:
+                of_slices(self.in_slices)
         return first
 
     def items(self) -> dict[str, T]:

@@ -24,11 +24,11 @@ _PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
-from overhead.claims import judge  # noqa: E402
+from overhead.claims.judging import judge  # noqa: E402
 from overhead.claims.sentences import by_machine, exact  # noqa: E402
-from overhead.comparing import compare
-from overhead.decode.reading import decoded
-from overhead.decode.sections.decoding import decoding, level_sentences, padded_sentences
+from overhead.comparing import compare  # noqa: E402
+from overhead.decode.reading import decoded  # noqa: E402
+from overhead.decode.sections.decoding import decoding, level_sentences, padded_sentences  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402

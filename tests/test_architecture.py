@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import graphlib
+import importlib
 import json
 import subprocess
 import sys
@@ -13,32 +14,37 @@ from pathlib import Path
 
 import pytest
 
+from overhead.slices import SLICES
+
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch"},
+    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch", "slices"},
     {"results"},
     {"measure.fitting"},
     {"measure.sampling"},
     {"devices", "named_comparisons"},
-    {"machine", "lowering"},
+    {"machine"},
     {"workloads"},
     {"probes", "reading"},
     {"loading"},
-    {"runner", "versus", "claims", "fleet", "checking"},
-    {"explain"},
+    {"runner", "comparing", "checking"},
     {"report", "terminal", "export"},
     {"commands"},
     {"arguments"},
+    {*SLICES},
     {"cli"},
 )
 """Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""
-APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"report", "terminal"})
+APART = ({"probes", "reading"}, {"runner", "comparing"}, {"report", "terminal"})
+SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
+"""Which slice may import which other one, and why."""
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
     "onnxruntime",
 }  # fmt: skip
 
 SAME_NAME = {
+    "REGISTERS": "each family of stacks names its modules that register one",
     "ROOT": "the folder of the repository; bootstrap.py imports nothing of the project, so each script has its own",
     "T": "the usual name of a type variable",
 }
@@ -94,6 +100,8 @@ def test_a_module_imports_only_from_packages_earlier_in_the_order(module: str) -
         other = package(imported)
         assert place(other) <= place(own), f"{module} imports {imported}"
         assert own == other or {own, other} not in APART, f"{module} imports {imported}"
+        if {own, other} <= {*SLICES} and own != other:
+            assert (own, other) in SLICE_ARROWS, f"{module} imports {imported}"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -131,15 +139,20 @@ def test_a_public_name_is_defined_in_one_module() -> None:
     assert SAME_NAME.keys() <= repeated.keys(), "remove the names that one module alone defines"
 
 
-def test_every_module_in_probes_registers_a_stack_except_those_for_writing_one() -> None:
-    for module in MODULES:
-        inside = module.removeprefix("overhead.probes.")
-        if (
-            inside != module
-            and "." not in inside
-            and inside not in ("base", "held_chain", "in_order", "workload_chain", "kernels", "_support")
-        ):
-            assert "@register" in MODULES[module].read_text(encoding="utf-8"), module
+def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
+    from overhead.probes import registry
+
+    named = {
+        f"overhead.probes.{path.parent.name}.{module}"
+        for path in (ROOT / "overhead" / "probes").glob("*/__init__.py")
+        for module in getattr(importlib.import_module(f"overhead.probes.{path.parent.name}"), "REGISTERS", ())
+    }
+    registered = {type(probe).__module__ for probe in registry().values()}
+    assert named <= registered
+    assert {module for module in registered if module.startswith("overhead.probes.")} - named == {
+        "overhead.probes.floor",
+        "overhead.probes.numpy",
+    }
 
 
 def test_every_package_has_a_docstring() -> None:

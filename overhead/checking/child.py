@@ -19,13 +19,14 @@ from msgspec import Struct
 from overhead.checking import contract
 from overhead.checking.findings import CheckRow, Findings, Result
 from overhead.child import Send, serve
-from overhead.decode.decoders import DECODERS
 from overhead.errors import UsageError
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin, registry
+from overhead.probes.arms import open_case
 from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
+from overhead.workloads import stack_works
 
 _HEAVY = ("cupy", "jax", "mlx", "numba", "pyopencl", "tensorflow", "torch", "triton", "vulkan", "wgpu", "wgpudawn")
 """Libraries that a plugin must not import while it is loaded."""
@@ -172,16 +173,16 @@ class _Check:
             if base is None and chain is not None and not found.failed:
                 self.send(StepBegun(key, "open() again, beside the other cases"))
                 with contextlib.suppress(Exception):
-                    base = probe.open(target, case)
+                    base = open_case(probe, target, case)
         if base is not None:
             with contextlib.suppress(Exception):
                 base.close()
 
 
 def _length(case: Case) -> tuple[int, bool]:
-    """A key to sort cases by how long they take: workloads take longer than steps, and decoders the longest."""
-    decoder = DECODERS.index(case.workload) + 1 if case.workload in DECODERS else 0
-    return decoder, "elements" in case.params
+    """A key to sort cases by how long they take: workloads take longer than steps, and heavy work of stacks longest."""
+    work = stack_works().get(case.workload)
+    return work.weight if work is not None else 0, "elements" in case.params
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from overhead.checking.findings import Findings
 from overhead.checking.watched import watched
 from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.description import fields_of, opening_of
+from overhead.probes.arms import open_case, with_arms
 from overhead.probes.base import Probe, Space
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
@@ -50,6 +51,7 @@ def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
         space: Any = probe.space(target)
         if not found.expect(isinstance(space, Space), f"space() returned {space!r:.80}; it must be a Space"):
             return []
+        space = with_arms(space, target)
         star.extend(space.star())
         for cases in (star, list(itertools.islice(space.cross(), 1))):  # all combinations may be very many
             if not found.expect(bool(cases), "space() has no case: allowed() refuses every one"):
@@ -63,7 +65,7 @@ def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied
     given, params = watched(case)
     chain: Any = None
     with found.catching("open()"):
-        chain = probe.open(target, given)
+        chain = open_case(probe, target, given)
     if chain is None or not isinstance(chain, Chain):
         if not found.failed and not found.unavailable:
             found.error(f"open() returned {chain!r:.80}; it must be a Chain")

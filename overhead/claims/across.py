@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.claims import published_points, sources
-from overhead.claims.judging import Judged, ordered, summary
-from overhead.claims.registry import cited
+from overhead.claims.judging import Judged, gather, judge_evidence, ordered, summary
+from overhead.claims.registry import cited, published_points, sources
 from overhead.claims.rules import TOLERANCE
 from overhead.claims.sentences import publication
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
+from overhead.report.core.page_list import register_page
 from overhead.report.core.parts import Cell, Part, Table, Text
+from overhead.report.core.registry import keeps
+
+register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.", any_machine=True)
+keeps("claims", gather)
 
 
 @register_across("claims", "Published claims, judged", 70, page="claims")
 def claims(machines: Machines) -> Iterator[Part]:
-    found = ordered(machines.judged)
+    found = ordered(judge_evidence([kept["claims"] for kept in machines.kept]))
     yield Text(
         [
             summary(found),

@@ -1,1 +1,1 @@
-"""ONNX Runtime: its providers, and the decode workload."""
+"""Decoding tokens: a language model's step as PyTorch, as a lowered program and through ONNX Runtime."""

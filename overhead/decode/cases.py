@@ -1,12 +1,11 @@
-"""The cases of the decode workload that a stack offers."""
+"""The cases of the decode workload: ways to decode, and a case of each for every decoder."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from overhead.decode.decoders import BATCH_SIZES, DECODERS, PROMPT, decoders
-from overhead.probes.base import Space
+from overhead.decode.decoders import BATCH_SIZES, PROMPT, decoders
 from overhead.results import Caller, Case, Pattern, Scalar
 
 PADDINGS = (100, 200, 400)
@@ -21,49 +20,39 @@ class DecodeWay:
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     callers: Sequence[Caller] = ("binding",)
 
+    def varied(self, **params: Scalar) -> DecodeWay:
+        """The same way with further parameters."""
+        return dataclasses.replace(self, params={**self.params, **params})
 
-def program_arms(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
-    """The arms of a lowered program with these numbers of fusions."""
+
+def programs(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
+    """A lowered program with each of these numbers of fusions."""
     return [DecodeWay(pattern, {"fusions": count}, callers) for count in fusions]
 
 
-def padded_arms(arm: DecodeWay) -> list[DecodeWay]:
-    """The arm with trivial dispatches added to each token."""
-    return [dataclasses.replace(arm, params={**arm.params, "padding": count}) for count in PADDINGS]
+def padded(way: DecodeWay) -> list[DecodeWay]:
+    """The way with trivial dispatches added to each token."""
+    return [way.varied(padding=count) for count in PADDINGS]
 
 
-def batched_arms(arm: DecodeWay) -> list[DecodeWay]:
-    """The arm with several sequences in each step."""
-    return [dataclasses.replace(arm, params={**arm.params, "batch": count}) for count in BATCH_SIZES]
+def batched(way: DecodeWay) -> list[DecodeWay]:
+    """The way with several sequences in each step."""
+    return [way.varied(batch=count) for count in BATCH_SIZES]
 
 
-def reading_arms(params: Mapping[str, Scalar] | None = None) -> list[DecodeWay]:
-    """Arms that read after every token: the token, or all logits; and after a prompt, which are several steps."""
-    reads: list[dict[str, Scalar]] = [
-        {"readback": "token"},
-        {"readback": "logits"},
-        {"readback": "token", "tokens": PROMPT},
-    ]
-    return [DecodeWay("read-each", {**(params or {}), **read}) for read in reads]
+def reading(way: DecodeWay) -> list[DecodeWay]:
+    """The way with a read after every token: of the token, or of all logits; and after a prompt of several steps."""
+    each = dataclasses.replace(way, pattern="read-each", callers=("binding",))
+    read = each.varied(readback="token")
+    return [read, each.varied(readback="logits"), read.varied(tokens=PROMPT)]
 
 
-def with_decode(space: Space, arms: Iterable[DecodeWay], *, software: bool) -> Space:
-    """The space of a stack, extended by every decoder in every arm. ``software``: only the tiny decoder."""
-    arms = list(arms)
-    cases = [
-        Case(pattern=arm.pattern, caller=caller, unit=_unit(arm), workload=name, params=dict(arm.params))
-        for name in decoders(software=software)
-        for arm in arms
-        for caller in arm.callers
-    ]
-    allowed = space.allowed
-    return dataclasses.replace(
-        space,
-        extra=[*space.extra, *cases],
-        allowed=lambda case: case.workload in DECODERS or allowed(case),
-    )
-
-
-def _unit(arm: DecodeWay) -> str:
-    tokens = arm.params.get("tokens", arm.params.get("batch", 1))
-    return "token" if tokens == 1 else f"{tokens} tokens"
+def cases(ways: Iterable[DecodeWay], *, software: bool) -> Iterator[Case]:
+    """A case of each way and caller for every decoder. ``software``: only for the tiny decoder."""
+    ways = list(ways)
+    for name in decoders(software=software):
+        for way in ways:
+            tokens = way.params.get("tokens", way.params.get("batch", 1))
+            unit = "token" if tokens == 1 else f"{tokens} tokens"
+            for caller in way.callers:
+                yield Case(pattern=way.pattern, caller=caller, unit=unit, workload=name, params=dict(way.params))

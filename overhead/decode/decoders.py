@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from overhead.decode.lowering.decoder_shapes import SHAPES
 
 DECODERS = ("qwen2.5-tiny", "qwen2.5-0.5b", "qwen2.5-1.5b")
@@ -33,15 +31,16 @@ def decoders(*, software: bool) -> tuple[str, ...]:
     return DECODERS[:1] if software else DECODERS
 
 
-def needs(names: Iterable[str]) -> list[str]:
-    """What a run of these workloads takes, in a sentence for each large decoder among them."""
-    return [
-        f"{name}: {weight_bytes(name) / 1e9:.1f} GB of weights on each device and in each worker; the first worker "
-        f"also needs {2 * weight_bytes(name) / 1e9:.1f} GB for a reference in float64; opening each process takes "
-        f"about {weight_bytes(name) * _OPENING_S_PER_BYTE:.0f} s"
-        for name in sorted(set(names) & {*DECODERS})
-        if weight_bytes(name) >= LARGE_BYTES
-    ]
+def needs(name: str) -> str:
+    """What a run of a large decoder takes, in a sentence; '' for a small one."""
+    size = weight_bytes(name)
+    if size < LARGE_BYTES:
+        return ""
+    return (
+        f"{size / 1e9:.1f} GB of weights on each device and in each worker; the first worker also needs "
+        f"{2 * size / 1e9:.1f} GB for a reference in float64; opening each process takes about "
+        f"{size * _OPENING_S_PER_BYTE:.0f} s"
+    )
 
 
 def weight_bytes(name: str) -> int:

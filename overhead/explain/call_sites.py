@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from overhead.explain.chrome_trace import SITE_MARK
 from overhead.explain.steps import call_site
-from overhead.explain.trace import SITE_MARK
 
 
 def torch_folders(torch: Any) -> list[str]:

@@ -26,6 +26,7 @@ from overhead.child import Send, serve
 from overhead.errors import UsageError, one_line
 from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec
+from overhead.explain.chrome_trace import STEP_MARK
 from overhead.explain.host_profile import operation_events, recorded
 from overhead.explain.host_work import ReturnTimes
 from overhead.explain.profiling import (
@@ -36,7 +37,7 @@ from overhead.explain.profiling import (
     host_files,
 )
 from overhead.explain.steps import StepSource, has_run, said
-from overhead.explain.trace import STEP_MARK, quiet_mean
+from overhead.explain.trace import quiet_mean
 from overhead.explain.trial import TrialFound, TrialRefused, TrialStep, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor

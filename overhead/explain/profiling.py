@@ -14,9 +14,10 @@ from overhead.bounded_files import read_whole
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
+from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.steps import StepSource
-from overhead.explain.trace import StepTrace, Trace, read_chrome_trace
+from overhead.explain.trace import StepTrace, Trace
 from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep
 
 LONGEST_STEP_S = 1.0

@@ -12,8 +12,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
-from overhead.explain.trace import QUEUE_DEPTH, HostCall, StepTrace, Trace, busy
+from overhead.explain.trace import HostCall, StepTrace, Trace, busy
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""

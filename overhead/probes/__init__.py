@@ -1,4 +1,6 @@
-"""The registry of stacks. Each stack is one file with ``@register``; other packages and ``--plugin`` files add more."""
+"""The registry of stacks. Each is a class with ``@register``, in a file or a folder of its family here; others are in
+slices, in other packages and in ``--plugin`` files.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ __all__ = [
     "usable_entry_points",
 ]
 _registry: Registry[Probe] = Registry(
-    "stack", __name__, frozenset({"base", "held_chain", "in_order", "workload_chain"})
+    "stack",
+    __name__,
+    skip=frozenset({"arms", "base", "common", "held_chain", "in_order", "kernels", "workload_chain"}),
+    in_slices="stacks",
 )
 _REGISTRIES: tuple[Registry[Any], ...] = (_registry, WORKLOADS)
 _plugins: set[str] = set()

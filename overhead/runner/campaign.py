@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from overhead.decode.decoders import needs
 from overhead.locks import device_lock
 from overhead.profiles import Plan
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
 from overhead.runner.turns import InterpreterRun, MeasuringWorker, TargetTasks, Turns, WorkerLimits
 from overhead.runner.workers import WorkerProcess
+from overhead.workloads import stack_works
 
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
@@ -66,8 +66,10 @@ class Campaign:
     def run(self) -> None:
         """Measure all planned processes that end before the wall limit."""
         self._began_s = self._clock()
-        for sentence in needs(a.case.workload for run in self.runs for task in run.tasks for a in task.assignments):
-            self.listener.note(sentence)
+        planned = {a.case.workload for run in self.runs for task in run.tasks for a in task.assignments}
+        for work in stack_works().values():
+            if work.name in planned and work.needs:
+                self.listener.note(f"{work.name}: {work.needs}")
         self.listener.begin()
         for replicate in range(self.plan.processes):
             self._replicate, self._replicate_began_s = replicate, self._elapsed_s()

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from overhead.decode.decoders import DECODERS
 from overhead.devices import same_decorated_name
 from overhead.errors import unknown
 from overhead.measure.sampling.events import reason_of
@@ -20,7 +19,7 @@ from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, Target
 from overhead.runner.budget import Allotment, Candidate, allot
 from overhead.runner.protocol import Assignment
-from overhead.workloads import OPERATIONS, RESERVED, UNROLLED, workloads
+from overhead.workloads import runs_of, stack_works, workloads
 
 _FEW_CASES = 4
 """The met cost is measured for each case of a target that has at most this many, else for the staged ones."""
@@ -79,12 +78,9 @@ class Choice:
     full: bool = False
 
     def takes(self, case: Case) -> bool:
-        """Whether the case is selected. Heavy workloads must be named, or the full product selected.
-
-        Decoders, which take gigabytes, must be named.
-        """
-        light = case.workload not in DECODERS and (self.full or not _heavy(case.workload))
-        asked = case.workload in self.workloads if self.workloads else light
+        """Whether the case is selected. ``runs_of`` says which workloads must be named."""
+        unnamed = ("always", "full") if self.full else ("always",)
+        asked = case.workload in self.workloads if self.workloads else runs_of(case.workload) in unnamed
         return asked and (not self.patterns or case.pattern in self.patterns)
 
     def of(self, cases: Iterable[Case]) -> list[Case]:
@@ -93,11 +89,6 @@ class Choice:
         by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
         ranked = itertools.zip_longest(*by_name.values())
         return [c for rank in ranked for c in rank if c is not None] if by_name else taken
-
-
-def _heavy(name: str) -> bool:
-    found = workloads().get(name)
-    return name in (UNROLLED, OPERATIONS) or (found is not None and found.heavy)
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
@@ -129,10 +120,11 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
     """Raise ``UsageError`` if a workload is neither registered nor a workload of any case."""
-    if strange := choice.workloads - RESERVED - workloads().keys():
+    known = {*stack_works(), *workloads()}
+    if strange := choice.workloads - known:
         strange -= {case.workload for space in spaces for case in space.cross()}
     if strange:
-        raise unknown("workload", min(strange), RESERVED | workloads().keys())
+        raise unknown("workload", min(strange), known)
 
 
 def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:

@@ -30,6 +30,7 @@ from overhead.measure.sampling.events import (
 )
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
+from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Probe, Unavailable
 from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
@@ -113,7 +114,7 @@ class Worker:
         target, case = assignment.target, assignment.case
         begin = time.perf_counter_ns()
         try:
-            chain = self.chains[name] = self.stacks()[target.stack].open(target, case)
+            chain = self.chains[name] = open_case(self.stacks()[target.stack], target, case)
             took = time.perf_counter_ns() - begin
             found = describe(chain)
             opening = opening_of(chain)

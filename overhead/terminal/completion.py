@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from overhead.errors import UsageError
-from overhead.explain.waits import KNOWN_WAITS
 from overhead.probes import registry
 from overhead.results import Pattern
-from overhead.workloads import RESERVED, workloads
+from overhead.workloads import stack_works, workloads
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
@@ -24,12 +23,13 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     names = {
         "STACK": sorted(registry()),
         "PATTERN": get_args(Pattern),
-        "WORKLOAD": sorted({*RESERVED, *workloads()}),
-        "WAIT": sorted(KNOWN_WAITS),
+        "WORKLOAD": sorted({*stack_works(), *workloads()}),
     }
     for action in _actions(parser):
         if action.metavar in names:
             action.choices = names[str(action.metavar)]
+        elif (suggested := getattr(action, "suggested", None)) is not None:
+            action.choices = suggested()
         elif action.type is Path:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     return str(shtab.complete(parser, shell=shell))

@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
+from typing import Literal
 
-from overhead.decode.decoders import DECODERS
 from overhead.errors import UsageError
 from overhead.registry import Registry, owner_of
+from overhead.slices import of_slices
 from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
-"""A loop of all steps of ``recurrence``, compiled as one function. It takes minutes, so it runs only if named."""
+"""A loop of all steps of ``recurrence``, compiled as one function. It takes minutes."""
 OPERATIONS = "operations"
-"""Common operations of a library, one case each. They are many, so they run only if named."""
-RESERVED = {"step", "mlp-train", "mlp-forward", UNROLLED, OPERATIONS, *DECODERS}
-"""Names that stacks use for their own work. No workload may have one of them."""
+"""Common operations of a library, one case each. They are many."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StackWork:
+    """Work that stacks define themselves, under a name that no registered workload may have.
+
+    ``runs``: in every run, only where it is named or the full product is asked for, or only where it is named.
+    ``weight``: bytes of its data; ``overhead check`` opens heavier work later. ``needs``: what a run of it takes, in a
+    sentence that is printed before; '' for nothing worth a word.
+    """
+
+    name: str
+    runs: Literal["always", "full", "named"] = "always"
+    weight: int = 0
+    needs: str = ""
+
+
+_stack_works = {
+    work.name: work
+    for work in (
+        StackWork("step"),
+        StackWork("mlp-train"),
+        StackWork("mlp-forward"),
+        StackWork(UNROLLED, "full"),
+        StackWork(OPERATIONS, "full"),
+    )
+}
 WORKLOADS: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))
 
 
 def register(cls: type[Workload]) -> type[Workload]:
     """Class decorator: register the workload by its name. Raises ``UsageError`` if the name is reserved or in use."""
-    if cls.name in RESERVED:
-        raise UsageError(f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(RESERVED))}")
+    if cls.name in (reserved := stack_works()):
+        raise UsageError(f"the workload name {cls.name!r} is reserved, as are {', '.join(sorted(reserved))}")
     WORKLOADS.add(cls.name, cls(), owner_of(cls))
     return cls
+
+
+def register_stack_work(work: StackWork) -> None:
+    """Reserve the name of work that stacks define themselves. The module ``workloads`` of a slice does so."""
+    _stack_works[work.name] = work
+
+
+def stack_works() -> dict[str, StackWork]:
+    """All work that stacks define themselves, by name."""
+    of_slices("workloads")
+    return _stack_works
+
+
+def runs_of(name: str) -> Literal["always", "full", "named"]:
+    """When a workload is measured: see ``StackWork.runs``."""
+    if work := stack_works().get(name):
+        return work.runs
+    found = workloads().get(name)
+    return "full" if found is not None and found.heavy else "always"
 
 
 def workloads() -> dict[str, Workload]:

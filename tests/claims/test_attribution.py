@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.claims import judge_runs
-from overhead.claims.judging import Judged
+from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.measured import ClaimValue
 from overhead.claims.rules import AttributionVerdict, attributed
 from overhead.results import Fingerprint

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
 from overhead.claims.formula import evaluate, rounding
-from overhead.claims.judging import Judged, summary
-from overhead.claims.registry import ClaimTest, Selector
-from overhead.claims.rules import implied, partial_bounds, published, reproduced_bounds
+from overhead.claims.judging import Judged, judge, judge_runs, summary
+from overhead.claims.printed import markdown, show
+from overhead.claims.registry import Claim, ClaimTest, Selector, claims, published_points, sources
+from overhead.claims.rules import VERDICTS, implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import against_of
 from overhead.claims.sentences import by_machine, publication
 from overhead.errors import BadFile
@@ -21,7 +21,6 @@ from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry
 from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target
-from overhead.terminal.claims import markdown, show
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share
 

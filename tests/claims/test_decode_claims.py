@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.claims import judge_runs
-from overhead.claims.judging import Judged
+from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.sentences import publication
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.results import Record

@@ -17,35 +17,22 @@ from typing import Any
 
 import pytest
 
-from overhead.errors import Unavailable, UsageError
-from overhead.explain.dispatch_budget import BlockCounts, add_calls, check_limits, counted
-from overhead.explain.trace import SITE_MARK, read_chrome_trace
+from overhead.explain.chrome_trace import SITE_MARK, read_chrome_trace
+from overhead.explain.dispatch_budget import BlockCounts, add_calls, counted
 
 needs_torch = pytest.mark.needs("torch")
 needs_cuda = pytest.mark.needs("torch", "cuda")
 
 WAIT = (
     "x[m]", "x[m, 0]", "x[m] = w[None]", "x[m] = w[0]", "x[v] = 1.0", "x.index_put_((m,), w[0])", "x.masked_select(m)",
-    "x.nonzero()", "torch.argwhere(x)", "torch.where(m)", "x.unique()", "x.unique(dim=0)", "torch.ops.aten._unique(x)",
-    "torch.unique_consecutive(x)", "x.repeat_interleave(v, 0)", "v.bincount()", "x.histc()", "x.to_sparse()",
-    "torch.equal(x, x + 1)", "torch.allclose(x, x)", "1.0 in w", "torch.normal(x, abs(x))",
-    "torch.linalg.inv(x)", "torch.linalg.solve(x, x)", "torch.linalg.cholesky(x)", "torch.linalg.svd(x)",
-    "torch.linalg.eigh(x)", "torch.linalg.eig(x)", "torch.linalg.eigvals(x)", "torch.linalg.lstsq(x, x)",
-    "torch.linalg.pinv(x)", "torch.linalg.matrix_exp(x)",
-    "torch.segment_reduce(w, 'sum', lengths=v[2:3] * 2)",
+    "x.nonzero()", "torch.argwhere(x)", "torch.where(m)", "x.unique()", "x.unique(dim=0)",
+    "torch.unique_consecutive(x)", "x.repeat_interleave(v, 0)", "v.bincount()",
     "w[0].item()", "bool(w[0])", "float(w[0])", "range(v[2])", "w[: v[2]]", "f'{w[0]}'", "str(x)", "x.tolist()",
-    "x.cpu()", "x.cpu().numpy()", "x.numpy(force=True)", "pickle.dumps(x)", "torch.save(x, io.BytesIO())",
-    "torch.tensor([w[0]])", "torch.as_tensor([[w[0]]])", "w.new_tensor((w[0], 1.0))",
+    "x.cpu()", "x.numpy(force=True)", "pickle.dumps(x)", "torch.save(x, io.BytesIO())",
 )  # fmt: skip
 """Each waits: ``x`` are 4 by 4 numbers, ``m`` is a mask of 4, ``v`` counts from 0 to 3, ``w`` are 4 ones."""
-WAIT_ON_HOST = (
-    "x.numpy()",
-    "np.asarray(x)",
-    "np.array(x)",
-    "x.tensor_split(v[1:3])",
-    "torch.tensor_split(x, v[1:3])",
-)
-"""Read values too, and need a tensor of the host."""
+WAIT_UNSEEN = ("torch.linalg.inv(x)", "torch.linalg.svd(x)", "torch.linalg.eigh(x)", "x.to_sparse()")
+"""Each waits on CUDA inside a library, which only a profile of CUDA shows."""
 DO_NOT_WAIT = (
     "x[v]", "x[:, 1]", "x[m] = 1.0", "x[:, 1] = 1.0", "x.masked_fill(m, 0)", "x.masked_scatter(m[:, None], x)",
     "torch.where(m, x, 0)", "x.repeat_interleave(2, 0)", "x.repeat_interleave(v, 0, output_size=6)",
@@ -104,20 +91,6 @@ def test_operations_are_counted_without_views_and_empty_tensors() -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-def test_reads_of_values_are_synchronisations() -> None:
-    import torch
-
-    x = torch.ones(4)
-    with counted() as found:
-        x.sum().item()
-        bool(x[0] > 0)
-        torch.nonzero(x)
-    assert names(found.synchronisations) == ["aten::_local_scalar_dense"] * 2 + ["aten::nonzero"]
-    assert names(found.launches) == ["aten::sum", "aten::gt", "aten::nonzero"]
-
-
-@needs_torch
-@pytest.mark.usefixtures("on_the_host")
 def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
     import torch
 
@@ -134,7 +107,7 @@ def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-@pytest.mark.parametrize("code", WAIT + WAIT_ON_HOST)
+@pytest.mark.parametrize("code", [*WAIT, "x.numpy()", "np.asarray(x)"])
 def test_a_call_that_waits_is_one_synchronisation(code: str) -> None:
     given = values("cpu")
     with counted(os.path.dirname(__file__)) as found:
@@ -155,113 +128,18 @@ def test_a_call_that_does_not_wait_is_none(code: str) -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-def test_all_operations_whose_result_depends_on_values_are_synchronisations() -> None:
-    import torch
-
-    tags = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-    composite = torch._C.DispatchKey.CompositeImplicitAutograd  # such an operation runs as those that it calls
-    packets = (getattr(torch.ops.aten, name) for name in dir(torch.ops.aten))
-    tagged = {
-        f"aten::{each._opname}"
-        for packet in packets
-        if isinstance(packet, torch._ops.OpOverloadPacket)
-        for each in (getattr(packet, overload) for overload in packet.overloads())
-        if tags & set(each.tags) and not each.has_kernel_for_dispatch_key(composite)
-    }
-    assert len(tagged) > 5
-    with counted() as found:
-        for code in WAIT:
-            exec(code, values("cpu"))
-    assert tagged <= set(names(found.synchronisations))
-
-
-@needs_torch
-@pytest.mark.usefixtures("on_the_host")
 def test_the_methods_of_a_tensor_are_as_before_after_a_block() -> None:
     import torch
 
-    owners = (torch, torch.Tensor, threading.Thread)
-    before = [dict(vars(owner)) for owner in owners]
+    before = dict(vars(torch.Tensor))
     with pytest.raises(KeyError), counted():
         raise KeyError
-    assert [dict(vars(owner)) for owner in owners] == before
-
-
-@needs_torch
-@pytest.mark.usefixtures("on_the_host")
-def test_threads_that_the_block_starts_are_counted() -> None:
-    import torch
-
-    x = torch.ones(4)
-
-    def work() -> None:
-        x.mul_(2)
-        x.sum().item()
-
-    with counted(os.path.dirname(__file__)) as found:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        with ThreadPoolExecutor(1) as inner:
-            inner.submit(work).result()
-    assert names(found.launches) == ["aten::mul_", "aten::sum"] * 2
-    assert names(found.synchronisations) == ["aten::_local_scalar_dense"] * 2
-    assert all(line.startswith("test_dispatch_budget.py:") for _, line in found.launches)
-    assert found.over(launches=4, synchronisations=2) == ""
-
-
-@needs_torch
-@pytest.mark.usefixtures("on_the_host")
-def test_work_in_a_thread_from_before_the_block_breaks_every_budget(pool: ThreadPoolExecutor) -> None:
-    import torch
-
-    x = torch.ones(4)
-    with counted() as outer, counted() as found:
-        pool.submit(x.relu).result()
-    assert found.launches == []
-    assert "aten::relu" in names(outer.uncounted)
-    assert "aten::relu" in outer.over(launches=100)
-    with counted() as found:
-        pool.submit(int).result()
-    assert found.over(launches=0, synchronisations=0) == ""
-
-
-def test_a_budget_that_holds_says_nothing_and_a_broken_one_lists_the_lines() -> None:
-    found = BlockCounts("calls", [("add_", "a.py:3")] * 2 + [("mul", "a.py:5")], [("item", "")])
-    assert found.over(launches=3, synchronisations=1) == ""
-    assert found.over() == ""
-    assert found.over(launches=2, synchronisations=0) == (
-        "3 launches (calls), the budget is 2:\n"
-        "      2 x  add_  a.py:3\n"
-        "      1 x  mul   a.py:5\n"
-        "1 synchronisation, the budget is 0:\n"
-        "      1 x  item  line unknown"
-    )
-
-
-def test_a_long_list_is_cut() -> None:
-    found = BlockCounts("calls", [("add_", f"a.py:{n}") for n in range(50)])
-    assert found.over(launches=0).splitlines()[-1] == "        and 10 more lines"
-
-
-@pytest.mark.parametrize("limits", [(None, None), (-1, None), (None, 1.5), (True, None)])
-def test_limits_that_are_no_budget_are_refused(limits: tuple[Any, Any]) -> None:
-    with pytest.raises(UsageError, match=r"^dispatch_budget: "):
-        check_limits(*limits)
+    assert dict(vars(torch.Tensor)) == before
 
 
 def event(name: str, start: float, end: float, kind: str, correlation: int = 0) -> dict[str, Any]:
-    arguments = {"correlation": correlation, "device": 0, "stream": 7}
-    return {
-        "ph": "X",
-        "cat": kind,
-        "name": name,
-        "ts": start,
-        "dur": end - start,
-        "tid": 1,
-        "pid": 1,
-        "args": arguments,
-    }
+    times = {"ph": "X", "ts": start, "dur": end - start, "tid": 1, "pid": 1}
+    return {**times, "cat": kind, "name": name, "args": {"correlation": correlation, "device": 0, "stream": 7}}
 
 
 def test_a_profile_of_cuda_gives_launches_and_waits_without_its_own() -> None:
@@ -284,24 +162,18 @@ def test_a_profile_of_cuda_gives_launches_and_waits_without_its_own() -> None:
     assert found.synchronisations == [("cudaStreamSynchronize", "step.py:6"), ("cudaDeviceSynchronize", "")]
 
 
-def test_a_profile_without_calls_of_the_runtime_counts_nothing() -> None:
-    trace = read_chrome_trace(json.dumps({"traceEvents": [event("aten::add_", 1, 9, "cpu_op")]}).encode())
-    with pytest.raises(Unavailable, match="the profiler saw no call of the CUDA runtime"):
-        add_calls(BlockCounts(), trace)
-
-
 @needs_cuda
 def test_on_cuda_the_same_calls_wait() -> None:
     """A difference names the calls to move from one list to the other, with the operations that are counted."""
     waited = set()
-    for code in (*WAIT, *DO_NOT_WAIT):
+    for code in (*WAIT, *WAIT_UNSEEN, *DO_NOT_WAIT):
         exec(code, values("cuda"))
         given = values("cuda")
         with counted() as found:
             exec(code, given)
         if found.synchronisations:
             waited.add(code)
-    assert waited == set(WAIT)
+    assert waited == {*WAIT, *WAIT_UNSEEN}
 
 
 @needs_cuda
@@ -330,25 +202,8 @@ def test_on_cuda_launches_and_waits_in_all_threads_are_counted(pool: ThreadPoolE
     assert found.launches == found.synchronisations == []
 
 
-@needs_cuda
-@pytest.mark.usefixtures("on_the_host")
-def test_operations_that_copy_to_the_host_wait() -> None:
-    import torch
-
-    x = torch.ones(4, device="cuda")
-    y = torch.ones(4)
-    with counted() as found:
-        x.to("cpu")
-        y.copy_(x)
-        x.to("cpu", non_blocking=True)
-        x.copy_(x)
-    assert names(found.synchronisations) == ["aten::_to_copy", "aten::copy_"]
-
-
 TESTS = """
-from concurrent.futures import ThreadPoolExecutor
 import torch
-from overhead.errors import Unavailable
 x = torch.zeros(8)
 
 def step():
@@ -369,20 +224,6 @@ def test_keeps_the_error_of_the_block(dispatch_budget):
     with dispatch_budget(launches=0):
         step()
         raise KeyError("its own")
-
-def test_keeps_an_error_of_our_own_kind(dispatch_budget):
-    with dispatch_budget(launches=0):
-        raise Unavailable("the reason of the block")
-
-def test_an_old_thread(dispatch_budget):
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()
-        with dispatch_budget(launches=9):
-            pool.submit(x.relu).result()
-
-def test_wrong_use(dispatch_budget):
-    with dispatch_budget():
-        pass
 """
 
 
@@ -397,23 +238,10 @@ def run_pytest(folder: Path, text: str) -> str:
 @needs_torch
 def test_the_fixture_fails_a_test_with_the_list_of_lines(tmp_path: Path) -> None:
     said = run_pytest(tmp_path, TESTS)
-    assert "3 launches (operations that start a kernel on a GPU), the budget is 2:" in said
-    assert "      1 x  aten::add_  test_step.py:8" in said
-    assert "1 synchronisation, the budget is 0:\n      1 x  aten::_local_scalar_dense  test_step.py:10" in said
+    assert "1 x  aten::add_  test_step.py:6" in said
+    assert "1 x  aten::_local_scalar_dense  test_step.py:8" in said
     assert "KeyError: 'its own'" in said
-    assert "UsageError: dispatch_budget: give launches=N, synchronisations=N, or both" in said
-    assert "Unavailable: the reason of the block" in said
-    assert "Not counted: operations in threads that were started before the block." in said
-    assert "5 failed, 1 passed" in said
-
-
-def test_without_torch_the_fixture_skips_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')", encoding="utf-8")
-    said = run_pytest(
-        tmp_path, "def test_a(dispatch_budget):\n    with dispatch_budget(launches=1):\n        raise AssertionError\n"
-    )
-    assert "dispatch_budget: only PyTorch is counted, and torch does not import: no torch here" in said
-    assert "1 skipped" in said
+    assert "2 failed, 1 passed" in said
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:

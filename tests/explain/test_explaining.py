@@ -19,6 +19,7 @@ from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import Changes
 from overhead.explain.explaining import ExplainInterrupted, explain, explanation, with_source
 from overhead.explain.page import explained_page
+from overhead.explain.printed_step import show_explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
     Explanation,
@@ -31,7 +32,6 @@ from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import check_replay, judge_processor, judge_times
 from overhead.results import Figure
-from overhead.terminal.explained_step import show_explanation
 from tests.fakes.explanations import (
     DECODE,
     DEVICE,

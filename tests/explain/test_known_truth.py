@@ -7,11 +7,12 @@ import dataclasses
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
+from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, ProfilerCost, ReturnTimes, profiler_cost
 from overhead.explain.record import BoundKind, ReplayCheck
 from overhead.explain.replay import StepParts, step_parts
 from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
-from overhead.explain.trace import Trace, read_chrome_trace
+from overhead.explain.trace import Trace
 from overhead.explain.verdict import bound_of, check_replay, judge
 from overhead.results import Figure
 from tests.fakes import profiled_program as known

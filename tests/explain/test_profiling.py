@@ -15,12 +15,13 @@ from overhead.child import ChildEnded
 from overhead.errors import UsageError
 from overhead.explain import profiled_process, profiling
 from overhead.explain.call_spec import FoundCall
+from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, ReturnTimes
 from overhead.explain.profiling import ProfileJob, StepProfile, host_files, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
-from overhead.explain.trace import Trace, read_chrome_trace
+from overhead.explain.trace import Trace
 from overhead.explain.trial import TrialFound, TrialStep
 from tests.fakes.explanations import profile_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait

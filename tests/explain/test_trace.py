@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from overhead.errors import BadFile
+from overhead.explain.chrome_trace import call_kind, read_chrome_trace
 from overhead.explain.host_work import HostTimes
 from overhead.explain.replay import queue_model, replay
 from overhead.explain.step_profile import step_counts, synchronisation_rows
-from overhead.explain.trace import busy, call_kind, idle_times, read_chrome_trace
+from overhead.explain.trace import busy, idle_times
 
 
 @pytest.mark.parametrize(

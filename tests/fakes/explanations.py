@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.explaining import explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Alternative, Explanation, missing
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import CallTiming, Timing
-from overhead.explain.trace import read_chrome_trace
 from overhead.results import Figure, Machine
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted

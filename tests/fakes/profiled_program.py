@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, ProfilerCost
-from overhead.explain.trace import Trace, read_chrome_trace
+from overhead.explain.trace import Trace
 
 TICK_NS = 250
 

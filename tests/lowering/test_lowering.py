@@ -23,8 +23,8 @@ from overhead.decode.lowering.templates.index_write import IndexWrite
 from overhead.errors import UsageError
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
-from overhead.decode.lowering.torch_values import values_of
+from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised  # noqa: E402
+from overhead.decode.lowering.torch_values import values_of  # noqa: E402
 
 pytestmark = pytest.mark.needs("torch")
 TOLERANCE = 1e-4

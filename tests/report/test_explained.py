@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from overhead.explain.page import explained_in_notebook, explained_page
+from overhead.explain.printed_step import show_explanation
 from overhead.explain.record import Explanation, StepTiming, missing, read_explanation
 from overhead.explain.verdict import resolved_times, sentences, time_text
 from overhead.results import Figure
-from overhead.terminal.explained_step import show_explanation
 from tests.fakes.explained import HOSTILE, explanation
 
 

@@ -113,11 +113,11 @@ ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "marginal", 
 
 
 def test_every_section_stands_on_its_page_in_order(out: Path) -> None:
-    from overhead.report.core.page_list import PAGES
+    from overhead.report.core.page_list import pages
     from overhead.report.core.registry import registered
 
     found = set()
-    for page in PAGES:
+    for page in pages():
         path = out / page.path
         ids = Page(path.read_text(encoding="utf-8")).ids if path.exists() else []
         own = [s.name for s in registered() if s.page == page.name and s.name in ids]

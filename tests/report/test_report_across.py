@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.claims import published_points
+from overhead.claims.registry import published_points
 from overhead.loading.files import write_fingerprint
 from overhead.reading.view import View
 from overhead.report.core.machines import from_fingerprints, from_paths
@@ -123,7 +123,7 @@ def test_the_drawing_shows_a_few_of_many_machines(out: Path, side: Page) -> None
 
 
 def test_the_page_has_a_verdict_on_every_claim(out: Path) -> None:
-    from overhead.claims import claims
+    from overhead.claims.registry import claims
 
     text = (out / "pages" / "claims.html").read_text(encoding="utf-8")
     for claim in claims():
@@ -184,7 +184,7 @@ def test_another_run_gives_a_whole_section_that_the_shown_run_lacks_and_is_named
     assert own.created[:10] == "2026-01-02"
     assert "chromium" not in {way.stack for way in own.ways}
     assert machines.full.created == own.created
-    assert len(machines.evidence) == 3
+    assert len(machines.kept) == 3
     from overhead.report import build
 
     out = tmp_path / "out"

@@ -13,10 +13,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from rich.console import Console
 
-from overhead.claims import VERDICTS, Judged, judge_runs
+from overhead.claims import printed as claims
+from overhead.claims.judging import Judged, judge_runs
+from overhead.claims.rules import VERDICTS
 from overhead.comparing import Verdicts, compare
+from overhead.explain import printed_step as explained_step, printed_timing as timing
 from overhead.results import Target
-from overhead.terminal import claims, comparison, explained_step, fingerprint, timing
+from overhead.terminal import comparison, fingerprint
 from tests.fakes.explanations import decode_explained
 from tests.fakes.report import crowded
 from tests.fakes.runs import COSTS, Made

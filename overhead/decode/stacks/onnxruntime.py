@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from overhead.decode.cases import DecodeWay, cases, reading
 from overhead.decode.decoders import DECODERS
 from overhead.decode.onnxruntime_providers import MEND
 from overhead.probes import register
@@ -30,11 +31,9 @@ class OnnxRuntimeProbe(Probe):
         return targets(self.name)
 
     def space(self, target: Target) -> Space:
-        from overhead.decode.cases import DecodeWay, reading_arms, with_decode
-
-        base = Case(pattern="per-submit", unit="token", workload=DECODERS[0])
-        software = target.software or target.api == "CPU"
-        return with_decode(Space(base), [DecodeWay("per-submit"), *reading_arms()], software=software)
+        way = DecodeWay("per-submit")
+        base, *others = cases([way, *reading(way)], software=target.software or target.api == "CPU")
+        return Space(base, extra=others)
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload not in DECODERS:

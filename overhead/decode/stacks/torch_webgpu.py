@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from overhead.decode.cases import DecodeWay, cases
 from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
@@ -34,10 +35,8 @@ class TorchWebGpuProbe(Probe):
         return [Target(stack=self.name, api="WebGPU", adapter="default adapter", versions=versions)]
 
     def space(self, target: Target) -> Space:
-        from overhead.decode.cases import DecodeWay, with_decode
-
-        base = Case(pattern="per-submit", unit="token", workload=DECODERS[0])
-        return with_decode(Space(base), [DecodeWay("per-submit")], software=False)
+        base, *others = cases([DecodeWay("per-submit")], software=False)
+        return Space(base, extra=others)
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload not in DECODERS:

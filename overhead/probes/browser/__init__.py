@@ -2,3 +2,5 @@
 
 The page returns raw times and raw values. Planning, fitting and checks stay in Python.
 """
+
+REGISTERS = ("browsers",)

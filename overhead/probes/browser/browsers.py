@@ -7,12 +7,11 @@ desktop.
 from __future__ import annotations
 
 import atexit
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unverified
 from overhead.probes.browser import identity
@@ -23,10 +22,7 @@ from overhead.probes.browser.page_files import hashes
 from overhead.probes.browser.session import BrowserSession
 from overhead.probes.common.step_kernel import RING
 from overhead.probes.kernels import lcg
-from overhead.results import Caller, Case, Scalar, Target
-
-if TYPE_CHECKING:
-    from overhead.decode.cases import DecodeWay
+from overhead.results import Case, Scalar, Target
 
 
 class BrowserChain(PageChain):
@@ -72,19 +68,13 @@ class BrowserProbe(Probe):
         return [identity.target(self.name, page, self.session().browser)]
 
     def space(self, target: Target) -> Space:
-        from overhead.decode.cases import with_decode
         from overhead.probes.common import workload_arms
         from overhead.probes.workload_chain import with_workloads
 
         arms = [*workload_arms.wgsl_arms(self.name, "browser"), workload_arms.wgsl_submitted("browser")]
-        star = with_workloads(space(), [], software=target.software, late=arms)
-        return with_decode(star, _decode_arms(), software=True)
+        return with_workloads(space(), [], software=target.software, late=arms)
 
     def open(self, target: Target, case: Case) -> Chain:
-        if case.workload in DECODERS:
-            from overhead.decode.arms import browser as decode
-
-            return decode.open_case(self.session(), case)
         if "elements" in case.params:
             from overhead.probes.browser import workload
 
@@ -141,14 +131,3 @@ class SafariProbe(BrowserProbe):
     title = "WebGPU in Safari"
     mend = "run on macOS 26 or newer"
     kind = "safari"
-
-
-def _decode_arms() -> list[DecodeWay]:
-    """The lowered decode step with no fusion and with all of them."""
-    from overhead.decode.cases import DecodeWay, program_arms
-    from overhead.decode.lowering.fusions import FUSIONS
-
-    both = (0, len(FUSIONS))
-    callers: tuple[Caller, ...] = ("browser",)
-    read = DecodeWay("read-each", {"fusions": len(FUSIONS), "readback": "token"}, callers)
-    return [*program_arms("per-pass", callers, both), *program_arms("per-submit", callers, both), read]

@@ -6,6 +6,7 @@ from typing import Any
 
 from overhead.errors import BadValue
 from overhead.fields import checked, is_utf8
+from overhead.probes.arms import with_arms
 from overhead.probes.base import Probe, Space
 from overhead.results import Case, Target
 
@@ -31,9 +32,9 @@ def targets_of(probe: Probe) -> list[Target]:
 
 
 def space_of(probe: Probe, target: Target) -> Space:
-    """The checked ``Probe.space``, with its cases as far as ``star`` makes them."""
+    """The checked ``Probe.space`` with the cases of the stack's arms, as far as ``star`` makes them."""
     where = _where(probe, "space")
-    space: Space = _instance(where, probe.space(target), Space)
+    space = with_arms(_instance(where, probe.space(target), Space), target)
     for case in space.star():
         _instance(where, case, Case)
     return space

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.probes.common.python_loops import Issue
+from overhead.probes.common.python_loops import Issue as Issue
 
 Stages = Callable[[int], dict[str, NDArray[np.int64]]]
 CLOCK = "clock"

@@ -1,1 +1,7 @@
 """CUDA: driver API, launches, graphs, device time, and CuPy."""
+
+REGISTERS = (
+    "cuda_driver",
+    "cuda_graph",
+    "cupy",
+)

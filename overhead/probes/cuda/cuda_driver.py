@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.cuda.compile import INSTALL_CUDA
@@ -53,22 +52,13 @@ class CudaDriverProbe(Probe):
         from overhead.probes.workload_chain import with_workloads
 
         arms = [fused("cuda"), launches("cuda", "separate", "one")]
-        from overhead.decode.cases import program_arms, with_decode
-        from overhead.decode.lowering.fusions import FUSIONS
-
-        made = with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
-        steps = program_arms("per-submit", ("native", "binding"), (0, len(FUSIONS)))
-        return with_decode(made, steps, software=False)
+        return with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes.cuda.api import driver
         from overhead.probes.cuda.chains import CudaFused, CudaLaunches, LoopLaunches
 
         ordinal = int(target.options["ordinal"])
-        if case.workload in DECODERS:
-            from overhead.decode.arms import cuda as decode
-
-            return decode.open_case(driver(), ordinal, case)
         if "elements" in case.params:
             from overhead.probes.cuda import workload
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.cuda.compile import INSTALL_CUDA
 from overhead.probes.cuda.targets import driver_targets
 from overhead.results import Case, Scalar, Target
-
-if TYPE_CHECKING:
-    from overhead.decode.cases import DecodeWay
 
 
 @register
@@ -38,7 +32,6 @@ class CudaGraphProbe(Probe):
             _launches("native", 100, "driver"),
             _launches("binding", 100, "torch"),
         ]
-        from overhead.decode.cases import with_decode
         from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         arms = [
@@ -46,13 +39,10 @@ class CudaGraphProbe(Probe):
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        made = with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
-        return with_decode(made, _decode_arms(), software=False)
+        return with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         ordinal = int(target.options["ordinal"])
-        if case.workload in DECODERS:
-            return _open_decode(ordinal, case)
         if "elements" in case.params:
             return _open_workload(ordinal, case)
         return _open_by_torch(ordinal, case) if case.params["maker"] == "torch" else _open_by_driver(ordinal, case)
@@ -61,31 +51,6 @@ class CudaGraphProbe(Probe):
 def _launches(caller: str, nodes: int, maker: str) -> Case:
     params: dict[str, Scalar] = {"maker": maker, "nodes": nodes}
     return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
-
-
-def _decode_arms() -> list[DecodeWay]:
-    """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
-    from overhead.decode.cases import DecodeWay, batched_arms, padded_arms, reading_arms
-    from overhead.decode.lowering.fusions import FUSIONS
-
-    levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(len(FUSIONS) + 1)]
-    eager = DecodeWay("launches", {"maker": "torch"})
-    singles = [eager, *levels, *padded_arms(levels[0]), *reading_arms(levels[-1].params)]
-    return [*singles, *batched_arms(eager), *batched_arms(levels[-1])]
-
-
-def _open_decode(ordinal: int, case: Case) -> Chain:
-    if case.params["maker"] == "driver":
-        from overhead.decode.arms import cuda as decode
-        from overhead.probes.cuda.api import driver
-
-        return decode.open_case(driver(), ordinal, case)
-    from overhead.probes.torch.targets import cuda_torch
-
-    cuda_torch()
-    from overhead.decode.arms.torch import open_case
-
-    return open_case(f"cuda:{ordinal}", case)
 
 
 def _open_workload(ordinal: int, case: Case) -> Chain:

@@ -1,1 +1,3 @@
 """JAX: chains and workloads."""
+
+REGISTERS = ("jax",)

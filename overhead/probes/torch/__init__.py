@@ -1,1 +1,6 @@
 """PyTorch: chains, graphs, waits, workloads, compiled steps."""
+
+REGISTERS = (
+    "torch",
+    "torch_compile",
+)

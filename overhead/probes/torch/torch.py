@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from overhead.decode.decoders import DECODERS
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
@@ -54,18 +53,10 @@ class TorchProbe(Probe):
         cpu = target.api == "CPU"
         arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
         late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
-        from overhead.decode.cases import DecodeWay, batched_arms, reading_arms, with_decode
-
-        made = with_workloads(star, arms, software=cpu, late=late)
-        eager_step = DecodeWay("per-submit")
-        return with_decode(made, [eager_step, *reading_arms(), *batched_arms(eager_step)], software=cpu)
+        return with_workloads(star, arms, software=cpu, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
-        if case.workload in DECODERS:
-            from overhead.decode.arms import torch as decode
-
-            return decode.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
             from overhead.probes.torch import workload
 

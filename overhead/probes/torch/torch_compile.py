@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 
-from overhead.decode.decoders import DECODERS
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
@@ -53,21 +52,13 @@ class TorchCompileProbe(Probe):
             star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU"
         )
         loops = unrolled_loop.cases(on_gpu=target.api != "CPU")
-        from overhead.decode.cases import DecodeWay, with_decode
-
-        made = dataclasses.replace(arms, extra=[*arms.extra, *loops])
-        steps = [DecodeWay("per-submit", {"mode": way}) for way in ways]
-        return with_decode(made, steps, software=target.api == "CPU")
+        return dataclasses.replace(arms, extra=[*arms.extra, *loops])
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload == UNROLLED:
             from overhead.probes.torch import unrolled_loop
 
             return unrolled_loop.open_case(str(target.options["device"]), case)
-        if case.workload in DECODERS:
-            from overhead.decode.arms import torch as decode
-
-            return decode.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
             from overhead.probes.torch import workload
 

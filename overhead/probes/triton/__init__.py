@@ -1,1 +1,3 @@
 """Triton: chain and workloads."""
+
+REGISTERS = ("triton",)

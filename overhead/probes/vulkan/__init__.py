@@ -1,1 +1,3 @@
 """Raw Vulkan through numba: devices, buffers, commands, device time."""
+
+REGISTERS = ("vulkan",)

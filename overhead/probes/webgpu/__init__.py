@@ -1,1 +1,3 @@
 """WebGPU through wgpu-native and Dawn: callers, chains, device time."""
+
+REGISTERS = ("webgpu",)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from overhead.decode.decoders import DECODERS
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
-from overhead.results import Caller, Case, Target
-
-if TYPE_CHECKING:
-    from overhead.decode.cases import DecodeWay
+from overhead.results import Case, Target
 
 
 class _WebGpu(Probe):
@@ -29,7 +25,6 @@ class _WebGpu(Probe):
         return targets.targets(library.library(self.name))
 
     def space(self, target: Target) -> Space:
-        from overhead.decode.cases import with_decode
         from overhead.probes.common import workload_arms
         from overhead.probes.webgpu.cases import space
         from overhead.probes.workload_chain import with_workloads
@@ -37,14 +32,9 @@ class _WebGpu(Probe):
         if not target.executes:
             return space(target)
         arms, late = workload_arms.wgsl_arms(self.name), [workload_arms.wgsl_submitted()]
-        star = with_workloads(space(target), arms, software=target.software, late=late)
-        return with_decode(star, _decode_arms(self.name), software=target.software)
+        return with_workloads(space(target), arms, software=target.software, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
-        if case.workload in DECODERS:
-            from overhead.decode.arms import webgpu as decode
-
-            return decode.open_case(target, case)
         if "elements" in case.params:
             from overhead.probes.webgpu import workload
 
@@ -73,19 +63,3 @@ class Dawn(_WebGpu):
     mend = install("wgpu")
     distributions = ("wgpudawn", "numba", "cffi")
     null = True
-
-
-def _decode_arms(stack: str) -> list[DecodeWay]:
-    """The lowered decode step with no fusion and with all of them; with some by Dawn from compiled code only."""
-    from overhead.decode.cases import DecodeWay, batched_arms, padded_arms, program_arms, reading_arms
-    from overhead.decode.lowering.fusions import FUSIONS
-
-    both = (0, len(FUSIONS))
-    callers: tuple[Caller, ...] = ("native", "binding")
-    ways = [*program_arms("per-pass", callers, both), *program_arms("per-submit", callers, both)]
-    if stack != "dawn":
-        return ways
-    levels = program_arms("per-pass", ("native",), range(1, len(FUSIONS)))
-    padded = padded_arms(DecodeWay("per-pass", {"fusions": 0}, ("native",)))
-    fused = DecodeWay("per-pass", {"fusions": len(FUSIONS)}, ("native",))
-    return [*ways, *levels, *padded, *reading_arms(fused.params), *batched_arms(fused)]

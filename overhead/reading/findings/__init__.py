@@ -31,7 +31,7 @@ class Finding:
 
 
 Rule = Callable[[View], Finding | None]
-_rules: Registry[Rule] = Registry("rule", __name__)
+_rules: Registry[Rule] = Registry("rule", __name__, in_slices="findings")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:

@@ -25,7 +25,7 @@ class Across:
     """Name of the page in ``page_list`` where it stands."""
 
 
-_across: Registry[Across] = Registry("section", "overhead.report.across")
+_across: Registry[Across] = Registry("section", "overhead.report.across", in_slices="across")
 
 
 def register_across(

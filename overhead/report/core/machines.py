@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from overhead.claims import Judged
-from overhead.claims.judging import RunEvidence, judge_evidence
 from overhead.errors import UsageError
 from overhead.loading.folders import Skipped, Used, each
 from overhead.loading.reduce import load_file
@@ -21,12 +19,12 @@ from overhead.results import Fingerprint, same_figures
 class Machines:
     """One summary per machine, of the run that its page shows: first the machine shown in full, then the newest first.
 
-    ``evidence``: the values for the claims, one item per run. ``full``: the run of the first machine that is shown.
+    ``kept``: of every run, what ``keeps`` asks for, by name. ``full``: the run of the first machine that is shown.
     ``others``: its other runs, the newest first, that form figures in the same way and set the same variables.
     """
 
     summaries: Sequence[RunSummary]
-    evidence: Sequence[RunEvidence]
+    kept: Sequence[Mapping[str, Any]]
     full: Fingerprint
     others: Sequence[Fingerprint] = ()
     skipped: Sequence[Skipped] = ()
@@ -34,11 +32,6 @@ class Machines:
     @property
     def own(self) -> RunSummary:
         return self.summaries[0]
-
-    @cached_property
-    def judged(self) -> list[Judged]:
-        """The verdict on every published claim, from all runs."""
-        return judge_evidence(self.evidence)
 
 
 def from_paths(paths: Sequence[Path]) -> Machines:
@@ -94,5 +87,5 @@ def _machines(
         for one in others
         if same_figures(one.method_version, full.method_version) and one.environment == full.environment
     ]
-    evidence = [one.evidence for one in summaries]
-    return Machines([summaries[i] for i in shown_runs], evidence, full, alike, skipped)
+    kept = [one.kept for one in summaries]
+    return Machines([summaries[i] for i in shown_runs], kept, full, alike, skipped)

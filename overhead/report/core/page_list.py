@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from overhead.errors import UsageError
+from overhead.slices import of_slices
 
 PAGES_FOLDER = "pages"
 
@@ -14,63 +15,71 @@ PAGES_FOLDER = "pages"
 class ReportPage:
     """A page. ``path``: its file in the folder of the report. ``parent``: the name of the page that it belongs to.
 
-    ``any_machine``: it is about all machines or about none, so the pages of the other machines link to it too.
-    ``answers``: a sentence at its top on what the page answers.
+    ``order``: its place in the navigation. ``any_machine``: it is about all machines or about none, so the pages of
+    the other machines link to it too. ``answers``: a sentence at its top on what the page answers.
     """
 
     name: str
     title: str
     path: str
+    order: int = 0
     any_machine: bool = False
     parent: str = ""
     answers: str = ""
 
 
-def _page(name: str, title: str, answers: str, *, any_machine: bool = False) -> ReportPage:
-    return ReportPage(name, title, f"{PAGES_FOLDER}/{name}.html", any_machine, answers=answers)
+_pages: dict[str, ReportPage] = {}
 
 
-FRONT = ReportPage("front", "Overview", "index.html", any_machine=True)
-METHOD = _page(
+def register_page(name: str, title: str, order: int, answers: str, *, any_machine: bool = False) -> ReportPage:
+    """Add a page to the navigation, sorted by ``order``. A slice does so in the module with its sections."""
+    _pages[name] = ReportPage(name, title, f"{PAGES_FOLDER}/{name}.html", order, any_machine, answers=answers)
+    return _pages[name]
+
+
+FRONT = _pages["front"] = ReportPage("front", "Overview", "index.html", any_machine=True)
+register_page(
+    "chains", "Chains and workloads", 10, "Which way to run many dependent steps, by workload, size and length."
+)
+register_page(
+    "synchronisation",
+    "Synchronisation",
+    30,
+    "What it costs to wait for the device or to read a value back, and what that does to a step.",
+)
+register_page("operations", "Operations", 40, "What an operation of PyTorch costs, by kind.")
+register_page(
+    "variants",
+    "What one change does",
+    50,
+    "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base case and "
+    "variant of a comparison come from one run.",
+)
+register_page(
+    "cases", "All cases", 60, "Every figure of this machine, how the figures check each other, and what is missing."
+)
+register_page("machines", "All machines", 70, "The same figures of every machine, side by side.", any_machine=True)
+METHOD = register_page(
     "method",
     "Method",
+    90,
     "How a cost is measured, why no total is divided by a count, and what must hold before a number is shown.",
     any_machine=True,
 )
-PAGES = (
-    FRONT,
-    _page("chains", "Chains and workloads", "Which way to run many dependent steps, by workload, size and length."),
-    _page(
-        "decode",
-        "Decoding tokens",
-        "What a token of a language model costs through each stack, what each fusion of dispatches saves, what one "
-        "dispatch costs in a real program, and from which batch on overhead stops mattering.",
-    ),
-    _page(
-        "synchronisation",
-        "Synchronisation",
-        "What it costs to wait for the device or to read a value back, and what that does to a step.",
-    ),
-    _page("operations", "Operations", "What an operation of PyTorch costs, by kind."),
-    _page(
-        "variants",
-        "What one change does",
-        "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base "
-        "case and variant of a comparison come from one run.",
-    ),
-    _page("cases", "All cases", "Every figure of this machine, how the figures check each other, and what is missing."),
-    _page("machines", "All machines", "The same figures of every machine, side by side.", any_machine=True),
-    _page("claims", "Claims", "What others published, and what these measurements say of it.", any_machine=True),
-    METHOD,
-)
+
+
+def pages() -> list[ReportPage]:
+    """All pages in the order of the navigation, those of slices too."""
+    for kind in ("sections", "across"):
+        of_slices(kind)
+    return sorted(_pages.values(), key=lambda page: page.order)
 
 
 def page_named(name: str) -> ReportPage:
     """The page of that name. Raises ``UsageError`` if there is none."""
-    found = next((page for page in PAGES if page.name == name), None)
-    if found is None:
-        raise UsageError(f"no page is named {name!r}; there are {', '.join(page.name for page in PAGES)}")
-    return found
+    if name not in _pages:
+        raise UsageError(f"no page is named {name!r}; there are {', '.join(_pages)}")
+    return _pages[name]
 
 
 def subpage(parent: str, name: str, title: str, answers: str = "") -> ReportPage:

@@ -22,7 +22,7 @@ from overhead.report.core.contained import contained
 from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
-from overhead.report.core.page_list import FRONT, METHOD, PAGES, PAGES_FOLDER, ReportPage, slug, subpage
+from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.parts import Drawing, Part, Table, Text
 from overhead.report.core.registry import BRIEF_ONLY, Build, BuildEach, registered, registered_each
 from overhead.report.core.run_summary import RunSummary
@@ -99,7 +99,8 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
     """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
     view = View(machines.full)
     others = [View(run) for run in machines.others]
-    on_page: dict[str, list[tuple[int, str, str, Callable[[], Iterable[Part]]]]] = {page.name: [] for page in PAGES}
+    pages = known_pages()
+    on_page: dict[str, list[tuple[int, str, str, Callable[[], Iterable[Part]]]]] = {page.name: [] for page in pages}
     for s in registered():
         if s.page != BRIEF_ONLY:
             on_page[s.page].append(
@@ -110,7 +111,7 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
     for name, title, parts in method(view):
         on_page[METHOD.name].append((0, name, title, partial(list, parts)))
     found: dict[ReportPage, list[Block]] = {}
-    for page in PAGES:
+    for page in pages:
         ordered = sorted(on_page[page.name], key=lambda one: one[0])
         found[page] = site.blocks((name, title, make) for _, name, title, make in ordered)
         for each in registered_each():
@@ -152,7 +153,7 @@ def _amount(parts: Iterable[Part]) -> int:
 
 def _machine_page(site: Site, summary: RunSummary) -> None:
     own = f"{summary.machine.id}-"
-    links = site.navigation([page for page in PAGES if page.any_machine])
+    links = site.navigation([page for page in known_pages() if page.any_machine])
     sections: list[tuple[str, str, Callable[[], Iterable[Part]]]] = [
         (name, title, partial(list, parts)) for name, title, parts in summary.sections
     ]

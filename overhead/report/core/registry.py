@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from overhead.reading.view import View
 from overhead.registry import Registry
 from overhead.report.core.page_list import page_named
 from overhead.report.core.parts import Part
+from overhead.slices import of_slices
 
 Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]
@@ -44,8 +46,9 @@ class SectionOfEach:
     build: BuildEach
 
 
-_sections: Registry[Section] = Registry("section", "overhead.report.sections")
+_sections: Registry[Section] = Registry("section", "overhead.report.sections", in_slices="sections")
 _each: list[SectionOfEach] = []
+_keeps: dict[str, Callable[[View], Any]] = {}
 
 
 def register(
@@ -87,3 +90,14 @@ def registered_each() -> list[SectionOfEach]:
     """All sections that have a page of their own for each of several things."""
     _sections.load()
     return list(_each)
+
+
+def keeps(name: str, keep: Callable[[View], Any]) -> None:
+    """Keep what ``keep`` makes of each run, under this name: a section over all machines has no whole fingerprints."""
+    _keeps[name] = keep
+
+
+def kept_of_runs() -> Mapping[str, Callable[[View], Any]]:
+    """What is kept of each run, by name."""
+    of_slices("across")
+    return _keeps

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
-from overhead.claims.judging import RunEvidence, gather as evidence_of
 from overhead.reading import chains
 from overhead.reading.format import plain, valued
 from overhead.reading.host_shares import drawn, ladders
@@ -17,7 +17,7 @@ from overhead.reading.shown_run import MeasuredSteps, measured_steps
 from overhead.reading.view import CALLER_WORDS, TargetView, View, named
 from overhead.report.core.contained import contained
 from overhead.report.core.parts import Part
-from overhead.report.core.registry import registered
+from overhead.report.core.registry import kept_of_runs, registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
 
 _KEPT_FIGURES = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
@@ -76,7 +76,7 @@ class Crossover:
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """The summary of a run. ``sections``: name, title and parts for the machine's own page."""
+    """The summary of a run. ``kept``: what each slice keeps of it; ``sections``: name, title and parts of its page."""
 
     machine: Machine
     created: str
@@ -86,7 +86,7 @@ class RunSummary:
     rungs: tuple[HostTimeSplit, ...]
     crossovers: tuple[Crossover, ...]
     cards: tuple[KeyFigure, ...]
-    evidence: RunEvidence
+    kept: Mapping[str, Any]
     sections: tuple[tuple[str, str, tuple[Part, ...]], ...]
 
     @property
@@ -111,7 +111,7 @@ def summarise(fingerprint: Fingerprint) -> RunSummary:
         rungs=tuple(_host_time_splits(view)),
         crossovers=tuple(_crossovers(view)),
         cards=tuple(key_figures_of(view)),
-        evidence=evidence_of(view),
+        kept={name: keep(view) for name, keep in kept_of_runs().items()},
         sections=tuple((name, title, parts) for name, title, parts in built if parts),
     )
 

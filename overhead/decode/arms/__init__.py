@@ -1,0 +1,111 @@
+"""The cases of the decode workload that each stack offers, and how they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from overhead.decode.cases import DecodeWay, batched, cases, padded, programs, reading
+from overhead.decode.decoders import DECODERS
+from overhead.decode.lowering.fusions import FUSIONS
+from overhead.probes.arms import Arm, register_arm
+from overhead.probes.base import Chain, Probe
+from overhead.results import Caller, Case, Target
+
+_NONE, _ALL = 0, len(FUSIONS)
+
+
+def _torch(target: Target) -> list[DecodeWay]:
+    eager = DecodeWay("per-submit")
+    return [eager, *reading(eager), *batched(eager)]
+
+
+def _open_torch(probe: Probe, target: Target, case: Case) -> Chain:
+    from overhead.decode.arms.torch import open_case
+
+    return open_case(str(target.options["device"]), case)
+
+
+def _torch_compile(target: Target) -> list[DecodeWay]:
+    modes = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
+    return [DecodeWay("per-submit", {"mode": mode}) for mode in modes]
+
+
+def _cuda_driver(target: Target) -> list[DecodeWay]:
+    return programs("per-submit", ("native", "binding"), (_NONE, _ALL))
+
+
+def _cuda_graph(target: Target) -> list[DecodeWay]:
+    """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
+    levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(_ALL + 1)]
+    eager = DecodeWay("launches", {"maker": "torch"})
+    singles = [eager, *levels, *padded(levels[_NONE]), *reading(levels[_ALL])]
+    return [*singles, *batched(eager), *batched(levels[_ALL])]
+
+
+def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
+    ordinal = int(target.options["ordinal"])
+    if case.params.get("maker") == "torch":
+        from overhead.decode.arms.torch import open_case
+        from overhead.probes.torch.targets import cuda_torch
+
+        cuda_torch()
+        return open_case(f"cuda:{ordinal}", case)
+    from overhead.decode.arms import cuda
+    from overhead.probes.cuda.api import driver
+
+    return cuda.open_case(driver(), ordinal, case)
+
+
+def _wgpu_native(target: Target) -> list[DecodeWay]:
+    """The lowered step with no fusion and with all of them."""
+    if not target.executes:
+        return []
+    both = (_NONE, _ALL)
+    callers: tuple[Caller, ...] = ("native", "binding")
+    return [*programs("per-pass", callers, both), *programs("per-submit", callers, both)]
+
+
+def _dawn(target: Target) -> list[DecodeWay]:
+    """The same, and from compiled code every number of fusions, added dispatches, reads and batches."""
+    if not target.executes:
+        return []
+    levels = programs("per-pass", ("native",), range(1, _ALL))
+    unfused, fused = programs("per-pass", ("native",), (_NONE, _ALL))
+    return [*_wgpu_native(target), *levels, *padded(unfused), *reading(fused), *batched(fused)]
+
+
+def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
+    from overhead.decode.arms.webgpu import open_case
+
+    return open_case(target, case)
+
+
+def _browser(target: Target) -> list[DecodeWay]:
+    both = (_NONE, _ALL)
+    read = DecodeWay("read-each", {"fusions": _ALL, "readback": "token"}, ("browser",))
+    return [*programs("per-pass", ("browser",), both), *programs("per-submit", ("browser",), both), read]
+
+
+def _open_browser(probe: Any, target: Target, case: Case) -> Chain:
+    from overhead.decode.arms.browser import open_case
+
+    return open_case(probe.session(), case)
+
+
+def _arm(stack: str, ways: Callable[[Target], list[DecodeWay]], opens: Callable[[Any, Target, Case], Chain]) -> None:
+    def of(target: Target) -> Iterator[Case]:
+        tiny = target.software or target.api == "CPU" or opens is _open_browser
+        return cases(ways(target), software=tiny)
+
+    register_arm(Arm(stack, of, lambda case: case.workload in DECODERS, opens))
+
+
+_arm("torch", _torch, _open_torch)
+_arm("torch-compile", _torch_compile, _open_torch)
+_arm("cuda-driver", _cuda_driver, _open_cuda)
+_arm("cuda-graph", _cuda_graph, _open_cuda)
+_arm("wgpu-native", _wgpu_native, _open_webgpu)
+_arm("dawn", _dawn, _open_webgpu)
+for _browser_name in ("chromium", "firefox", "safari"):
+    _arm(_browser_name, _browser, _open_browser)

@@ -1,0 +1,148 @@
+"""The commands ``time`` and ``explain``, and the comparison of two explanations.
+
+Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from overhead.arguments import add_json
+from overhead.commands import DONE, INTERRUPTED, comparers, print_json
+from overhead.errors import UsageError, require_extra
+
+
+def add_commands(commands: Any) -> None:
+    """Add the parsers of the commands. ``commands``: what ``add_subparsers`` of argparse returns."""
+    time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
+    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
+    time.add_argument(
+        "-s",
+        "--setup",
+        metavar="STATEMENT",
+        action="append",
+        default=[],
+        help="runs once in each process, before CALL (repeatable: one line each)",
+    )
+    wait: Any = time.add_argument(
+        "--wait",
+        metavar="WAIT",
+        default="",
+        help="torch, cupy, jax, wgpu-native, dawn, numba, cuda, none, or a statement that waits (default: that of the "
+        "library in use)",
+    )
+    wait.suggested = _wait_names
+    add_json(time)
+    time.set_defaults(call=time_command)
+
+    explain = commands.add_parser(
+        "explain", help="find what bounds a step of your own program, and measure what would change it"
+    )
+    explain.add_argument("step", metavar="STEP", help="FILE.py:FUNCTION or module:function; returns a step, or is one")
+    explain.add_argument(
+        "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
+    )
+    explain.add_argument("--against", metavar="STEP", default="", help="your own alternative, compared with the step")
+    explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
+    explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
+    explain.add_argument("--source", action="store_true", help="include the program's source lines in the result")
+    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result, for overhead compare")
+    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
+    add_json(explain)
+    explain.set_defaults(call=explain_command)
+
+
+def _wait_names() -> list[str]:
+    from overhead.explain.waits import KNOWN_WAITS
+
+    return sorted(KNOWN_WAITS)
+
+
+def time_command(a: argparse.Namespace) -> int:
+    from overhead.explain.timing import time
+    from overhead.runner.progress import Progress
+
+    with Progress() as listener:
+        found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=listener)
+    if a.json:
+        print_json(found.to_dict())
+    else:
+        from overhead.explain.printed_timing import show
+
+        show(found)
+    return DONE
+
+
+def explain_command(a: argparse.Namespace) -> int:
+    from overhead.explain.explaining import ExplainInterrupted, explain
+    from overhead.explain.page import save_explained_page
+    from overhead.explain.record import encode_explanation, save_explanation
+    from overhead.loading.files import check_writable
+    from overhead.runner.progress import Progress
+
+    if a.html is not None:
+        require_extra("report", "jinja2")
+    if a.out is not None and a.out == a.html:
+        raise UsageError(f"{a.out}: --out and --html name the same file")
+    for path in filter(None, (a.out, a.html)):
+        if path.suffix == ".py":
+            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
+        check_writable(path)
+    interrupted = False
+    try:
+        with Progress() as listener:
+            found = explain(
+                a.step,
+                arguments=a.arg,
+                against=a.against,
+                compiled=not a.no_compile,
+                alternatives=not a.no_alternatives,
+                source_lines=a.source,
+                listener=listener,
+            )
+    except ExplainInterrupted as stopped:
+        found, interrupted = stopped.explanation, True
+    if a.out is not None:
+        save_explanation(a.out, found)
+    if a.html is not None:
+        save_explained_page(a.html, found)
+    if a.json:
+        print(encode_explanation(found).decode(), end="")
+    else:
+        from overhead.explain.printed_step import show_explanation
+
+        show_explanation(found)
+        if a.out is not None:
+            print(f"explanation: {a.out}")
+        if a.html is not None:
+            print(f"page: {a.html}")
+    if interrupted:
+        where = " and ".join(map(str, filter(None, (a.out, a.html)))) or "the output"
+        kept = f"the profile is in {where}, without times and alternatives"
+        print(f"overhead: interrupted; {kept if found.profiled_steps else 'nothing was measured yet'}", file=sys.stderr)
+        return INTERRUPTED
+    return DONE
+
+
+def _compare_explanations(a: argparse.Namespace) -> int | None:
+    from overhead.explain.comparing import are_explanations, compare_explanations
+    from overhead.explain.printed_comparison import show_explained
+
+    if a.new is None or not are_explanations(a.base, a.new):
+        return None
+    if a.fail_over is not None or a.markdown or a.across is not None:
+        raise UsageError(
+            f"{a.base.name} and {a.new.name}: explanations have no --fail-over, no --markdown and no --across"
+        )
+    found = compare_explanations(a.base, a.new)
+    if a.json:
+        print_json(found.to_dict())
+    else:
+        show_explained(found)
+    return DONE
+
+
+comparers.append(_compare_explanations)

@@ -1,0 +1,56 @@
+"""Arms: cases that a feature adds to stacks which do not know the feature."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+from overhead.probes.base import Chain, Probe, Space
+from overhead.results import Case, Target
+from overhead.slices import of_slices
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """The cases that a feature adds to one stack, after the stack's own.
+
+    ``cases``: those of a target. ``owns``: whether a case is one of them. ``open``: opens one, and raises what
+    ``Probe.open`` raises.
+    """
+
+    stack: str
+    cases: Callable[[Target], Iterable[Case]]
+    owns: Callable[[Case], bool]
+    open: Callable[[Probe, Target, Case], Chain]
+
+
+_arms: dict[str, list[Arm]] = {}
+
+
+def register_arm(arm: Arm) -> None:
+    """Add an arm to its stack. The module ``arms`` of a slice does so when it is imported."""
+    _arms.setdefault(arm.stack, []).append(arm)
+
+
+def arms_of(stack: str) -> list[Arm]:
+    """The arms of a stack, in the order in which the slices register them."""
+    of_slices("arms")
+    return _arms.get(stack, [])
+
+
+def with_arms(space: Space, target: Target) -> Space:
+    """The space of a target's own cases, followed by those of its arms."""
+    arms, allowed = arms_of(target.stack), space.allowed
+    if not arms:
+        return space
+    return dataclasses.replace(
+        space,
+        extra=[*space.extra, *(case for arm in arms for case in arm.cases(target))],
+        allowed=lambda case: any(arm.owns(case) for arm in arms) or allowed(case),
+    )
+
+
+def open_case(probe: Probe, target: Target, case: Case) -> Chain:
+    """The open chain of a case, by the stack itself or by the arm that owns the case."""
+    owner = next((arm for arm in arms_of(probe.name) if arm.owns(case)), None)
+    return probe.open(target, case) if owner is None else owner.open(probe, target, case)

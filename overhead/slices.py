@@ -1,0 +1,22 @@
+"""The slices: features that the core does not know, each in one folder from its command to its page."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from types import ModuleType
+
+SLICES = ("claims", "decode", "explain")
+"""Folders of the package. One that is not there is left out."""
+
+
+def of_slices(kind: str) -> list[ModuleType]:
+    """Import the module ``kind`` of each slice that has one, such as ``stacks`` or ``sections``.
+
+    What a slice offers registers itself when that module is imported.
+    """
+    return [
+        importlib.import_module(f"overhead.{name}.{kind}")
+        for name in SLICES
+        if importlib.util.find_spec(f"overhead.{name}") and importlib.util.find_spec(f"overhead.{name}.{kind}")
+    ]

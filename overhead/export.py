@@ -15,7 +15,7 @@ from overhead.comparing.sides import FIGURE, sampled, samples_beside
 from overhead.errors import UsageError, unknown
 from overhead.loading.folders import Loaded, collect, report_skipped
 from overhead.loading.reduce import series_of
-from overhead.reading.format import plain, valued
+from overhead.reading.format import plain
 from overhead.reading.tables import COLUMNS, rows
 from overhead.results import Figure, Fingerprint, Record
 
@@ -74,7 +74,7 @@ def to_github(loaded: Sequence[Loaded]) -> str:
         _entry(fingerprint, record, figure)
         for record in fingerprint.records
         for name in TRACKED
-        if (figure := record.figure(name)) is not None and valued(figure) is not None
+        if (figure := record.figure(name)) is not None and figure.measured
     ]
     return _json(entries or _nothing(loaded))
 
@@ -83,7 +83,7 @@ def _entry(fingerprint: Fingerprint, record: Record, figure: Figure) -> dict[str
     extra = [f"machine {fingerprint.machine.id}", f"profile {fingerprint.profile}", f"{figure.processes} processes"]
     extra += [f"{figure.status}: {figure.reason}"] if figure.status != "ok" else []
     entry: dict[str, Any] = {"name": plain(f"{record.key} {figure.name}", _LONGEST_TEXT), "unit": figure.unit}
-    entry["value"] = valued(figure)
+    entry["value"] = figure.value
     if figure.low is not None and figure.high is not None:
         entry["range"] = f"\u00b1 {(figure.high - figure.low) / 2:#.4g}"
     return {**entry, "extra": plain(", ".join(extra), _LONGEST_TEXT)}
@@ -99,11 +99,11 @@ def to_pyperf(loaded: Sequence[Loaded]) -> str:
     slopes = {key: sampled(series).slopes for key, series in series_of(samples).items()} if samples else {}
     benchmarks = []
     for record in one.fingerprint.records:
-        value = valued(record.figure(FIGURE))
-        if value is None or value <= 0:
+        cost = record.measured(FIGURE)
+        if cost is None or cost.value <= 0:
             continue
         logs = slopes.get(record.key)
-        values = [math.exp(float(log)) for log in logs] if logs is not None and logs.size else [value]
+        values = [math.exp(float(log)) for log in logs] if logs is not None and logs.size else [cost.value]
         benchmarks.append(_benchmark(record, [ns / 1e9 for ns in values], from_samples=bool(slopes)))
     fingerprint = one.fingerprint
     metadata = {"date": fingerprint.created, "machine": fingerprint.machine.id, "profile": fingerprint.profile}

@@ -87,7 +87,7 @@ def stacks() -> str:
 def figures() -> str:
     """The key figures that every committed reference machine has, one column per machine."""
     machines = sorted(from_paths([_DATA]).summaries, key=lambda one: one.name)
-    found = [row for row in zip(*(one.cards for one in machines), strict=True) if all(k.value is not None for k in row)]
+    found = [row for row in zip(*(one.cards for one in machines), strict=True) if all(k.measured for k in row)]
     rows = [[row[0].label, *map(_marked, row)] for row in found]
     return _table(["", *(one.name for one in machines)], rows)
 
@@ -246,7 +246,7 @@ def decoding_run(size: str) -> str:
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep.arms})
     steps = []
     for sweep in found.sweeps:
-        times = {arm.batch: positive_spread(*arm.complete.over(1e6)) for arm in sweep.arms if arm.complete}
+        times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep.arms if arm.complete}
         first = sweep.arms[0]
         steps.append([f"`{first.record.stack}`: {first.how}", *(times.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,10 +60,10 @@ class Judged:
             "sentence": self.sentence,
             "claim": _finite(msgspec.to_builtins(self.claim)),
             "source": msgspec.to_builtins(self.source),
-            "measured": [{**asdict(one), "verdict": verdict} for one, verdict in self.measured],
-            "flawed": [asdict(one) for one in self.flawed],
+            "measured": [{**one.to_dict(), "verdict": verdict} for one, verdict in self.measured],
+            "flawed": [one.to_dict() for one in self.flawed],
             "as_published": self.as_published,
-            "shares": [asdict(one) for one in self.shares],
+            "shares": [one.to_dict() for one in self.shares],
             "attribution": self.attribution,
             "making": self.making,
         }
@@ -148,7 +148,7 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     shares = _first_valued((run.machine, run.shares[claim.id]) for run in with_records)
     verdict, attribution = overall([each for _, each in measured]), attributed(shares)
     as_published: ClaimVerdict | Literal[""] = ""
-    if claim.flawed and any(one.value is not None for one in flawed):
+    if claim.flawed and _valued(flawed):
         as_published = overall([of_one(claim, claim.flawed, one) for one in flawed])
     sentence = explain(claim, verdict, measured, flawed, shares)
     return Judged(
@@ -175,7 +175,7 @@ def _first_valued(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[Cl
 
 
 def _valued(found: Sequence[ClaimValue]) -> bool:
-    return any(one.value is not None for one in found)
+    return any(one.measured for one in found)
 
 
 def _finite(value: Any) -> Any:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
 from overhead.decode.reading import DecodeArm, DispatchSlope, decoded, slope_over_dispatches
 from overhead.devices import Processor, processor
-from overhead.reading.format import plain, spread, valued
-from overhead.reading.intervals import Span, ratio, span
+from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
-from overhead.reading.view import CALLER_WORDS, View, named, words
-from overhead.results import Record, Status
+from overhead.reading.view import CALLER_WORDS, View, words
+from overhead.results import Record, Status, Value, WithFigures, exactly, ratio
 
 _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity measured on one machine, in the unit of the test.
+    """A quantity measured on one machine.
 
     ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
-    ``status``: the status of the case. ``reason``: why there is no value, if ``value`` is None.
+    ``status``: the status of the case. ``measured``: in the unit of the test; ``reason``: why it is None.
     ``note``: what belongs to the value, such as the intercept of a slope. ``run``: the profile and the time of the run.
     ``on``: what did the work.
     """
@@ -33,13 +33,17 @@ class ClaimValue:
     against: str
     software: bool
     status: Status
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
+    measured: Value | None = None
     reason: str = ""
     run: str = ""
     note: str = ""
     on: Processor = "gpu"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same data as plain fields, the value as ``value``, ``low`` and ``high``."""
+        fields = dict(vars(self))
+        of = fields.pop("measured")
+        return {**fields, "value": of and of.value, "low": of and of.low, "high": of and of.high}
 
 
 class _Missing(Exception):
@@ -68,26 +72,25 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
         except _Missing as missing:
             found.append(replace(known, reason=str(missing)))
         else:
-            got *= test.scale
-            found.append(replace(known, value=got.value, low=got.low, high=got.high, note=note))
+            found.append(replace(known, measured=got * test.scale, note=note))
     return found
 
 
-def _with_note(test: ClaimTest, view: View, of: Record, against: Record | None) -> tuple[Span, str]:
+def _with_note(test: ClaimTest, view: View, of: Record, against: Record | None) -> tuple[Value, str]:
     if test.kind != "slope":
         return _quantity(test, view, of, against), ""
     line = _slope(test, view, of)
-    intercept = spread(*line.intercept.over(_NS_PER_UNIT["ms"]))
+    intercept = spread(line.intercept / _NS_PER_UNIT["ms"])
     return line.slope * (1 / _NS_PER_UNIT[test.unit]), f"intercept {intercept} ms, {line.points} cases"
 
 
-def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Span:
+def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Value:
     if test.kind == "stage-share":
         return _stage_share(of, test.of.figure or "complete")
     if test.kind == "count":
         return _count(of)
     if test.unit == "1/s":
-        return Span(1e9, 1e9, 1e9) / _amount(of, test.of)
+        return exactly(1e9, "1/s") / _amount(of, test.of)
     if test.kind in ("value", "fails"):
         return _amount(of, test.of) * (1 / _NS_PER_UNIT.get(test.unit, 1.0))
     if test.via:
@@ -100,15 +103,15 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
             raise _Missing("a figure that is not positive has no ratio")
         found = amounts
     if test.kind == "share-left":
-        return Span(1.0, 1.0, 1.0) - found.share_saved
+        return exactly(1.0) - found.share_saved
     return found.share_saved if test.kind == "share" else found
 
 
-def _count(record: Record) -> Span:
+def _count(record: Record) -> Value:
     found = record.window.get("dispatches")
     if not isinstance(found, int):
         raise _Missing(f"no dispatches were counted: {record.reason or record.status}")
-    return Span(found, found, found)
+    return exactly(found)
 
 
 def _slope(test: ClaimTest, view: View, of: Record) -> DispatchSlope:
@@ -124,37 +127,37 @@ def _slope(test: ClaimTest, view: View, of: Record) -> DispatchSlope:
     return line
 
 
-def _amount(record: Record, selector: Selector) -> Span:
+def _amount(record: Record, selector: Selector) -> Value:
     """The selected figure in ns. With ``steps``: the time in ns of a chain of that many steps, including its wait."""
     if selector.steps is None:
         return _figure(record, selector.figure or "complete")
     return _figure(record, "fixed") + _figure(record, "complete") * selector.steps
 
 
-def _figure(record: Record, name: str) -> Span:
-    found = span(record.figure(name))
+def _figure(record: Record, name: str) -> Value:
+    # Without the board: the two sides of a claim may name it differently.
+    found = WithFigures.measured(record, name)
     if found is None:
         raise _Missing(f"{name}: {why(record, name)}")
     return found
 
 
-def _by_comparison(name: str, view: View, of: Record) -> Span:
+def _by_comparison(name: str, view: View, of: Record) -> Value:
     comparison = view.comparison(name, of.key)
-    figure = named(comparison, "ratio") if comparison else None
-    value = valued(figure)
-    if figure is None or value is None or value <= 0:
+    figure = comparison.figure("ratio") if comparison else None
+    found = figure.measured if figure else None
+    if found is None or found.value <= 0:
         reason = missing_figure(figure).text if figure else "the two cases did not alternate in one worker here"
         raise _Missing(f"{name}: {reason}")
-    return Span(value, figure.low, figure.high)
+    return found
 
 
-def _stage_share(record: Record, figure: str) -> Span:
-    stages = [value for f in record.figures if f.name.startswith("stage:") and (value := valued(f)) is not None]
-    found = record.figure(figure)
-    value, total = valued(found), sum(stages)
-    if found is None or value is None or total <= 0:
+def _stage_share(record: Record, figure: str) -> Value:
+    total = sum(of.value for f in record.figures if f.name.startswith("stage:") and (of := f.measured))
+    found = record.measured(figure)
+    if found is None or total <= 0:
         raise _Missing(f"{figure}: the calls of this case were not timed one by one")
-    return Span(value, found.low, found.high) * (1 / total)
+    return found / total
 
 
 def _label(view: View, of: Record, against: Record | None) -> str:

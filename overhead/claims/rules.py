@@ -9,7 +9,7 @@ from typing import Literal
 from overhead.claims.formula import evaluate
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
-from overhead.results import VALUED
+from overhead.results import VALUED, Value
 
 ClaimVerdict = Literal["reproduced", "partial", "refuted", "inconclusive", "not testable here"]
 VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "inconclusive", "not testable here")
@@ -76,19 +76,21 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
         return "inconclusive"
     if test.kind == "fails":
         return _failing(test, found)
-    if found.low is None or found.high is None:
+    of = found.measured
+    if of is None or not of.bounded:
         return "inconclusive"
     inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
-    if _inside(found, inner):
+    if _inside(of, inner):
         return "reproduced"
-    if _inside(found, outer):
+    if _inside(of, outer):
         return "partial"
-    return "refuted" if _outside(found, inner) and _outside(found, outer) else "inconclusive"
+    outside = all(of.ceiling < low or of.floor > high for low, high in (inner, outer))
+    return "refuted" if outside else "inconclusive"
 
 
 def attributed(found: Sequence[ClaimValue]) -> AttributionVerdict:
     """The verdict on an attribution, from the share of the named part on each target; '' without a value."""
-    shares = [one for one in found if one.low is not None and one.high is not None]
+    shares = [one.measured for one in found if one.measured and one.measured.bounded]
     if not shares:
         return "undecided" if found else ""
     if all(_inside(one, (_LEAST_SHARE, math.inf)) for one in shares):
@@ -120,9 +122,5 @@ def overall(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     return decided.pop() if len(decided) == 1 else "partial" if decided else "inconclusive"
 
 
-def _inside(found: ClaimValue, bound: tuple[float, float]) -> bool:
-    return found.low is not None and found.high is not None and bound[0] <= found.low and found.high <= bound[1]
-
-
-def _outside(found: ClaimValue, bound: tuple[float, float]) -> bool:
-    return found.low is not None and found.high is not None and (found.high < bound[0] or found.low > bound[1])
+def _inside(of: Value, bound: tuple[float, float]) -> bool:
+    return bound[0] <= of.floor and of.ceiling <= bound[1]

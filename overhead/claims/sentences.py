@@ -11,6 +11,7 @@ from overhead.claims.rules import ClaimVerdict, implied, published
 from overhead.claims.select import making
 from overhead.devices import Processor
 from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
+from overhead.results import Value
 
 _MOST_MACHINES = 8
 """The most machines that a sentence names; it counts the others."""
@@ -47,14 +48,13 @@ def explain(
     return " ".join(said)
 
 
-def quantity(value: float, unit: Unit, low: float | None = None, high: float | None = None) -> str:
+def quantity(of: Value, unit: Unit) -> str:
     """The number with its unit, rounded to the digits that its interval allows."""
     if unit == "dispatches":
-        return f"{value:,.0f} dispatches"
+        return f"{of.value:,.0f} dispatches"
     share = unit == "share"
     mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
-    shown, below, above = (None if v is None else 100 * v if share else v for v in (value, low, high))
-    return (spread if share else positive_spread)(shown or 0.0, below, above) + mark
+    return (spread(of * 100) if share else positive_spread(of)) + mark
 
 
 def exact(claim: Claim) -> str:
@@ -83,18 +83,18 @@ def by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     """The values of each machine with their intervals and stacks; '' without a value."""
     groups: dict[str, list[str]] = {}
     for one in found:
-        if one.value is not None:
+        if one.measured is not None:
             stacks = re.sub(r" \([^()]*\)", "", _case(one))
-            groups.setdefault(one.machine, []).append(f"{stacks} {quantity(one.value, test.unit, one.low, one.high)}")
+            groups.setdefault(one.machine, []).append(f"{stacks} {quantity(one.measured, test.unit)}")
     return "; ".join(f"{machine}: {', '.join(values)}" for machine, values in groups.items())
 
 
 def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a value."""
-    values = sorted(one.value for one in found if one.value is not None)
+    values = sorted(one.measured.value for one in found if one.measured)
     if not values:
         return ""
-    low, high = quantity(values[0], test.unit), quantity(values[-1], test.unit)
+    low, high = (quantity(Value(values[end]), test.unit) for end in (0, -1))
     return low if low == high else f"{low.rsplit(' ', 1)[0].removesuffix(TIMES)} to {high}"
 
 
@@ -117,10 +117,10 @@ def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
 def _one(test: ClaimTest, one: ClaimValue) -> str:
     if test.kind == "fails":
         return f"{_case(one)}: {one.reason or one.status}"
-    if one.value is None:
+    if one.measured is None:
         return f"no value for {_case(one)} ({one.reason})"
     note = f" ({one.note})" if one.note else ""
-    return f"{quantity(one.value, test.unit, one.low, one.high)}{note} for {_case(one)}"
+    return f"{quantity(one.measured, test.unit)}{note} for {_case(one)}"
 
 
 def _case(one: ClaimValue) -> str:
@@ -129,14 +129,14 @@ def _case(one: ClaimValue) -> str:
 
 
 def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
-    values = [one for one in flawed if one.value is not None]
+    values = [one for one in flawed if one.measured]
     if claim.flawed is None or not values:
         return []
     return [f"With the published mistake put back ({claim.flawed.quantity}): {_values(claim.flawed, values)}."]
 
 
 def _attributed(claim: Claim, shares: Sequence[ClaimValue]) -> list[str]:
-    values = [one for one in shares if one.value is not None]
+    values = [one for one in shares if one.measured]
     if claim.attribution is None or not values:
         return []
     test = claim.attribution.test
@@ -144,5 +144,5 @@ def _attributed(claim: Claim, shares: Sequence[ClaimValue]) -> list[str]:
 
 
 def _implied(claim: Claim, test: ClaimTest) -> str:
-    value, limit = quantity(implied(claim, test), test.unit), quantity(test.limit, test.unit)
+    value, limit = (quantity(Value(number), test.unit) for number in (implied(claim, test), test.limit))
     return f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."

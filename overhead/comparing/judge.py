@@ -16,11 +16,10 @@ from overhead.comparing.sides import FIGURE, Run, Sampled, Side
 from overhead.comparing.variants import Variants, why_refused, window_changes
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdicts
 from overhead.errors import UsageError
-from overhead.reading.format import percent, plain, valued
-from overhead.reading.intervals import span
+from overhead.reading.format import percent, plain
 from overhead.reading.missing_values import missing_record, why
 from overhead.reading.view import CALLER_WORDS
-from overhead.results import Fingerprint, Record
+from overhead.results import Fingerprint, Record, Value, WithFigures
 
 _MACHINE_FIELDS = ("id", "cpu", "cores", "memory_gib")
 
@@ -160,7 +159,7 @@ def _both(
 
 
 def _has_value(side: Side, key: str) -> bool:
-    return valued(side.record(key).figure(FIGURE)) is not None
+    return side.record(key).measured(FIGURE) is not None
 
 
 def _closed(opened: _Open, found: Decision) -> CaseVerdict:
@@ -170,9 +169,7 @@ def _closed(opened: _Open, found: Decision) -> CaseVerdict:
         verdict=found.verdict,
         base_ns=base_ns,
         new_ns=base_ns * math.exp(found.shift),
-        ratio=math.exp(found.shift),
-        low=math.exp(found.low),
-        high=math.exp(found.high),
+        ratio=Value(math.exp(found.shift), math.exp(found.low), math.exp(found.high)),
         smallest=math.expm1(found.smallest),
         p=found.p,
         failed=found.failed,
@@ -196,11 +193,11 @@ def _in_turn(base_key: str, new_key: str, pairs: Sequence[tuple[Run, Run]]) -> l
 
 def _by_figures(blank: CaseVerdict, base: Record, new: Record) -> CaseVerdict:
     """The ratio of the two figures, with the widest interval that their intervals allow."""
-    below, above = span(base.figure(FIGURE)), span(new.figure(FIGURE))
+    below, above = (WithFigures.measured(record, FIGURE) for record in (base, new))
     if below is None or above is None or below.value <= 0:
         return blank
-    found = (above / below).two_sided
-    return replace(blank, base_ns=below.value, new_ns=above.value, ratio=found.value, low=found.low, high=found.high)
+    times = above / below
+    return replace(blank, base_ns=below.value, new_ns=above.value, ratio=times if times.bounded else Value(times.value))
 
 
 def _yardstick(tested: list[BothSides], in_turn: str = "; pairs of processes differ") -> str:

@@ -6,13 +6,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from overhead.results import Value
+
 Verdict = Literal["faster", "slower", "same", "undecided", "refused", "not tested"]
 """``not tested``: two machines, so there is a ratio without a test. ``refused``: the two measure different things."""
 
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """The verdict on one case. ``low`` and ``high``: interval of the ratio, at the level from Holm's procedure.
+    """The verdict on one case. ``ratio``: with its interval, at the level from Holm's procedure.
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
     ``label``: target, case and caller in words, ``target`` its first part.
@@ -28,9 +30,7 @@ class CaseVerdict:
     reason: str = ""
     base_ns: float | None = None
     new_ns: float | None = None
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    ratio: Value | None = None
     smallest: float | None = None
     p: float | None = None
     processes: tuple[int, int] = (0, 0)
@@ -40,6 +40,11 @@ class CaseVerdict:
     missing: bool = False
     against: str = ""
     also: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same data as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
+        of = self.ratio
+        return {**vars(self), "ratio": of and of.value, "low": of and of.low, "high": of and of.high}
 
 
 @dataclass(frozen=True)
@@ -97,4 +102,5 @@ class Verdicts:
     def to_dict(self) -> dict[str, Any]:
         """The same data as dicts and lists that ``json`` can write."""
         named = {"failed": self.failed, "untested": self.untested}
-        return {**asdict(self), **{name: [case.case for case in cases] for name, cases in named.items()}}
+        keys = {name: [case.case for case in cases] for name, cases in named.items()}
+        return {**asdict(self), "cases": [case.to_dict() for case in self.cases], **keys}

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 
 from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.reading.boards import apart
 from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
-from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.results import Record
+from overhead.results import Record, Value, exactly, ratio, why_apart
 
 PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
 """What follows from the published times to the first token at 876 and 564 dispatches (arXiv 2604.02344)."""
@@ -69,27 +67,26 @@ class DecodeArm:
         return resolved(self.record.figure(name))
 
     @property
-    def complete(self) -> Span | None:
-        return measured(self.record, "complete")
+    def complete(self) -> Value | None:
+        return self.record.measured("complete")
 
     @property
-    def host(self) -> Span | None:
-        return measured(self.record, "issue")
+    def host(self) -> Value | None:
+        return self.record.measured("issue")
 
     @property
-    def device(self) -> Span | None:
-        return measured(self.record, "device_busy") or measured(self.record, "device_span")
+    def device(self) -> Value | None:
+        return self.record.measured("device_busy") or self.record.measured("device_span")
 
     @property
-    def host_share(self) -> Span | None:
+    def host_share(self) -> Value | None:
         """The part of the time of a token that the host needs to issue it."""
         return ratio(self.host, self.complete)
 
     @property
-    def tokens_per_s(self) -> Span | None:
+    def tokens_per_s(self) -> Value | None:
         time = self.complete
-        each = 1e9 * self.batch
-        return None if time is None or time.value <= 0 else Span(each, each, each) / time
+        return None if time is None or time.value <= 0 else exactly(1e9 * self.batch, "1/s") / time
 
     @property
     def one_process(self) -> bool:
@@ -132,8 +129,8 @@ class DecodeArm:
         return issue is not None and issue.status == "below-resolution"
 
     @property
-    def _host_and_busy(self) -> tuple[Span | None, ...]:
-        return self.host, measured(self.record, "device_busy")
+    def _host_and_busy(self) -> tuple[Value | None, ...]:
+        return self.host, self.record.measured("device_busy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +140,7 @@ class FusionLevels:
     arms: tuple[tuple[int, DecodeArm], ...]
 
     @property
-    def points(self) -> list[tuple[int, Span]]:
+    def points(self) -> list[tuple[int, Value]]:
         """Dispatches and time of a token at each level where both are known and the time is resolved."""
         return _points([arm for _, arm in self.arms if arm.resolved("complete")])
 
@@ -179,8 +176,8 @@ class BatchSweep:
 class DispatchSlope:
     """A line through times of a token over its dispatches: ns a dispatch, and ns at no dispatch."""
 
-    slope: Span
-    intercept: Span
+    slope: Value
+    intercept: Value
     points: int
 
 
@@ -200,7 +197,7 @@ class Decoded:
     @functools.cached_property
     def of_one_board(self) -> tuple[DecodeArm, ...]:
         """The arms of the board that has most of them. Arms of other boards are not compared with them."""
-        groups = [tuple(a for a in self.arms if not apart(arm.record, a.record)) for arm in self.arms]
+        groups = [tuple(a for a in self.arms if not why_apart(arm.record.device, a.record.device)) for arm in self.arms]
         return max(groups, key=len, default=())
 
 
@@ -247,7 +244,7 @@ def _alike(arms: Sequence[DecodeArm], axis: str) -> list[list[DecodeArm]]:
     for arm in arms:
         for group in groups:
             first = group[0].record
-            if _without(first, axis) == _without(arm.record, axis) and not apart(first, arm.record):
+            if _without(first, axis) == _without(arm.record, axis) and not why_apart(first.device, arm.record.device):
                 group.append(arm)
                 break
         else:
@@ -260,7 +257,7 @@ def _without(record: Record, axis: str) -> tuple[object, ...]:
     return record.target_key, record.pattern, record.caller, params
 
 
-def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[int, Span]]:
+def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[int, Value]]:
     times = [(arm.dispatches, arm.device if on_device else arm.complete) for arm in arms]
     return [(dispatches, time) for dispatches, time in times if dispatches and time is not None]
 
@@ -282,7 +279,7 @@ def eager_kernels(found: Decoded) -> DecodeArm | None:
     return next((arm for arm in found.of_one_board if arm.record.params.get("maker") == "torch"), None)
 
 
-def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Span | None:
+def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Value | None:
     """The device time of one arm over that of another; None where either is not known."""
     return ratio(of.device if of else None, over.device if over else None)
 
@@ -303,10 +300,10 @@ def slope_over_dispatches(arms: Sequence[DecodeArm], *, on_device: bool = False)
     return DispatchSlope(slope, intercept, len(points))
 
 
-def _weighted(weights: Sequence[float], spans: Sequence[Span]) -> Span:
+def _weighted(weights: Sequence[float], spans: Sequence[Value]) -> Value:
     value = sum(w * s.value for w, s in zip(weights, spans, strict=True))
     halves = [None if s.low is None or s.high is None else (s.high - s.low) / 2 for s in spans]
     if any(half is None for half in halves):
-        return Span(value)
+        return Value(value)
     half = sum((w * (h or 0.0)) ** 2 for w, h in zip(weights, halves, strict=True)) ** 0.5
-    return Span(value, value - half, value + half)
+    return Value(value, value - half, value + half)

@@ -17,10 +17,10 @@ from overhead.explain.alternatives.base import NO_TORCH
 from overhead.explain.attempts import Attempt, AttemptJob, attempted
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compared
-from overhead.explain.record import CallSite, missing
+from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, plan_of, time_statements
 from overhead.profiles import Plan
-from overhead.results import Figure
+from overhead.results import Figure, exactly
 from overhead.runner.progress import Listener
 
 AGAINST = "your alternative"
@@ -244,7 +244,7 @@ def _without(
 
 def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
     """An alternative with its times. ``position``: of its statement in ``timing``."""
-    step = _renamed(timing.calls[position].figure("complete"), "step")
+    step = renamed(timing.calls[position].figure("complete"), "step")
     making = Figure(name="making", value=one.made.making_s * 1e9, rule="one attempt, with the first step")
     ratio = next((ratio for ratio in timing.ratios if ratio.position == position + 1), None)
     gain = _gain(ratio.ratio if ratio is not None else None)
@@ -263,17 +263,13 @@ def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
     )
 
 
-def _renamed(figure: Figure | None, name: str) -> Figure:
-    return missing(name, "not measured") if figure is None else msgspec.structs.replace(figure, name=name)
-
-
 def _gain(ratio: Figure | None) -> Figure:
     """The step as it is over the alternative, from the alternative over the step."""
-    if ratio is None or not ratio.value or not ratio.low or not ratio.high or ratio.low <= 0:
+    of = ratio.measured if ratio is not None else None
+    if ratio is None or of is None or not of.bounded or of.floor <= 0:
         return missing("gain", (ratio.reason if ratio is not None else "") or "not resolved", "ratio")
-    return msgspec.structs.replace(
-        ratio, name="gain", unit="ratio", value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low
-    )
+    gain = exactly(1.0) / of
+    return msgspec.structs.replace(ratio, name="gain", unit="ratio", value=gain.value, low=gain.low, high=gain.high)
 
 
 def _repaid(making: Figure, saved: Figure | None) -> Figure:

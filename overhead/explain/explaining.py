@@ -29,6 +29,7 @@ from overhead.explain.record import (
     SynchronisationRow,
     UsedLibrary,
     missing,
+    renamed,
 )
 from overhead.explain.replay import step_parts
 from overhead.explain.step_profile import gap_rows, operation_rows, step_counts, synchronisation_rows
@@ -200,18 +201,9 @@ def _library(profile: StepProfile) -> UsedLibrary:
 
 
 def _timing(call: CallTiming, profile: StepProfile) -> StepTiming:
-    def figure(name: str, of: str) -> Figure:
-        found = call.figure(of)
-        if found is None:
-            return missing(name, call.reason or "not measured")
-        return msgspec.structs.replace(found, name=name)
-
-    return StepTiming(
-        wall=figure("wall", "complete"),
-        issue=figure("issue", "issue"),
-        fixed=figure("fixed", "fixed"),
-        busy=_busy(call, profile),
-    )
+    names = {"wall": "complete", "issue": "issue", "fixed": "fixed"}
+    times = {name: renamed(call.figure(of), name, call.reason or "not measured") for name, of in names.items()}
+    return StepTiming(**times, busy=_busy(call, profile))
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
@@ -227,7 +219,7 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
         )
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
-        return msgspec.structs.replace(found, name="busy")
+        return renamed(found, "busy")
     return missing("busy", "no device takes part" if not profile.device else profile.reason or "not measured")
 
 

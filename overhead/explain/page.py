@@ -13,7 +13,6 @@ from overhead.loading.files import save_file
 from overhead.reading.format import (
     MICRO,
     factor_spread,
-    has_value,
     micro,
     micro_of,
     micro_or_why,
@@ -21,7 +20,6 @@ from overhead.reading.format import (
     plain,
     resolved,
     unresolved,
-    valued,
 )
 from overhead.report.core.bars import BarRow, bar_figure
 from overhead.report.core.pages import Block, inline_drawing, rendered
@@ -84,11 +82,11 @@ def _verdict(found: Explanation) -> Iterator[Part]:
         yield Text(more)
     blocked = sum(row.blocked_ns for row in found.synchronisations) if found.replay.ok else 0.0
     rows = [_bar("Step, fresh processes", found.step.wall, _WALL)]
-    if valued(found.step.issue) is not None:
+    if found.step.issue.measured:
         rows.append(_bar("Host, fresh processes", found.step.issue, _HOST, "host", blocked))
-    busy = valued(found.step.busy)
+    busy = found.step.busy.measured
     if busy is not None:
-        rows.append(BarRow("Device, profile", [("", busy / 1e3, _DEVICE)], micro_or_why(found.step.busy)))
+        rows.append(BarRow("Device, profile", [("", busy.value / 1e3, _DEVICE)], micro_or_why(found.step.busy)))
     if any(row.pieces for row in rows):
         figure = bar_figure([(f"{MICRO} for each step", rows)])
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
@@ -123,8 +121,8 @@ def _short(figure: Figure) -> str:
 
 
 def _alternatives(found: Explanation) -> Iterator[Part]:
-    tried = [each for each in found.alternatives if valued(each.step) is not None]
-    tried.sort(key=lambda each: valued(each.step) or 0.0)
+    timed = [(time.value, each) for each in found.alternatives if (time := each.step.measured)]
+    tried = [each for _, each in sorted(timed, key=lambda pair: pair[0])]
     rows = [_bar(_name(each), each.step, _colour(each)) for each in tried]
     rows.append(_bar("as it is", found.step.wall, _WALL))
     if tried and any(row.pieces for row in rows):
@@ -136,7 +134,7 @@ def _alternatives(found: Explanation) -> Iterator[Part]:
         (
             _name(each),
             "not resolved" if why_unresolved(each) else each.status,
-            time_text(each.step) if has_value(each.step) else "",
+            time_text(each.step) if each.step.measured else "",
             _gain(each),
             f"{each.making.value / 1e9:,.2g} s" if each.making.value is not None else "",
             f"{each.repaid_after.value:,.0f}" if each.repaid_after.value is not None else "",
@@ -169,8 +167,8 @@ def _colour(alternative: Alternative) -> str:
 
 
 def _gain(alternative: Alternative) -> str:
-    gain = alternative.gain
-    return factor_spread(gain.value, gain.low, gain.high) if gain.value is not None else ""
+    gain = alternative.gain.measured
+    return factor_spread(gain) if gain else ""
 
 
 def _place(site: CallSite) -> str:

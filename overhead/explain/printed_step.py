@@ -12,11 +12,9 @@ from overhead.reading.format import (
     MICRO,
     factor,
     factor_spread,
-    has_value,
     micro_of,
     micro_or_why,
     percent,
-    valued,
 )
 from overhead.results import Figure
 from overhead.terminal.console import Column, print_table, say, terminal
@@ -45,7 +43,7 @@ def show_explanation(found: Explanation, console: Console | None = None) -> None
 def _times(found: Explanation, console: Console) -> None:
     step, counts = found.step, found.per_step
     rows = [
-        [name, text(figure), "" if has_value(figure) and resolved_times(figure) else figure.reason]
+        [name, text(figure), "" if figure.measured and resolved_times(figure) else figure.reason]
         for name, figure, text in (
             ("a step with its work done", step.wall, time_text),
             ("until the step returns", step.issue, time_text),
@@ -54,7 +52,7 @@ def _times(found: Explanation, console: Console) -> None:
         )
     ]
     if found.replay.ratio is not None:
-        rows[-1][2] = f"{factor(found.replay.ratio)} the {micro_of(valued(found.replay.measured) or 0)} {MICRO} " + (
+        rows[-1][2] = f"{factor(found.replay.ratio)} the {micro_of(found.replay.measured.value or 0)} {MICRO} " + (
             "measured beside the profile" if found.replay.ok else "measured beside the profile: not understood"
         )
     print_table(console, "", [Column("each step"), Column(MICRO, number=True), Column("")], rows)
@@ -62,7 +60,7 @@ def _times(found: Explanation, console: Console) -> None:
     said = [
         f"{_count(figure)} {_one(name) if figure.value == 1 else name}"
         for name, figure in shown.items()
-        if has_value(figure)
+        if figure.measured
     ]
     if said:
         say(console, f"Each step: {', '.join(said)}.")
@@ -148,21 +146,21 @@ def _alternatives(found: Sequence[Alternative], console: Console) -> None:
 
 
 def _ranked(found: Sequence[Alternative]) -> list[Alternative]:
-    return sorted(found, key=lambda one: -(valued(one.gain) or 0.0))
+    return sorted(found, key=lambda one: -(gain.value if (gain := one.gain.measured) else 0.0))
 
 
 def _step(one: Alternative) -> str:
-    return time_text(one.step) if has_value(one.step) else ""
+    return time_text(one.step) if one.step.measured else ""
 
 
 def _gain(one: Alternative) -> str:
-    value = valued(one.gain)
-    return factor_spread(value, one.gain.low, one.gain.high) if value is not None else ""
+    gain = one.gain.measured
+    return factor_spread(gain) if gain else ""
 
 
 def _repaid(one: Alternative) -> str:
-    value = valued(one.repaid_after)
-    return f"{value:,.0f} steps" if value is not None else ""
+    after = one.repaid_after.measured
+    return f"{after.value:,.0f} steps" if after else ""
 
 
 def _remark(one: Alternative) -> str:

@@ -13,12 +13,10 @@ from overhead.reading.format import (
     TIMES,
     between,
     factor,
-    has_value,
     listed,
     micro_spread,
     plain,
     spread,
-    valued,
 )
 from overhead.reading.next_run import no_next_run, range_text
 from overhead.results import Figure
@@ -119,19 +117,17 @@ def _figure(call: CallTiming, name: str) -> Figure | None:
 
 def _cell(call: CallTiming, name: str) -> str:
     figure = _figure(call, name)
-    if figure is None or not has_value(figure):
-        return ""
-    return micro_spread(figure)
+    return micro_spread(figure) if figure is not None and figure.measured else ""
 
 
 def _ratio(ratio: CallRatio) -> str:
-    value = valued(ratio.ratio)
-    if value is None or ratio.ratio.low is None or ratio.ratio.high is None:
+    times = ratio.ratio.measured
+    if times is None or not times.bounded:
         return f"{ratio.position} against 1: {ratio.ratio.reason or ratio.ratio.status}."
-    low, high = ratio.ratio.low, ratio.ratio.high
-    if low <= 1 <= high:
-        return f"No measurable difference between {ratio.position} and 1: {between(low, high)}{TIMES}."
-    interval = spread(value, low, high).replace(" (", f"{TIMES} (", 1)
+    if times.floor <= 1 <= times.ceiling:
+        shown = between(times.floor, times.ceiling)
+        return f"No measurable difference between {ratio.position} and 1: {shown}{TIMES}."
+    interval = spread(times).replace(" (", f"{TIMES} (", 1)
     return f"{ratio.position} takes {interval} as long as 1, measured in turn in the same processes."
 
 
@@ -169,7 +165,7 @@ def _missing(call: CallTiming) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in _FIGURES:
         figure = _figure(call, name)
-        if figure is not None and not has_value(figure):
+        if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
     if call.on != "CPU" and call.figure("device_busy") is None:
         found.setdefault(_no_device(call), []).append("device")
@@ -181,6 +177,6 @@ def _no_device(call: CallTiming) -> str:
     span = call.figure("device_span")
     if span is None:
         return "this library has no clock of the device that is known here"
-    if not has_value(span):
+    if not span.measured:
         return span.reason or span.status
     return f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"

@@ -209,6 +209,11 @@ def missing(name: str, reason: str, unit: str = "ns", *, failed: bool = False) -
     return Figure(name=name, unit=unit, status="failed" if failed else "unavailable", reason=reason)
 
 
+def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
+    """The figure under this name; without one, the reason."""
+    return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
+
+
 def is_explanation(raw: bytes) -> bool:
     """Whether these bytes begin like a file that ``save_explanation`` wrote."""
     return f'"{EXPLAIN_FORMAT}"'.encode() in raw[:200]

@@ -21,7 +21,7 @@ from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import Comparison, Figure, Machine, Profile, Record
+from overhead.results import Comparison, Figure, Machine, Profile, Record, WithFigures
 from overhead.runner.campaign import Campaign
 from overhead.runner.progress import Listener
 from overhead.runner.run import RunRequest, measure
@@ -44,7 +44,7 @@ _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
 
 
-class CallTiming(Struct, frozen=True, kw_only=True):
+class CallTiming(WithFigures, frozen=True, kw_only=True):
     """The figures of one statement, times in ns. ``wait``: how the end of the work is awaited. ``on``: the device.
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
@@ -65,15 +65,6 @@ class CallTiming(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         shown = [f"{name} {format.time(f)}" for name in ("complete", "met") if (f := self.figure(name)) is not None]
         return f"{self.call}: {', '.join(shown) or self.reason}"
-
-    def figure(self, name: str) -> Figure | None:
-        """The figure of that name, or None."""
-        return next((figure for figure in self.figures if figure.name == name), None)
-
-    def value(self, name: str) -> float | None:
-        """The figure's value in its unit, or None if it has none."""
-        found = self.figure(name)
-        return found.value if found is not None and found.status in results.VALUED else None
 
 
 class CallRatio(Struct, frozen=True, kw_only=True):

@@ -23,17 +23,14 @@ from overhead.explain.replay import StepParts
 from overhead.explain.step_profile import BETWEEN
 from overhead.reading.format import (
     between,
-    bounds,
     count,
     factor,
     micro_of,
     micro_spread,
     number,
     percent,
-    resolved,
     two_speeds,
     unresolved,
-    valued,
 )
 from overhead.results import VALUED, Figure
 
@@ -53,9 +50,10 @@ def resolved_times(time: Figure) -> Sequence[float]:
     """The time, ns; both of a bimodal one; none if it is not resolved or has no value."""
     if speeds := two_speeds(time):
         return speeds if speeds[0] > 0 else ()
-    low, high = bounds(time)
-    wide = low is not None and high is not None and high >= _SPAN * low
-    return [time.value] if time.value is not None and resolved(time) and not wide else ()
+    found = time.measured
+    if found is None or not found.resolved or (found.high is not None and found.high >= _SPAN * found.floor):
+        return ()
+    return [found.value]
 
 
 def time_text(time: Figure) -> str:
@@ -68,14 +66,14 @@ def time_text(time: Figure) -> str:
 
 def why_unresolved(one: Alternative) -> str:
     """Why the time of an alternative that was timed is not shown; empty if it is."""
-    unclear = valued(one.step) is not None and not resolved_times(one.step)
+    unclear = one.step.measured and not resolved_times(one.step)
     return f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
 
 
 def sentences(found: Explanation) -> list[str]:
     """The verdict in words. If the time of the step is not resolved, the first sentence says so."""
     said, wall = list(found.verdict.sentences), found.step.wall
-    if found.verdict.kind == "unclear" or valued(wall) is None or resolved_times(wall):
+    if found.verdict.kind == "unclear" or not wall.measured or resolved_times(wall):
         return said
     first = f"{_untold('The time of a step', wall)}. {_DOCTOR}"
     return [first, *(each for each in said if each != first)]
@@ -85,9 +83,11 @@ def _untold(what: str, time: Figure) -> str:
     """Why no verdict can use this time, in words."""
     if speeds := two_speeds(time):
         return f"{what} has two speeds, {' and '.join(number(each / 1e3) for each in speeds)} µs"
-    low, high = bounds(time)
-    span = f" ({between(low / 1e3, high / 1e3)} µs)" if low is not None and high is not None else ""
-    return f"{what} is not resolved{span}" if valued(time) is not None else time.reason or time.status
+    found = time.measured
+    if found is None:
+        return time.reason or time.status
+    interval = f" ({between(found.floor / 1e3, found.ceiling / 1e3)} µs)" if found.bounded else ""
+    return f"{what} is not resolved{interval}"
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:

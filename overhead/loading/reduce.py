@@ -9,15 +9,14 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.measure.fitting.case_figures import estimate, limited_by
-from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
+from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.drift import drift
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
@@ -231,19 +230,20 @@ class _Journal:
         series = self.series(key)
         figures: list[Figure] = []
         status: Status = "failed"
-        reason, bound = "no round was measured", ""
+        bound: Bound = ""
+        reason = "no round was measured"
         flags = list(opened.flags) if opened else []
         flags += ["worker-died"] * (key.worker in self.died)
         if loss is not None:
             status, reason = loss.status, loss.reason
         elif any(p.rounds for p in series.processes):
-            estimates = estimate(series, self.target)
-            bound = limited_by(series, estimates)
+            found = estimate(series, self.target)
+            bound = limited_by(series, found)
             flags += ["failed-later"] * bool(self.failed[key])
-            flags += ["drifting"] * any(e.drift for e in estimates.values())
-            figures = [_figure(name, e, self._rule(key, e)) for name, e in estimates.items()]
-            head = next((f for f in figures if f.name == "complete"), None)
-            status, reason = (head.status, head.reason) if head else ("failed", "no slope could be fitted")
+            flags += ["drifting"] * any(f.reason.startswith(DRIFTS) for f in found.values())
+            rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
+            figures = [f if f.rule else msgspec.structs.replace(f, rule="; ".join(rules)) for f in found.values()]
+            status, reason = found["complete"].status, found["complete"].reason
         return Record(
             stack=target.stack,
             api=target.api,
@@ -252,26 +252,17 @@ class _Journal:
             software=target.software,
             executes=target.executes,
             environment=target.environment,
-            pattern=case.pattern,
-            caller=case.caller,
-            dependency=case.dependency,
-            unit=case.unit,
-            workload=case.workload,
-            params=case.params,
+            **msgspec.structs.asdict(case),
             overlap=opened.overlap if opened else "pipelined",
             window=opened.window if opened else {},
             status=status,
             reason=reason,
-            bound=cast(Bound, bound),
+            bound=bound,
             flags=flags,
             figures=figures,
             curve=_curve(series),
             by_processor=_by_processor(series),
         )
-
-    def _rule(self, key: _Key, e: Estimate) -> str:
-        rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
-        return e.rule or "; ".join(rules)
 
     def _comparisons(self) -> list[Comparison]:
         """The named comparisons between cases that alternated in the processes of one worker."""
@@ -286,14 +277,13 @@ class _Journal:
                 first, second = where[of[0].key, of[1].key], where[against[0].key, against[1].key]
                 times = float(self.opened[first].window.get(named.times, 1)) if first in self.opened else 1.0
                 paired = difference_and_ratio(self.series(first), self.series(second), named.figure, self.target, times)
-                figures = [_figure("difference", paired.difference), _figure("ratio", paired.ratio)]
                 found.append(
                     Comparison(
                         name=named.name,
                         of=first.record,
                         against=[second.record],
                         worker=worker,
-                        figures=figures,
+                        figures=[*paired],
                     )
                 )
             found.extend(self._marginal(worker, keys))
@@ -317,16 +307,16 @@ class _Journal:
             series = {counts: self.series(key) for counts, key in members.items()}
             windows = [self.opened[key].window for key in members.values() if key in self.opened]
             passes = not any(str(window.get("passes", "")).startswith("none") for window in windows)
-            estimates = marginal_costs(series, self.target, passes=passes)
+            costs = marginal_costs(series, self.target, passes=passes)
             ids = [k.record for k in members.values()]
-            if estimates:
+            if costs:
                 found.append(
                     Comparison(
                         name="marginal",
                         of=ids[0],
                         against=ids[1:8],
                         worker=worker,
-                        figures=[_figure(n, e) for n, e in estimates.items()],
+                        figures=[*costs.values()],
                     )
                 )
         return found
@@ -384,21 +374,6 @@ def _canary_by_round(rounds: Sequence[Round]) -> dict[int, float]:
         if ns := canary_ns(one):
             found[one.number].append(ns)
     return {number: statistics.median(values) for number, values in found.items()}
-
-
-def _figure(name: str, e: Estimate, rule: str = "") -> Figure:
-    return Figure(
-        name=name,
-        unit=e.unit,
-        value=e.value,
-        low=e.low,
-        high=e.high,
-        status=cast(Status, e.status),
-        reason=e.reason,
-        rule=rule or e.rule,
-        processes=e.processes,
-        modes=list(e.modes),
-    )
 
 
 def _curve(series: Series) -> list[Point]:

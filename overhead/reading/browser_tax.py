@@ -8,10 +8,9 @@ from overhead import results
 from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, comparable
 from overhead.reading.format import MICRO, factor, listed, plain, resolved, time, unresolved
-from overhead.reading.intervals import Span, measured, ratio, span
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns
-from overhead.results import Caller, Record, Scalar
+from overhead.results import Caller, Record, Scalar, Value, ratio
 
 LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 """Callers of the library that a browser is compared with: from Python, and from compiled code."""
@@ -27,19 +26,19 @@ class Tax:
     against: dict[Caller, Record]
     refused: dict[Caller, str]
 
-    def figure(self, name: str, caller: Caller = "browser") -> Span | None:
+    def figure(self, name: str, caller: Caller = "browser") -> Value | None:
         """A figure in ns of the browser's case, or of the library's case by that caller; None without a value."""
         record = self.record if caller == "browser" else self.against.get(caller)
-        return measured(record, name)
+        return record.measured(name) if record else None
 
-    def times(self, caller: Caller) -> Span | None:
+    def times(self, caller: Caller) -> Value | None:
         """The browser's slope over the library's; None where the interval of either reaches zero."""
         slopes = self.figure("complete"), self.figure("complete", caller)
         reaches_zero = any(s is not None and s.low is not None and s.low <= 0 for s in slopes)
         return None if reaches_zero else ratio(*slopes)
 
     @property
-    def overstated(self) -> Span | None:
+    def overstated(self) -> Value | None:
         """T(1) over the slope: the factor by which timing one unit overstates its cost; None where one has no value."""
         return ratio(self.figure("naive"), self.figure("complete"))
 
@@ -114,7 +113,7 @@ def tax_sentence(tax: Tax) -> str:
     """A sentence: what a unit costs in the browser and in its library, and what timing a single unit would report."""
     unit, slope = tax.record.unit, tax.record.figure("complete")
     where = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
-    if slope is None or span(slope) is None:
+    if slope is None or not slope.measured:
         return f"{where}: no figure ({why(tax.record, 'complete')})."
     if not resolved(slope):
         return f"{where}: the cost of a {unit} is {unresolved(slope)} {MICRO}."
@@ -136,5 +135,5 @@ def first_of_each(found: list[Tax]) -> list[Tax]:
     return [t for t in found if t.record is t.target.base]
 
 
-def _times(value: Span | None) -> str:
-    return factor(*value.over(1)) if value is not None else ""
+def _times(value: Value | None) -> str:
+    return factor(value) if value is not None else ""

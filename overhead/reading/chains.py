@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from overhead import devices
-from overhead.reading.boards import why_apart
 from overhead.reading.format import (
     MICRO,
+    factor,
     factor_spread,
     listed,
     micro_of,
@@ -23,11 +23,10 @@ from overhead.reading.format import (
     resolved,
     unresolved,
 )
-from overhead.reading.intervals import Span, measured
 from overhead.reading.missing_values import why
 from overhead.reading.stack_names import GRAPH_MAKERS, graph_maker
 from overhead.reading.view import View, words
-from overhead.results import Record, Scalar
+from overhead.results import Record, Scalar, Value, exactly, why_apart
 from overhead.workloads import UNROLLED, workloads
 
 COMPARED = (
@@ -118,8 +117,8 @@ class ArmFit:
     record: Record
     kind: ArmKind
     label: str
-    slope: Span
-    fixed: Span
+    slope: Value
+    fixed: Value
     longest: int
     """The largest number of steps that was measured."""
 
@@ -130,18 +129,18 @@ class ArmFit:
         return plain(self.record.stack, 40) + without
 
     @property
-    def device(self) -> Span | None:
+    def device(self) -> Value | None:
         """Device time of a step in ns; None where it is not known or includes idle time."""
-        return measured(self.record, "device_busy")
+        return self.record.measured("device_busy")
 
     @property
     def processor(self) -> str:
         """What computes, one of ``PROCESSOR_KINDS``."""
         return devices.processor(self.record)
 
-    def cost(self, steps: float) -> Span:
+    def cost(self, steps: float) -> Value:
         """A chain of so many steps and one wait."""
-        return positive(self.fixed) + positive(self.slope) * steps
+        return self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
 
     def extrapolated(self, steps: float) -> bool:
         """Whether no chain of that length was measured."""
@@ -220,7 +219,7 @@ class Crossing:
 
     first: ArmFit
     second: ArmFit
-    steps: Span | None
+    steps: Value | None
     always: bool = False
     never: bool = False
 
@@ -251,7 +250,7 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
-    slope, fixed = measured(record, "complete"), _start(record)
+    slope, fixed = record.measured("complete"), _start(record)
     kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
     if slope is None or not resolved(record.figure("complete")) or kind is None or bends_below_zero(record):
         return None
@@ -269,7 +268,7 @@ def not_a_speed(record: Record) -> str:
     if bends_below_zero(record):
         return "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
     figure = record.figure("complete")
-    if measured(record, "complete") is not None:
+    if record.measured("complete") is not None:
         return unresolved(figure)
     return f"{record.status}: {record.reason}" if record.reason else why(record, "complete")
 
@@ -279,24 +278,18 @@ def bends_below_zero(record: Record) -> bool:
 
     Runs of method 2 call such a figure ``nonlinear``; older files still carry it.
     """
-    fixed = measured(record, "fixed")
+    fixed = record.measured("fixed")
     longest = max((p.total for p in record.curve), default=0.0)
     return fixed is not None and fixed.ceiling < 0 and -fixed.value > _LEAST_BEND * longest
 
 
-def _start(record: Record) -> Span:
+def _start(record: Record) -> Value:
     """The fixed cost of a chain in ns: the fit's intercept, or, where that is not above zero, its shortest chain."""
-    fixed = measured(record, "fixed")
+    fixed = record.measured("fixed")
     if fixed is not None and fixed.value > 0:
         return fixed
     shortest = min(record.curve, key=lambda p: p.n, default=None)
-    return Span(shortest.total, shortest.q1, shortest.q3) if shortest is not None else Span(0.0, 0.0, 0.0)
-
-
-def positive(found: Span) -> Span:
-    """The value and its interval, cut off at zero: no cost is negative."""
-    low, high = (None if end is None else max(end, 0.0) for end in (found.low, found.high))
-    return Span(max(found.value, 0.0), low, high, found.board)
+    return Value(shortest.total, shortest.q1, shortest.q3, unit="ns") if shortest is not None else exactly(0.0, "ns")
 
 
 def crossing(first: ArmFit, second: ArmFit) -> Crossing:
@@ -308,7 +301,7 @@ def crossing(first: ArmFit, second: ArmFit) -> Crossing:
         return Crossing(first, second, None, never=True)
     if saved.floor <= 0 or paid.value <= 0:
         return Crossing(first, second, None)
-    return Crossing(first, second, positive(paid) / saved)
+    return Crossing(first, second, paid.at_least(0.0) / saved)
 
 
 def steps_of(name: str) -> int:
@@ -345,7 +338,7 @@ def chain_opening(view: View) -> str:
 
     def took(arm: ArmFit) -> str:
         beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
-        return f"{number(*arm.cost(steps).over(1e3))} {MICRO}{beyond}"
+        return f"{number(arm.cost(steps) / 1e3)} {MICRO}{beyond}"
 
     said = [f"{took(arm)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
     if faster is not None and faster.cost(steps).ceiling < wgsl.cost(steps).floor:
@@ -385,16 +378,13 @@ def _passed(first: ArmFit, second: ArmFit) -> str:
     if found.steps is None:
         gain = first.slope / second.slope
         if gain.floor > 1:
-            return f"a step by {ours} is {factor_spread(*gain.over(1))} faster than by {theirs}"
+            return f"a step by {ours} is {factor_spread(gain)} faster than by {theirs}"
         return f"no measurable difference between {ours} and {theirs}"
     at = found.steps
     if at.ceiling < 1:
         return f"{ours} is cheaper than {theirs} from the first step on"
     beyond = ", longer than any chain measured" if at.value > min(first.longest, second.longest) else ""
-    low = None if at.low is None else max(at.low, 1)
-    return (
-        f"{ours} pays off against {theirs} after about {positive_spread(max(at.value, 1), low, at.high)} steps{beyond}"
-    )
+    return f"{ours} pays off against {theirs} after about {positive_spread(at.at_least(1))} steps{beyond}"
 
 
 def fusions(found: Sequence[Group]) -> list[str]:
@@ -414,14 +404,14 @@ def fusions(found: Sequence[Group]) -> list[str]:
     return said
 
 
-def _gain(of: Span) -> str:
+def _gain(of: Value) -> str:
     """A gain in words: ``2.9x (2.7 to 3.1) faster``, ``2.8x (2.6 to 3.0) slower`` or ``neither faster nor slower``."""
     if of.low is None or of.high is None or of.low <= 0:
-        return f"{factor_spread(of.value)} as fast"
+        return f"{factor(of.value)} as fast"
     if of.low > 1:
-        return f"{factor_spread(of.value, of.low, of.high)} faster"
+        return f"{factor_spread(of)} faster"
     if of.high < 1:
-        return f"{factor_spread(1 / of.value, 1 / of.high, 1 / of.low)} slower"
+        return f"{factor_spread(exactly(1.0) / of)} slower"
     return "neither measurably faster nor slower"
 
 
@@ -433,7 +423,7 @@ def device_times(found: Sequence[Group]) -> list[str]:
         others = _timed(group, "fused-wgsl")
         if base is None or not others:
             continue
-        each = [f"{factor_spread(*(took / base[1]).over(1))} as long through {arm.way}" for arm, took in others]
+        each = [f"{factor_spread(took / base[1])} as long through {arm.way}" for arm, took in others]
         near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
         unclear = [arm.way for arm, took in others if (took / base[1]).floor <= _NEAR_CUDA and arm.way not in near]
         verdicts = [f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}." if near else ""]
@@ -446,5 +436,5 @@ def device_times(found: Sequence[Group]) -> list[str]:
     return said
 
 
-def _timed(group: Group, kind: str) -> list[tuple[ArmFit, Span]]:
+def _timed(group: Group, kind: str) -> list[tuple[ArmFit, Value]]:
     return [(a, took) for a in group.arms if a.kind.name == kind and (took := a.device) is not None and took.value > 0]

@@ -6,11 +6,10 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from overhead.reading.format import bounds, percent, valued
+from overhead.reading.format import percent
 from overhead.reading.host_shares import minimal_program
-from overhead.reading.intervals import Span, measured
 from overhead.reading.view import TargetView, View
-from overhead.results import Figure, Record
+from overhead.results import Record, Value
 
 _TOLERANCE = 0.05
 """Relative difference up to which two ways agree, whatever their intervals."""
@@ -23,7 +22,7 @@ class Agreement:
     measured: float
     predicted: float
     agrees: bool
-    residual: Span | None = None
+    residual: Value | None = None
     """``measured - predicted`` with all that both intervals allow, where the check has it."""
 
 
@@ -57,22 +56,18 @@ def overlap_check(record: Record) -> Agreement | None:
     for any n.
     """
     names = ("complete", "device_busy") if record.pattern == "fused" else ("complete", "device_busy", "host")
-    parts = [f for name in names if (f := record.figure(name)) is not None]
-    values = [v for f in parts if (v := valued(f)) is not None]
-    if len(values) < len(names):
+    parts = [found for name in names if (found := record.measured(name)) is not None]
+    if len(parts) < len(names):
         return None
-    complete, device, *hosts = values
+    complete, device, *hosts = (part.value for part in parts)
     host = sum(hosts)
     return _check(complete, host + device if record.overlap == "serial" else max(host, device), parts)
 
 
 def stages_check(record: Record) -> Agreement | None:
     """The sum of calls timed one by one against the same chain timed as a whole; None where one has no value."""
-    whole, gap = record.figure("unstaged"), record.figure("stages_gap")
-    measured, over = valued(whole), valued(gap)
-    if gap is None or measured is None or over is None:
-        return None
-    return _check(measured, measured + over, [gap])
+    whole, gap = record.measured("unstaged"), record.measured("stages_gap")
+    return None if whole is None or gap is None else _check(whole.value, whole.value + gap.value, [gap])
 
 
 def null_check(view: View, record: Record) -> Agreement | None:
@@ -84,7 +79,8 @@ def null_check(view: View, record: Record) -> Agreement | None:
         return None
     own = view.fingerprint.records
     null = next((r for r in own if r.stack == "dawn" and r.api == "Null" and r.case == record.case), None)
-    whole, library, driver = (measured(r, "host") for r in (record, null, minimal_program(view, record)))
+    minimal = minimal_program(view, record)
+    whole, library, driver = (r.measured("host") if r else None for r in (record, null, minimal))
     return None if whole is None or library is None or driver is None else _agreement(whole, library + driver)
 
 
@@ -93,15 +89,14 @@ def staged_check(record: Record) -> Agreement | None:
 
     The calls were timed in rounds of their own, so the two are independent.
     """
-    whole, issued, gap = (measured(record, name) for name in ("host", "unstaged", "stages_gap"))
+    whole, issued, gap = (record.measured(name) for name in ("host", "unstaged", "stages_gap"))
     return None if whole is None or issued is None or gap is None else _agreement(whole, issued + gap)
 
 
-def _agreement(whole: Span, other: Span) -> Agreement:
+def _agreement(whole: Value, other: Value) -> Agreement:
     """Whether they agree within 5 % or their combined interval, and the residual ``whole - other``."""
-    halves = [(one.high - one.low) / 2 for one in (whole, other) if one.low is not None and one.high is not None]
-    allowed = max(_TOLERANCE * abs(whole.value), math.hypot(*halves))
-    return Agreement(whole.value, other.value, abs(whole.value - other.value) <= allowed, whole - other)
+    found = _check(whole.value, other.value, [whole, other])
+    return dataclasses.replace(found, residual=whole - other)
 
 
 def verdict(check: Agreement) -> str:
@@ -111,8 +106,7 @@ def verdict(check: Agreement) -> str:
     return f"differs by {percent(check.predicted / check.measured - 1)}" if check.measured else "differs"
 
 
-def _check(measured: float, predicted: float, parts: list[Figure]) -> Agreement:
-    halves = [(high - low) / 2 for low, high in map(bounds, parts) if low is not None and high is not None]
-    return Agreement(
-        measured, predicted, abs(measured - predicted) <= max(_TOLERANCE * abs(measured), math.hypot(*halves))
-    )
+def _check(measured: float, predicted: float, parts: list[Value]) -> Agreement:
+    halves = [(part.high - part.low) / 2 for part in parts if part.low is not None and part.high is not None]
+    allowed = max(_TOLERANCE * abs(measured), math.hypot(*halves))
+    return Agreement(measured, predicted, abs(measured - predicted) <= allowed)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import between, bounds, cost_text, in_micro, number, plain, two_speeds, valued
+from overhead.reading.format import between, cost_text, micro, plain, two_speeds
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View
 from overhead.results import Caller, Record, Scalar
@@ -212,14 +212,14 @@ def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Re
 def why_no_mark(record: Record) -> str:
     """Why the cost has no mark, in words with its interval where it has one; '' where it is resolved."""
     figure = record.figure("complete")
-    value = valued(figure)
-    if figure is None or value is None:
+    found = record.measured("complete")
+    if figure is None or found is None:
         return plain(why(record, "complete"), 60)
-    low, high = bounds(figure)
-    if figure.status == "ok" and value > 0 and (low is None or low > 0):
+    if figure.status == "ok" and found.resolved:
         return ""
     if two_speeds(figure):
         return f"two speeds, {cost_text(record)}"
+    low, high = found.low, found.high
     interval = "" if low is None or high is None else f", {between(low / 1e3, high / 1e3)}"
     return (figure.status if figure.status != "ok" else "not above zero") + interval
 
@@ -241,8 +241,8 @@ def _other_operand(target: TargetView, compiled: Record | None) -> str:
         None,
     )
     also = (
-        f", {number(*in_micro(f))} from Python"
-        if python is not None and (f := python.figure("complete")) is not None and valued(f) is not None
+        f", {micro(f)} from Python"
+        if python is not None and (f := python.figure("complete")) is not None and f.measured
         else ""
     )
     return f"x.add_(y){also}"
@@ -250,12 +250,11 @@ def _other_operand(target: TargetView, compiled: Record | None) -> str:
 
 def met_range(record: Record) -> tuple[float, float] | None:
     """Lowest and highest cost that fresh processes met, in microseconds; None where it was not measured."""
-    figure = record.figure("met")
-    value = valued(figure)
-    if figure is None or value is None:
+    found = record.measured("met")
+    if found is None:
         return None
-    low, high = bounds(figure)
-    return (value if low is None else low) / 1e3, (value if high is None else high) / 1e3
+    low, high = (found.value if end is None else end for end in (found.low, found.high))
+    return low / 1e3, high / 1e3
 
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 
 from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, why_no_mark
-from overhead.reading.format import MICRO, cost_text, factor_spread, listed, number, percent, resolved, two_speeds
+from overhead.reading.format import (
+    MICRO,
+    cost_text,
+    factor_spread,
+    listed,
+    number,
+    percent,
+    resolved,
+    two_speeds,
+    within,
+)
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
 from overhead.reading.stack_names import graph_maker
@@ -85,19 +95,19 @@ def _overstated(costs: DispatchCosts) -> str:
     told = [
         (times, row)
         for row, record in found
-        if (times := overstatement(record, "naive")) is not None and times[2] is not None
+        if (times := overstatement(record, "naive")) is not None and times.high is not None
     ]
     if not told:
         return ""
-    times, row = max(told, key=lambda one: one[0][0])
+    times, row = max(told, key=lambda one: one[0].value)
     caller = CALLER_WORDS[row.records[row.first].caller]
     through = f"{row.name}, {caller}"
-    return f"Timing one dispatch plus its wait would report up to {factor_spread(*times)} the real cost ({through})."
+    return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
 
 
 def _of(row: DispatchRow, kind: str) -> str:
     value = next(value for name, value in row.marks.items() if name == kind)
-    return number(value, value * 0.99, value * 1.01)
+    return number(within(value, 0.01))
 
 
 def trust_sentence(costs: DispatchCosts) -> str:

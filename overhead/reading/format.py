@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-from overhead.results import VALUED, Figure, Record
+from overhead.results import Figure, Record, Value
 
 MICRO = "\u00b5s"
 """The unit of every displayed time."""
@@ -22,8 +22,6 @@ _POSITIVE = frozenset({
     "first", "prepare",
 })  # fmt: skip
 """Times that cannot be negative. An intercept can, as can a difference of two times."""
-_SMALLEST, _LARGEST = 1e-9, 1e18
-"""Bounds in ns of a plausible measurement; drawing values beyond them overflows."""
 
 
 def plain(text: str, limit: int = 200) -> str:
@@ -34,41 +32,47 @@ def plain(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "\u2026"
 
 
-def number(value: float, low: float | None = None, high: float | None = None) -> str:
-    """``value`` rounded to one or two digits of its interval's half-width; to two digits without an interval."""
-    return _fixed(value, _place(value, low, high))
+def number(of: Value | float) -> str:
+    """A value rounded to one or two digits of its interval's half-width; to two digits without an interval."""
+    of = _as_value(of)
+    return _fixed(of.value, _place(of))
 
 
-def spread(value: float, low: float | None, high: float | None) -> str:
+def within(value: float, share: float) -> Value:
+    """A value that is known to this share of it: 0.01 for three digits."""
+    return Value(value, value * (1 - share), value * (1 + share))
+
+
+def spread(of: Value) -> str:
     """``value (low to high)``, all rounded alike, or the value alone."""
-    if low is None or high is None:
-        return number(value)
-    place = _place(value, low, high)
-    return f"{_fixed(value, place)} ({_fixed(low, place)} to {_fixed(high, place)})"
+    if of.low is None or of.high is None:
+        return number(of.value)
+    place = _place(of)
+    return f"{_fixed(of.value, place)} ({_fixed(of.low, place)} to {_fixed(of.high, place)})"
 
 
-def positive_spread(value: float, low: float | None, high: float | None) -> str:
+def positive_spread(of: Value) -> str:
     """``spread`` of what cannot be negative, as a time, a rate or a ratio.
 
     Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
     or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
     """
-    if low is None or high is None or value <= 0 or round(low, -_place(value, low, high)) > 0:
-        return spread(value, low, high)
-    return f"{number(value)} ({f'{number(low)} to' if low > 0 else 'at most'} {number(high)})"
+    if of.low is None or of.high is None or of.value <= 0 or round(of.low, -_place(of)) > 0:
+        return spread(of)
+    return f"{number(of.value)} ({f'{number(of.low)} to' if of.low > 0 else 'at most'} {number(of.high)})"
 
 
 def between(low: float, high: float) -> str:
     """``low to high``, both rounded alike; one number if they are the same."""
     if low == high:
         return number(low)
-    place = _place((low + high) / 2, low, high)
+    place = _place(Value((low + high) / 2, low, high))
     return f"{_fixed(low, place)} to {_fixed(high, place)}"
 
 
 def micro(figure: Figure) -> str:
     """A time in microseconds without its unit, or the status where there is no value."""
-    return number(*in_micro(figure)) if has_value(figure) else figure.status
+    return number(found / 1e3) if (found := figure.measured) else figure.status
 
 
 def cost_text(record: Record) -> str:
@@ -87,23 +91,19 @@ def two_speeds(figure: Figure) -> tuple[float, ...]:
 
 def micro_spread(figure: Figure) -> str:
     """A time in microseconds with its interval, without unit, or the status where there is no value."""
-    if not has_value(figure):
+    if (found := figure.measured) is None:
         return figure.status
-    return (positive_spread if figure.name in _POSITIVE else spread)(*in_micro(figure))
+    return (positive_spread if figure.name in _POSITIVE else spread)(found / 1e3)
 
 
 def time(figure: Figure) -> str:
     """A time with its unit: ``26.3 us (25.9 to 26.7)``; the status where there is no value."""
-    return _signed(micro_spread(figure), f" {MICRO}") if has_value(figure) else figure.status
+    return _signed(micro_spread(figure), f" {MICRO}") if figure.measured else figure.status
 
 
-def in_micro(figure: Figure) -> tuple[float, float | None, float | None]:
-    """Value, low and high in microseconds. Raises ``ValueError`` for a figure without a value."""
-    value = valued(figure)
-    if value is None:
-        raise ValueError(f"{figure.name} has no value")
-    low, high = bounds(figure)
-    return value / 1e3, _scaled(low, 1e-3), _scaled(high, 1e-3)
+def time_spread(ns: Value) -> str:
+    """The same of a value in ns that may be below zero."""
+    return _signed(spread(ns / 1e3), f" {MICRO}")
 
 
 def micro_of(ns: float) -> str:
@@ -111,42 +111,21 @@ def micro_of(ns: float) -> str:
     return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
 
 
-def valued(figure: Figure | None) -> float | None:
-    """The figure's value; None where its status carries none or its size is implausible."""
-    if figure is None or figure.value is None or figure.status not in VALUED or not _plausible(figure.value):
-        return None
-    return figure.value
-
-
-def bounds(figure: Figure) -> tuple[float | None, float | None]:
-    """Low and high of the figure's interval; None for both where either is missing or implausible."""
-    if figure.low is None or figure.high is None or not (_plausible(figure.low) and _plausible(figure.high)):
-        return None, None
-    return figure.low, figure.high
-
-
-def has_value(figure: Figure | None) -> bool:
-    """Whether the figure has a value that may be shown."""
-    return valued(figure) is not None
-
-
 def resolved(figure: Figure | None) -> bool:
     """Whether the figure has a value above zero, and its interval, if it has one, ends above zero."""
-    value = valued(figure)
-    if figure is None or value is None or value <= 0:
-        return False
-    low, _ = bounds(figure)
-    return low is None or low > 0
+    return figure is not None and (found := figure.measured) is not None and found.resolved
 
 
 def unresolved(figure: Figure | None) -> str:
     """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)``, or its status."""
     if figure is None:
         return "not measured"
-    if valued(figure) is None:
+    found = figure.measured
+    if found is None:
         return figure.status
-    low, high = (None if end is None else end / 1e3 for end in bounds(figure))
-    return "not above zero" if low is None or high is None else f"not resolved ({between(low, high)})"
+    if found.low is None or found.high is None:
+        return "not above zero"
+    return f"not resolved ({between(found.low / 1e3, found.high / 1e3)})"
 
 
 def micro_or_why(figure: Figure) -> str:
@@ -154,28 +133,29 @@ def micro_or_why(figure: Figure) -> str:
     return micro_spread(figure) if resolved(figure) else unresolved(figure)
 
 
-def percent(value: float, low: float | None = None, high: float | None = None) -> str:
+def percent(share: Value | float) -> str:
     """A share (0.46) in per cent (``46 %``), whole from 10 % up and with at most one decimal below."""
-    place = _place(100 * value, _scaled(low, 100), _scaled(high, 100))
-    return _fixed(100 * value, max(place, 0 if abs(value) >= 0.1 else -1)) + " %"
+    share = _as_value(share)
+    return _fixed(100 * share.value, max(_place(share * 100), 0 if abs(share.value) >= 0.1 else -1)) + " %"
 
 
-def factor(value: float, low: float | None = None, high: float | None = None) -> str:
+def factor(times: Value | float) -> str:
     """A ratio with the multiplication sign, with at least one significant digit, so that none is ``0×``."""
-    place = _place(value, low, high)
+    times = _as_value(times)
+    place, value = _place(times), times.value
     return _fixed(value, min(place, math.floor(math.log10(value))) if 0 < value < math.inf else place) + TIMES
 
 
-def factor_spread(value: float, low: float | None = None, high: float | None = None) -> str:
+def factor_spread(times: Value) -> str:
     """A ratio with its interval: ``3× (2 to 4)``."""
-    return _signed(positive_spread(value, low, high), TIMES)
+    return _signed(positive_spread(times), TIMES)
 
 
-def percent_spread(value: float, low: float | None, high: float | None) -> str:
+def percent_spread(share: Value) -> str:
     """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``; ``46 % (at most 48)`` without a lower end."""
-    if low is None and high is not None:
-        return f"{percent(value, 0.0, high)} (at most {percent(high)[:-2]})"
-    return _signed(spread(100 * value, _scaled(low, 100), _scaled(high, 100)), " %")
+    if share.low is None and share.high is not None:
+        return f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
+    return _signed(spread(share * 100), " %")
 
 
 def _signed(said: str, sign: str) -> str:
@@ -199,13 +179,14 @@ def listed(words: list[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
-def _plausible(value: float) -> bool:
-    return value == 0 or _SMALLEST <= abs(value) <= _LARGEST
+def _as_value(of: Value | float) -> Value:
+    return of if isinstance(of, Value) else Value(of)
 
 
-def _place(value: float, low: float | None, high: float | None) -> int:
+def _place(of: Value) -> int:
     """The power of ten of the last digit shown."""
-    top = max(abs(v) for v in (value, low, high) if v is not None)
+    low, high = of.low, of.high
+    top = max(abs(v) for v in (of.value, low, high) if v is not None)
     if not math.isfinite(top) or top == 0:
         return 0
     first = math.floor(math.log10(top))
@@ -226,7 +207,3 @@ def _fixed(value: float, place: int) -> str:
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("-")
     return text.replace("-", MINUS)
-
-
-def _scaled(value: float | None, by: float) -> float | None:
-    return None if value is None else value * by

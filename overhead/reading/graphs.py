@@ -7,10 +7,9 @@ import functools
 import operator
 
 from overhead.devices import same_device
-from overhead.reading.intervals import Span, measured
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import TargetView, View
-from overhead.results import Record
+from overhead.results import Record, Value
 
 _PARTS = ("capture", "instantiate", "upload")
 """What happens before a graph's first launch. Torch's graphs upload during that launch instead."""
@@ -35,12 +34,12 @@ class Graph:
         uploads = any(self.record.figure(f"making:upload{end}") for end in ("", ":fixed"))
         return [*_PARTS] if uploads else [*_PARTS[:-1], "first_launch"]
 
-    def making(self, nodes: int) -> Span | None:
+    def making(self, nodes: int) -> Value | None:
         """Time in ns to make a graph of so many nodes ready to launch; None where a part has no value."""
         own = [self._part(part, nodes) for part in self.parts]
         return None if None in own else functools.reduce(operator.add, own)
 
-    def _part(self, part: str, nodes: int) -> Span | None:
+    def _part(self, part: str, nodes: int) -> Value | None:
         """Time in ns of one part; of the first launch only what it takes beyond a replay."""
         taken = self._line(f"making:{part}", f"making:{part}:fixed", nodes)
         if part != "first_launch" or taken is None:
@@ -48,17 +47,17 @@ class Graph:
         replay = self._line("complete", "fixed", nodes)
         return None if replay is None else taken - replay
 
-    def _line(self, slope: str, intercept: str, nodes: int) -> Span | None:
-        each, once = measured(self.record, slope), measured(self.record, intercept)
+    def _line(self, slope: str, intercept: str, nodes: int) -> Value | None:
+        each, once = self.record.measured(slope), self.record.measured(intercept)
         return None if each is None or once is None else each * nodes + once
 
     @property
-    def saved(self) -> Span | None:
+    def saved(self) -> Value | None:
         """Eager launch minus graph node, in ns; None where either has no value."""
-        eager, node = measured(self.eager, "complete"), measured(self.record, "complete")
+        eager, node = self.eager.measured("complete") if self.eager else None, self.record.measured("complete")
         return None if eager is None or node is None else eager - node
 
-    def break_even(self, nodes: int) -> Span | None:
+    def break_even(self, nodes: int) -> Value | None:
         """Number of replays that save the time that making the graph takes; None if unknown or never."""
         making, saved = self.making(nodes), self.saved
         if making is None or saved is None or saved.value <= 0:

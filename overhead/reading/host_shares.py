@@ -11,12 +11,10 @@ import dataclasses
 import itertools
 
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.boards import apart
-from overhead.reading.format import MICRO, bounds, listed, micro, percent, spread, time, valued
-from overhead.reading.intervals import Span, measured, ratio, span
+from overhead.reading.format import MICRO, listed, micro, percent, spread, time
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, named
-from overhead.results import Comparison, Figure, Record
+from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns
+from overhead.results import Comparison, Figure, Record, Value, ratio, why_apart
 
 _NEXT_LEVEL = {name: f"{name}-share" for name in ("binding", "interpreter", "python")}
 """The layer and the named comparison that leads from a level to the next; ``python`` is the first two together."""
@@ -62,7 +60,7 @@ class Share:
 
     @property
     def separable(self) -> bool:
-        return valued(self.figure) is not None and not self.doubt
+        return self.figure.measured is not None and not self.doubt
 
     @property
     def title(self) -> str:
@@ -110,7 +108,7 @@ class HostShares:
     @property
     def split(self) -> bool:
         """Whether the host's time is known and the interval of at least one difference lies above zero."""
-        return valued(self.host) is not None and any(s.separable and s.paired for s in self.shares)
+        return self.top.measured("host") is not None and any(s.separable and s.paired for s in self.shares)
 
     @property
     def reason(self) -> str:
@@ -118,12 +116,12 @@ class HostShares:
         return "" if self.shares else why(self.top, "host")
 
     @property
-    def python(self) -> Span | None:
+    def python(self) -> Value | None:
         """Python's share of the host's time, 0 to 1: ``python_share`` of the first and the last level."""
         return python_share(self.top, self.levels[-1]) if self.levels else None
 
 
-def python_share(top: Record, compiled: Record) -> Span | None:
+def python_share(top: Record, compiled: Record) -> Value | None:
     """Python's share of the host's time: ``1 - compiled / top``, of the host's times of the two levels.
 
     None where either has none, where they are not of one run, or where they are not called from Python and from
@@ -131,8 +129,14 @@ def python_share(top: Record, compiled: Record) -> Span | None:
     """
     if (top.caller, compiled.caller) != ("binding", "native"):
         return None
-    callers = ratio(measured(top, "host"), measured(compiled, "host"))
+    callers = ratio(top.measured("host"), compiled.measured("host"))
     return None if callers is None else callers.share_saved
+
+
+def host_ns(found: HostShares) -> float:
+    """The host's time of the ladder, to sort by; 0 where it has none."""
+    host = found.top.measured("host")
+    return host.value if host else 0.0
 
 
 def ladders(view: View) -> list[HostShares]:
@@ -152,7 +156,7 @@ def drawn(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
 
     Where a part of Python is below zero its layers are one piece; a piece below zero is left out.
     """
-    values = {s.name: value for s in shares if (value := valued(s.figure)) is not None}
+    values = {s.name: found.value for s in shares if (found := s.figure.measured) is not None}
     if any(values[name] < 0 for name in _PYTHON_LAYERS & values.keys()):
         whole = sum(values.pop(name) for name in list(values) if name in _PYTHON_LAYERS)
         values = {"python": whole, **values}
@@ -160,14 +164,14 @@ def drawn(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
 
 
 def _ladder(view: View, top: Record) -> HostShares:
-    levels = [r for r in _levels(view, top) if valued(r.figure("host")) is not None] if top.value("host") else []
+    levels = [r for r in _levels(view, top) if r.measured("host")] if top.value("host") else []
     host = top.figure("host")
     validation = next(
         (
             v
             for c in view.comparisons("validation-share")
             if _same_case(view, c, top)
-            if (v := named(c, "difference")) is not None
+            if (v := c.figure("difference")) is not None
         ),
         None,
     )
@@ -184,7 +188,7 @@ def _levels(view: View, top: Record) -> list[Record]:
     while waiting:
         for _, key in _compared(view, waiting.pop(0)):
             record = view.record(key)
-            if record is not None and key not in found and not apart(record, top):
+            if record is not None and key not in found and not why_apart(record.device, top.device):
                 found[key] = record
                 waiting.append(record)
     return sorted(found.values(), key=lambda r: CALLERS.index(r.caller))
@@ -226,7 +230,7 @@ def _last_layer(last: Record) -> str:
 
 def _difference(upper: Record, lower: Record) -> Figure:
     """The host's time of the upper level less that of the lower one, with all that both intervals allow."""
-    first, second = measured(upper, "host"), measured(lower, "host")
+    first, second = upper.measured("host"), lower.measured("host")
     if first is None or second is None:
         return Figure(name="difference", status="failed", reason="a level has no host time")
     found = first - second
@@ -234,15 +238,15 @@ def _difference(upper: Record, lower: Record) -> Figure:
 
 
 def _share(name: str, figure: Figure, whole: Figure, level: Figure) -> Share:
-    value, of = valued(figure), valued(whole)
-    return Share(name, figure, value / of if value is not None and of else None, level, _doubt(figure))
+    of, host = figure.measured, whole.measured
+    return Share(name, figure, of.value / host.value if of and host and host.value else None, level, _doubt(of))
 
 
 def _minimal(view: View, last: Record) -> Figure | None:
     """The host's time of the same work in a minimal Vulkan program; None where none alternated with the last level."""
     found = minimal_program(view, last)
     figure = found.figure("host") if found is not None else None
-    return figure if valued(figure) is not None else None
+    return figure if figure and figure.measured else None
 
 
 def minimal_program(view: View, compiled: Record) -> Record | None:
@@ -255,17 +259,16 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
             for r in view.fingerprint.records
             if (r.stack, r.adapter) == ("vulkan", compiled.adapter)
             and r.case == compiled.case
-            and not apart(r, compiled)
+            and not why_apart(r.device, compiled.device)
         ),
         None,
     )
 
 
-def _doubt(figure: Figure) -> str:
-    value = valued(figure)
-    if value is None or (value > 0 and (figure.low is None or figure.low > 0)):
+def _doubt(of: Value | None) -> str:
+    if of is None or of.resolved:
         return ""
-    return BELOW_ZERO if figure.high is not None and figure.high < 0 else UNCLEAR
+    return BELOW_ZERO if of.ceiling < 0 else UNCLEAR
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
@@ -278,13 +281,13 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
 def _device(record: Record) -> Device:
     """The device's time of the case: exposed = complete - host, hidden = busy - exposed."""
     busy, whole = record.figure("device_busy"), record.figure("device_span")
-    figure = next((f for f in (busy, whole) if valued(f) is not None), busy or whole)
-    taken = valued(figure)
+    figure = next((f for f in (busy, whole) if f and f.measured), busy or whole)
+    taken = figure.measured if figure else None
     complete, host = record.value("complete"), record.value("host")
     exposed = complete - host if complete is not None and host is not None else None
     if taken is None:
         return Device(figure, exposed, None, False, why(record, figure.name if figure else "device_busy"))
-    hidden = taken - max(exposed, 0.0) if exposed is not None else None
+    hidden = taken.value - max(exposed, 0.0) if exposed is not None else None
     return Device(figure, exposed, hidden, figure is whole, "")
 
 
@@ -312,7 +315,7 @@ def ladder_sentence(found: HostShares) -> str:
     """``Of 26 us of host time per dispatch through ... (per-submit), Python takes 63 %: ...``."""
     unit, host = found.top.unit, found.host
     place = f"through {found.target.label} ({found.case})"
-    if host is None or valued(host) is None:
+    if host is None or not host.measured:
         return f"The host's time per {unit} {place} has no figure: {found.reason or why(found.top, 'host')}."
     if not found.split:
         return f"The {time(host)} of host time per {unit} {place} could not be split."
@@ -323,7 +326,7 @@ def ladder_sentence(found: HostShares) -> str:
     if python is not None and of_python > 1:
         inner, rest = listed(parts[:of_python]), listed(parts[of_python:])
         split = "" if any(s.doubt == BELOW_ZERO for s in found.shares) else f": {inner}"
-        said = f"{start}Python takes {percent(*python.over(1))}{split}. The rest: {rest}."
+        said = f"{start}Python takes {percent(python)}{split}. The rest: {rest}."
     else:
         name = _name(found, found.shares[0])
         verb = "take" if name.endswith("s") else "takes"
@@ -343,18 +346,15 @@ def _name(found: HostShares, share: Share) -> str:
 
 def share_of_host(found: HostShares, share: Share) -> str:
     """The layer as per cent of the host's time, ready to print; '' where either has no value."""
-    whole = valued(found.host)
-    if share.of_host is None or not whole:
-        return ""
-    low, high = (None if v is None else v / whole for v in bounds(share.figure))
-    return percent(share.of_host, low, high)
+    whole, part = found.host.measured if found.host else None, share.figure.measured
+    return percent(part / whole.value) if part and whole and whole.value else ""
 
 
 def _unclear(found: HostShares, share: Share) -> str:
     name = _name(found, share)
     if share.doubt != BELOW_ZERO:
         return f"The time of {name} is not separable: {time(share.figure)}."
-    saved = span(share.figure)
-    less = spread(*(saved * -1).over(1e3)) if saved is not None else ""
+    saved = share.figure.measured
+    less = spread(saved * -1 / 1e3) if saved else ""
     without = "from compiled code" if share.name == "python" else _PLAINER.get(share.name, "the calls without them")
     return f"With {name} a call is faster than {without}, by {less} {MICRO}."

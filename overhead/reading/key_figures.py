@@ -10,30 +10,27 @@ from collections.abc import Callable
 
 from overhead.reading.format import (
     MICRO,
-    bounds,
     factor,
     factor_spread,
     micro,
     micro_of,
     percent,
     percent_spread,
-    spread,
+    time_spread,
     two_speeds,
-    valued,
 )
 from overhead.reading.host_shares import python_share
-from overhead.reading.intervals import ratio, span
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
 from overhead.reading.next_run import next_run_text
-from overhead.reading.view import CALLER_WORDS, TargetView, View, named
-from overhead.results import Caller, Figure, Fingerprint, Record
+from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.results import Caller, Figure, Fingerprint, Record, Value, ratio
 
 _SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line. ``value``, ``low``, ``high`` in ``unit``: ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
+    """One line. ``measured``: its unit is ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
     key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
@@ -43,10 +40,7 @@ class KeyFigure:
 
     label: str
     text: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    unit: str = "ns"
+    measured: Value | None = None
     reason: str = ""
     record: str = ""
     of: str = ""
@@ -56,15 +50,10 @@ class KeyFigure:
     @property
     def with_interval(self) -> str:
         """The text with its interval, where the figure is one value with an interval."""
-        if self.value is None or " or " in self.text:
+        if self.measured is None or " or " in self.text:
             return self.text
-        if self.unit == "share":
-            return percent_spread(self.value, self.low, self.high)
-        if self.unit == "ratio":
-            return factor_spread(self.value, self.low, self.high)
-        low, high = (None if end is None else end / 1e3 for end in (self.low, self.high))
-        middle, _, interval = spread(self.value / 1e3, low, high).partition(" ")
-        return f"{middle} {MICRO} {interval}".rstrip()
+        shown = {"share": percent_spread, "ratio": factor_spread}.get(self.measured.unit, time_spread)
+        return shown(self.measured)
 
 
 def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
@@ -110,7 +99,7 @@ def _submit(view: View, label: str) -> KeyFigure:
         return _absent(view, label, "vulkan")
     record = _by_caller(target, "native")
     comparison = view.comparison("marginal", record.key) if record is not None else None
-    figure = named(comparison, "per_submit") if comparison is not None else None
+    figure = comparison.figure("per_submit") if comparison is not None else None
     if record is None or figure is None:
         return _missing(label, f"not measured; {_to_measure('vulkan', 'per-submit', 'one-pass')}", target)
     return _of_figure(label, target, record, figure)
@@ -123,16 +112,15 @@ def _python_share(view: View, label: str) -> KeyFigure:
     top, compiled = _by_caller(target, "binding"), _by_caller(target, "native")
     if top is None or compiled is None:
         return _not_by(label, target, "binding" if top is None else "native")
-    lacking = next((r for r in (top, compiled) if valued(r.figure("host")) is None), None)
+    lacking = next((r for r in (top, compiled) if not r.measured("host")), None)
     if lacking is not None:
         return _missing(label, why(lacking, "host"), target, lacking)
     found = python_share(top, compiled)
     if found is None:
         return _missing(label, "the two callers were measured on different boards, or one time is not positive", target)
-    cautions = [_caution(f) for r in (top, compiled) if (f := r.figure("host")) is not None]
+    cautions = [_caution(host) for r in (top, compiled) if (host := r.measured("host"))]
     caution = "; ".join(dict.fromkeys(c for c in (*cautions, _SMOKE_TEST if target.software else "") if c))
-    value, low, high = found.over(1)
-    return KeyFigure(label, percent(value, low, high), value, low, high, "share", caution, top.key, target.label)
+    return KeyFigure(label, percent(found), found, caution, top.key, target.label)
 
 
 def _node(view: View, label: str) -> KeyFigure:
@@ -149,7 +137,7 @@ def _node(view: View, label: str) -> KeyFigure:
         return _missing(label, f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
     made = _time(view, label, target, found[0], "complete")
     figure = found[0].figure("complete")
-    if figure is None or made.value is None:
+    if figure is None or made.measured is None:
         return made
     if speeds := two_speeds(figure):
         return dataclasses.replace(made, text=f"{' or '.join(map(micro_of, speeds))} {MICRO}")
@@ -169,8 +157,7 @@ def _overstatement(view: View, label: str) -> KeyFigure:
     found = overstatement(record, "naive")
     if found is None:
         return _missing(label, "no slope or no single timed dispatch has a value", target, record)
-    caution = next((c for name in ("naive", "complete") if (f := record.figure(name)) and (c := _caution(f))), "")
-    return KeyFigure(label, factor(*found), *found, "ratio", caution, record.key, target.label)
+    return KeyFigure(label, factor(found), found, _caution(found), record.key, target.label)
 
 
 def _stepped(view: View, stack: str) -> TargetView | None:
@@ -197,15 +184,15 @@ def _not_by(label: str, target: TargetView, caller: Caller) -> KeyFigure:
     return _missing(label, f"not measured {CALLER_WORDS[caller]}; {run}", target)
 
 
-def overstatement(record: Record, figure: str) -> tuple[float, float | None, float | None] | None:
-    """A one-shot figure (``naive``, ``naive_idle``, ``legacy``) over the slope: value, low, high, or None."""
+def overstatement(record: Record, figure: str) -> Value | None:
+    """A one-shot figure (``naive``, ``naive_idle``, ``legacy``) over the slope; None without two values above zero."""
     return ratio_of(record.figure(figure), record.figure("complete"))
 
 
-def ratio_of(shot: Figure | None, slope: Figure | None) -> tuple[float, float | None, float | None] | None:
-    """Value, low and high of the ratio, low and high None where unknown; None without two values above zero."""
-    found = ratio(span(shot), span(slope))
-    return None if found is None else found.two_sided.over(1)
+def ratio_of(shot: Figure | None, slope: Figure | None) -> Value | None:
+    """The ratio of two figures of one record, without an interval where an end is not known."""
+    found = ratio(shot.measured if shot else None, slope.measured if slope else None)
+    return found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
 
 
 def _time(view: View, label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
@@ -220,21 +207,20 @@ def _bound(record: Record) -> str:
     """``bound by the device, CPU time 5.10 µs``; '' where the host alone is the limit or no GPU does the work."""
     limit = {"device": "bound by the device", "balanced": "bound by the device and the CPU"}.get(record.bound, "")
     host = record.figure("host")
-    if not limit or record.software or record.api == "CPU" or host is None or valued(host) is None:
+    if not limit or record.software or record.api == "CPU" or host is None or not host.measured:
         return ""
     return f"{limit}, CPU time {micro(host)} {MICRO}"
 
 
 def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:
-    value = valued(figure)
-    if value is None:
+    found = figure.measured
+    if found is None:
         return _missing(label, missing_figure(figure, record).text, target, record)
-    text = f"{micro(figure)} {MICRO}"
-    return KeyFigure(label, text, value, *bounds(figure), "ns", _caution(figure), record.key, target.label)
+    return KeyFigure(label, f"{micro(figure)} {MICRO}", found, _caution(found), record.key, target.label)
 
 
-def _caution(figure: Figure) -> str:
-    return "" if figure.status == "ok" else figure.status + (f": {figure.reason}" if figure.reason else "")
+def _caution(of: Value) -> str:
+    return "" if of.status == "ok" else of.status + (f": {of.reason}" if of.reason else "")
 
 
 def _missing(label: str, reason: str, target: TargetView | None = None, record: Record | None = None) -> KeyFigure:

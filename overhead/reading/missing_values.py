@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from overhead.reading.format import plain, valued
+from overhead.reading.format import plain
 from overhead.results import VALUED, Figure, Fingerprint, LeftOut, MissingStack, Record
 
 
@@ -74,7 +74,7 @@ def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
     """The names of the figures without a value, by why they have none."""
     found: dict[MissingValue, list[str]] = {}
     for figure in record.figures:
-        if valued(figure) is None:
+        if figure.measured is None:
             found.setdefault(missing_figure(figure), []).append(figure.name)
     return found
 

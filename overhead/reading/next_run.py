@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from overhead.reading.format import listed, number
-from overhead.results import Machine, Record
+from overhead.results import Machine, Record, Value
 
 FigureClass = Literal["host", "submission", "device"]
 """``host``: costs that the host bounds, and waits. ``submission``: ``complete`` where one submission holds all units.
@@ -159,4 +159,4 @@ def range_text(found: Sequence[float] | None) -> str:
     if found is None:
         return ""
     low, high = (end / 1e3 for end in found)
-    return f"{number(low, low, high)} to {number(high, low, high)}"
+    return " to ".join(number(Value(end, low, high)) for end in (low, high))

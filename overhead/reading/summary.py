@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading.chains import chain_opening
-from overhead.reading.format import MICRO, count, factor, has_value, listed, percent, time, valued
+from overhead.reading.format import MICRO, count, factor, listed, percent, time
 from overhead.reading.host_shares import ladder_sentence, ladders
 from overhead.reading.key_figures import overstatement
 from overhead.reading.missing_values import why
@@ -30,7 +30,7 @@ def headline(view: View) -> list[str]:
     A sentence without the figures that it needs is left out.
     """
     stacks = dict.fromkeys((*_HEADLINE_STACKS, *view.stacks))
-    targets = [t for t in view.best_of(list(stacks)) if has_value(t.base.figure("complete"))]
+    targets = [t for t in view.best_of(list(stacks)) if t.base.measured("complete")]
     if not targets:
         return [sentence for sentence in (software_sentence(view), missing_stacks(view)) if sentence]
     first = min(targets, key=lambda t: (t.first.api == "CPU", t.software, t.base.status != "ok"))
@@ -62,7 +62,7 @@ def cost_sentence(target: TargetView) -> str:
     base, figure = target.base, target.base.figure("complete")
     pattern = "" if base.pattern == "per-submit" else f" ({base.pattern})"
     where = f"One {base.unit}{pattern} through {target.label}, {CALLER_WORDS[base.caller]},"
-    if figure is None or valued(figure) is None:
+    if figure is None or not figure.measured:
         return f"{where} has no figure here: {why(base, 'complete')}."
     state = "" if figure.status == "ok" else f"; this figure is {figure.status}"
     return f"{where} costs {time(figure)}{_host_part(base)}{state}."
@@ -91,14 +91,14 @@ def overstatement_sentence(targets: list[TargetView]) -> str:
     """
     targets = [t for t in targets if t.first.api != "CPU"] or targets
     found = [(ratio, t) for t in targets if (ratio := overstatement(t.base, "naive")) is not None]
-    found = [f for f in found if f[0][2] is not None] or found
+    found = [f for f in found if f[0].high is not None] or found
     if not found:
         return ""
-    (low, least), (high, most) = min(found, key=lambda f: f[0][0]), max(found, key=lambda f: f[0][0])
+    (low, least), (high, most) = min(found, key=lambda f: f[0].value), max(found, key=lambda f: f[0].value)
     start = "Timing a single unit and its wait, as most benchmarks do, would have given"
     if least is most:
-        return f"{start} {factor(*low)} that for {_called(most)}."
-    return f"{start} {factor(*low)} ({_called(least)}) to {factor(*high)} ({_called(most)}) as much."
+        return f"{start} {factor(low)} that for {_called(most)}."
+    return f"{start} {factor(low)} ({_called(least)}) to {factor(high)} ({_called(most)}) as much."
 
 
 def _called(target: TargetView) -> str:
@@ -107,9 +107,7 @@ def _called(target: TargetView) -> str:
 
 def compared_sentence(view: View) -> str:
     """How many cases of workloads have a cost, and what was verified first; '' without one."""
-    timed = [
-        r for r in view.fingerprint.records if "elements" in r.params and r.executes and has_value(r.figure("complete"))
-    ]
+    timed = [r for r in view.fingerprint.records if "elements" in r.params and r.executes and r.measured("complete")]
     if not timed:
         return ""
     return f"Verified: {count(len(timed), 'workload case')} had the values of NumPy in float64 before any timing."

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.reading.intervals import Span, measured, span
-from overhead.reading.view import TargetView, View, named
-from overhead.results import Comparison, Record, Scalar
+from overhead.reading.view import TargetView, View
+from overhead.results import Comparison, Record, Scalar, Value
 
 ACT_PARAMETERS = {"sync", "every"}
 """Parameters of a case that synchronises: the act, and after how many steps it comes."""
@@ -59,24 +58,28 @@ class Synchronised:
         return int(self.record.params["every"])
 
     @property
-    def cost(self) -> Span | None:
+    def cost(self) -> Value | None:
         """Time in ns that one act adds; None where either has no value."""
         if self.paired:
-            return span(named(self.paired, "difference"))
+            return self.paired.measured("difference")
         unit, steps = self._parts()
         return None if unit is None or steps is None else unit - steps
 
     @property
-    def slowdown(self) -> Span | None:
+    def slowdown(self) -> Value | None:
         """Time of the steps with the act over time of the steps alone; None where either has no value."""
         if self.paired:
-            return span(named(self.paired, "ratio"))
+            return self.paired.measured("ratio")
         unit, steps = self._parts()
         return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
-    def _parts(self) -> tuple[Span | None, Span | None]:
-        plain = measured(self.plain, "complete")
-        return measured(self.record, "complete"), None if plain is None else plain * self.every
+    @property
+    def alone(self) -> Value | None:
+        """Time in ns of a step without the act; None where it has no value."""
+        return self.plain.measured("complete") if self.plain else None
+
+    def _parts(self) -> tuple[Value | None, Value | None]:
+        return self.record.measured("complete"), None if self.alone is None else self.alone * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from overhead.reading.intervals import Span, measured
 from overhead.reading.synchronising import Synchronised
 from overhead.reading.view import TargetView
+from overhead.results import Value
 
 FORWARD, WHOLE = "mlp-forward", "mlp-train"
 
@@ -27,23 +27,23 @@ class Training:
     base: Synchronised | None
 
     @property
-    def alone(self) -> Span | None:
+    def alone(self) -> Value | None:
         """The whole step without the act."""
-        return _complete(self.whole)
+        return self.whole.alone
 
     @property
-    def forward_alone(self) -> Span | None:
+    def forward_alone(self) -> Value | None:
         """The forward pass and loss without the act, in inference mode."""
-        return None if self.base is None else _complete(self.base)
+        return self.base.alone if self.base else None
 
     @property
-    def rest(self) -> Span | None:
+    def rest(self) -> Value | None:
         """What training adds to the forward pass: recording it for autograd, backward, the optimiser."""
         whole, forward = self.alone, self.forward_alone
         return None if whole is None or forward is None else whole - forward
 
     @property
-    def share(self) -> Span | None:
+    def share(self) -> Value | None:
         """The act's share of the step with the act, 0 to 1; None where either has no value."""
         slowdown = self.whole.slowdown
         return None if slowdown is None or slowdown.value <= 0 else slowdown.share_saved
@@ -66,7 +66,3 @@ def _chain(s: Synchronised) -> tuple[str, str]:
 
 def _shapes(s: Synchronised) -> str:
     return str(s.record.params.get("shapes", ""))
-
-
-def _complete(s: Synchronised) -> Span | None:
-    return measured(s.plain, "complete")

@@ -10,7 +10,7 @@ from typing import TypeVar, cast, get_args
 
 from overhead.devices import without_brackets
 from overhead.reading.format import plain
-from overhead.results import Caller, Comparison, Figure, Fingerprint, Pattern, Record, Scalar, scalar_text
+from overhead.results import Caller, Comparison, Fingerprint, Pattern, Record, Scalar, scalar_text
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
@@ -189,11 +189,6 @@ def by_patterns(records: Iterable[Record]) -> list[Record]:
 def words(params: dict[str, Scalar]) -> list[str]:
     """Parameters as ``name=value``, cleaned."""
     return [plain(f"{k}={scalar_text(v)}", 40) for k, v in params.items()]
-
-
-def named(comparison: Comparison, figure: str) -> Figure | None:
-    """The comparison's figure of that name; None where it has none."""
-    return next((f for f in comparison.figures if f.name == figure), None)
 
 
 def without_device(labels: Sequence[str]) -> tuple[list[str], str]:

@@ -34,10 +34,18 @@ from overhead.results.records import (
     Target as Target,
     Together as Together,
     Volatile as Volatile,
+    WithFigures as WithFigures,
     case_key as case_key,
     scalar_text as scalar_text,
     schema as schema,
     to_builtins as to_builtins,
+)
+from overhead.results.value import (
+    DifferentBoardsError as DifferentBoardsError,
+    Value as Value,
+    exactly as exactly,
+    ratio as ratio,
+    why_apart as why_apart,
 )
 from overhead.results.vocabulary import (
     BOARD as BOARD,

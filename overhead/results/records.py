@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
+from overhead.results.value import Value, plausible
 from overhead.results.vocabulary import (
     KNOWN_APIS,
     UFUNC_LOOP,
@@ -122,6 +124,18 @@ class Figure(_Base, kw_only=True):
     processes: Count = 0
     modes: Annotated[list[float], Meta(max_length=8)] = []
 
+    @property
+    def measured(self) -> Value | None:
+        """The value with its interval; None where the status carries none or the size is implausible.
+
+        It has no interval where an end is missing or implausible.
+        """
+        if self.value is None or self.status not in VALUED or not plausible(self.value):
+            return None
+        bounded = all(end is not None and plausible(end) for end in (self.low, self.high))
+        ends = (self.low, self.high) if bounded else (None, None)
+        return Value(self.value, *ends, self.status, self.reason, self.unit)
+
 
 class Point(_Base, kw_only=True):
     """One n of the ladder over all processes: medians and quartiles, ns."""
@@ -141,7 +155,30 @@ class ProcessorCost(_Base, kw_only=True):
     serves_interrupts: bool = False
 
 
-class Record(_Base, kw_only=True, dict=True):
+class WithFigures(Struct, frozen=True):
+    """Look-ups by name for a type that has ``figures``."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def figures(self) -> list[Figure]: ...
+
+    def figure(self, name: str) -> Figure | None:
+        """The figure of that name, or None where there is none."""
+        return next((f for f in self.figures if f.name == name), None)
+
+    def measured(self, name: str) -> Value | None:
+        """The figure's value with its interval; None where it has no value to show."""
+        found = self.figure(name)
+        return found.measured if found is not None else None
+
+    def value(self, name: str) -> float | None:
+        """The figure's value in its unit, or None if it has none."""
+        found = self.figure(name)
+        return found.value if found is not None and found.status in VALUED else None
+
+
+class Record(_Base, WithFigures, kw_only=True, dict=True):
     """All results of one case on one target."""
 
     stack: StackName
@@ -169,14 +206,7 @@ class Record(_Base, kw_only=True, dict=True):
 
     @cached_property
     def case(self) -> Case:
-        return Case(
-            pattern=self.pattern,
-            caller=self.caller,
-            dependency=self.dependency,
-            unit=self.unit,
-            workload=self.workload,
-            params=self.params,
-        )
+        return Case(**{name: getattr(self, name) for name in Case.__struct_fields__})
 
     @cached_property
     def target_key(self) -> str:
@@ -192,17 +222,13 @@ class Record(_Base, kw_only=True, dict=True):
         """Whether the case enters NumPy below the function that Python calls."""
         return self.window.get("entry") == UFUNC_LOOP
 
-    def figure(self, name: str) -> Figure | None:
-        """The figure of that name, or None where the case has none."""
-        return next((f for f in self.figures if f.name == name), None)
-
-    def value(self, name: str) -> float | None:
-        """The figure's value in its unit, or None if it has none."""
-        found = self.figure(name)
-        return found.value if found is not None and found.status in VALUED else None
+    def measured(self, name: str) -> Value | None:
+        """The figure's value with its interval, from this record's device; None where it has no value to show."""
+        found = WithFigures.measured(self, name)
+        return None if found is None else replace(found, source=self.device)
 
 
-class Comparison(_Base, kw_only=True):
+class Comparison(_Base, WithFigures, kw_only=True):
     """A difference or ratio formed per round between cases that alternated in one process.
 
     ``name``: a row of the table in ``named_comparisons.py``. ``of``, ``against``: record keys.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
-from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread
+from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread, within
 from overhead.reading.markdown import escaped, table
 from overhead.reading.view import without_device
 
@@ -52,7 +52,7 @@ def ordered(found: Verdicts) -> list[CaseVerdict]:
     """The cases that have a ratio: slower and faster ones first, the largest change first."""
 
     def key(case: CaseVerdict) -> tuple[int, float]:
-        ratio = case.ratio or 1.0
+        ratio = case.ratio.value if case.ratio else 1.0
         return _ORDER.index(case.verdict), -max(ratio, 1 / ratio)
 
     return sorted((case for case in found.cases if case.ratio is not None), key=key)
@@ -99,7 +99,7 @@ def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
 
 
 def _micro(ns: float | None) -> str:
-    return "" if ns is None else number(ns / 1e3, 0.999 * ns / 1e3, 1.001 * ns / 1e3)
+    return "" if ns is None else number(within(ns / 1e3, 0.001))
 
 
 def _smallest(share: float | None) -> str:
@@ -109,9 +109,7 @@ def _smallest(share: float | None) -> str:
 def _ratio(case: CaseVerdict) -> str:
     if case.ratio is None:
         return ""
-    if case.low is None or case.high is None:
-        return factor(case.ratio)
-    return spread(case.ratio, case.low, case.high) + TIMES
+    return spread(case.ratio) + TIMES if case.ratio.bounded else factor(case.ratio)
 
 
 def _rows(found: Verdicts) -> tuple[list[str], list[list[str]]]:

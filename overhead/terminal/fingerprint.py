@@ -9,8 +9,9 @@ from rich.text import Text
 
 from overhead.errors import cause_of
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.dispatch_costs import met_range
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, factor_spread, has_value, in_micro, listed, micro_spread
+from overhead.reading.format import MICRO, between, count, factor_spread, listed, micro_spread
 from overhead.reading.host_shares import HostShares, ladders, share_of_host
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.missing_values import by_mend, why
@@ -83,7 +84,7 @@ def show_end(fingerprint: Fingerprint, console: Console | None = None) -> None:
 
 def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
     figures = key_figures(fingerprint)
-    if all(k.value is None for k in figures):
+    if not any(k.measured for k in figures):
         return
     of, device = without_device([k.of for k in figures])
     again = any(k.next_run for k in figures)
@@ -95,13 +96,13 @@ def _key_figures(fingerprint: Fingerprint, console: Console) -> None:
     ]
     rows: list[list[str | Text]] = []
     for k, target in zip(figures, of, strict=True):
-        if k.value is None:
+        if k.measured is None:
             continue
         note = [part for part in ("" if device else target, k.bound, k.reason.partition(":")[0]) if part]
         rows.append([k.label, Text(k.with_interval, "bold"), *([k.next_run] if again else []), "; ".join(note)])
     print_table(console, "Key figures" + (f", {device}" if device else ""), columns, rows)
     say(console, next_run_sentence(fingerprint.machine))
-    _missing_figures([k for k in figures if k.value is None], console)
+    _missing_figures([k for k in figures if k.measured is None], console)
 
 
 def _findings(view: View, console: Console) -> None:
@@ -275,7 +276,7 @@ def _taxes(found: list[Tax], console: Console) -> None:
         for caller in sorted({*tax.against, *tax.refused}, key=CALLERS.index):
             record, times = tax.against.get(caller), tax.times(caller)
             numbers = [_number(record, n) if record is not None else "" for n in names]
-            ratio = "" if times is None else factor_spread(*times.over(1))
+            ratio = "" if times is None else factor_spread(times)
             through = f"{tax.library}, {CALLER_WORDS[caller]}"
             rows.append(["", through, *numbers, ratio, tax.refused.get(caller, "")])
         ends.append(len(rows) - 1)
@@ -297,17 +298,16 @@ def _missing(view: View, console: Console) -> None:
 
 def _number(record: Record, name: str) -> str:
     figure = record.figure(name)
-    return micro_spread(figure) if figure is not None and has_value(figure) else ""
+    return micro_spread(figure) if figure is not None and figure.measured else ""
 
 
 def _met(record: Record) -> str:
     """The range of the met cost over the processes: ``29 to 70 (5 processes)``; empty where it has no value."""
-    figure = record.figure("met")
-    if figure is None or not has_value(figure):
+    figure, found = record.figure("met"), met_range(record)
+    if figure is None or found is None:
         return ""
-    value, low, high = in_micro(figure)
     processes = f"{figure.processes} process" + "es" * (figure.processes != 1)
-    return f"{between(value if low is None else low, value if high is None else high)} ({processes})"
+    return f"{between(*found)} ({processes})"
 
 
 def _remark(record: Record) -> str:

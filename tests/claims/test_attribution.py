@@ -8,7 +8,7 @@ import pytest
 from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.measured import ClaimValue
 from overhead.claims.rules import AttributionVerdict, attributed
-from overhead.results import Fingerprint
+from overhead.results import Fingerprint, Value
 from tests.fakes.report import fingerprint, record, share
 
 
@@ -17,7 +17,7 @@ def judged(claim: str, *runs: Fingerprint) -> Judged:
 
 
 def of_share(low: float, high: float) -> ClaimValue:
-    return ClaimValue("GPU", "case", "", "", False, "ok", (low + high) / 2, low, high)
+    return ClaimValue("GPU", "case", "", "", False, "ok", Value((low + high) / 2, low, high))
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,6 @@ def test_the_run_that_the_page_shows_in_full_comes_before_a_newer_part() -> None
     others = [record(stack, each=5_000.0) for stack in ("dawn", "vulkan", "torch")]
     whole = fingerprint(record(each=20_000.0), *others, created="2026-01-01T00:00:00Z")
     part = fingerprint(record(each=30_000.0), created="2026-02-01T00:00:00Z")
-    values = [one.value for one, _ in judged("vulkan-24-36us", whole, part).measured if "wgpu" in one.label]
+    measured = [one for one, _ in judged("vulkan-24-36us", whole, part).measured if "wgpu" in one.label]
+    values = [one.measured.value for one in measured if one.measured]
     assert values == [20.0]

@@ -11,14 +11,13 @@ import pytest
 
 from overhead.reading import chains
 from overhead.reading.chains import chain_opening, crossing, device_times, fusions, graph_against_wgsl, groups, passings
-from overhead.reading.intervals import Span
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
 from overhead.report.core.parts import Cell, Drawing, Table
 from overhead.report.sections.chains import chains_section, without_figure, workload_page
-from overhead.results import Api, Fingerprint, Gpu, Record
+from overhead.results import Api, Fingerprint, Gpu, Record, Value
 from tests.fakes.report import fingerprint, record
 
 GOLDEN = Path(__file__).parents[1] / "data" / "chain_sentences.txt"
@@ -200,7 +199,7 @@ def test_a_fit_that_starts_below_zero_is_no_line() -> None:
 
 def test_without_an_interval_there_is_no_crossing() -> None:
     one, other = by_name(gpu())["graph-driver"], by_name(gpu())["fused-wgsl"]
-    bare = dataclasses.replace(other, slope=Span(50.0), fixed=Span(60_000.0))
+    bare = dataclasses.replace(other, slope=Value(50.0), fixed=Value(60_000.0))
     found = crossing(one, bare)
     assert (found.steps, found.always, found.never) == (None, False, False)
 

@@ -9,7 +9,7 @@ import pytest
 
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figure, dot_rows, mark, shared_axis
-from overhead.results import Figure
+from overhead.results import Figure, Value
 from tests.fakes.report import fingerprint, record
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
@@ -36,7 +36,7 @@ def arrows(ax: Any) -> list[str]:
 
 
 def dot(value: float, low: float | None = None, high: float | None = None) -> Mark:
-    return Mark(value, low, high, "#0067a5")
+    return Mark(Value(value, low, high), "#0067a5")
 
 
 def test_the_values_of_a_row_stand_at_its_end_and_the_interval_is_shown_on_hover() -> None:

@@ -49,7 +49,7 @@ def _facts(part: object) -> Iterator[str]:
     from overhead.report.core.parts import Cards, Cell, Table
 
     if isinstance(part, Cards):
-        yield from (f"{card.of} | {card.label} | {card.text}" for card in part.figures if card.value is not None)
+        yield from (f"{card.of} | {card.label} | {card.text}" for card in part.figures if card.measured)
     elif isinstance(part, Table) and part.numeric:
         for row in part.rows:
             cells = [cell.text if isinstance(cell, Cell) else cell for cell in row]

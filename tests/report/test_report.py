@@ -12,7 +12,7 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.loading.files import write_fingerprint
-from overhead.results import Fingerprint, Machine, MissingStack
+from overhead.results import Fingerprint, Machine, MissingStack, Value
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
 
@@ -176,7 +176,7 @@ def test_a_short_log_axis_has_ticks_between_powers_of_ten() -> None:
 
     with draw.style():
         _, [[ax]] = draw.canvas([1.0])
-        dots.dot_rows(ax, [dots.DotRow("row", [dots.Mark(at, None, None, "black") for at in (30.0, 1500.0)])])
+        dots.dot_rows(ax, [dots.DotRow("row", [dots.Mark(Value(at), "black") for at in (30.0, 1500.0)])])
         low, high = ax.get_xlim()
         assert 60 < high / low < 100
         assert sum(low <= tick <= high for tick in ax.get_xticks()) > 2

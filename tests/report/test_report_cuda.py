@@ -8,12 +8,11 @@ import msgspec
 import pytest
 
 from overhead.reading.graphs import graphs
-from overhead.reading.intervals import Span
 from overhead.reading.synchronising import synchronised
 from overhead.reading.training import trainings
 from overhead.reading.view import View
 from overhead.report.sections.costs import in_pattern_table
-from overhead.results import Comparison, Figure, Fingerprint, Record
+from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from tests.fakes.report import (
     CUDA_GPU,
     CUDA_STEP,
@@ -46,23 +45,23 @@ def prose(parts: list[Any]) -> str:
     return " ".join(paragraph for part in parts if part.kind == "text" for paragraph in part.paragraphs)
 
 
-def value(span: Span | None) -> float | None:
+def value(span: Value | None) -> float | None:
     return None if span is None else span.value
 
 
 def test_interval_arithmetic_keeps_the_widest_bounds() -> None:
-    a, b = Span(10.0, 8.0, 12.0), Span(4.0, 2.0, 5.0)
-    assert a + b == Span(14.0, 10.0, 17.0)
-    assert a - b == Span(6.0, 3.0, 10.0)
-    assert a / b == Span(2.5, 1.6, 6.0)
-    assert a / Span(1.0, -1.0, 4.0) == Span(10.0, 2.0, None)
-    assert a - Span(1.0) == Span(9.0)
+    a, b = Value(10.0, 8.0, 12.0), Value(4.0, 2.0, 5.0)
+    assert a + b == Value(14.0, 10.0, 17.0)
+    assert a - b == Value(6.0, 3.0, 10.0)
+    assert a / b == Value(2.5, 1.6, 6.0)
+    assert a / Value(1.0, -1.0, 4.0) == Value(10.0, 2.0, None)
+    assert a - Value(1.0) == Value(9.0)
 
 
 def test_break_even_is_the_cost_of_making_divided_by_the_time_saved() -> None:
     (graph,) = graphs(View(cuda_run()))
     even = graph.break_even(100)
-    assert graph.making(100) == Span(540_000.0, 540_000.0, 540_000.0)
+    assert graph.making(100) == Value(540_000.0, 540_000.0, 540_000.0)
     assert even is not None
     expected = [540 / 200, 540 / (3.06 - 0.98) / 100, 540 / (2.94 - 1.02) / 100]
     assert [even.value, even.low, even.high] == pytest.approx(expected)
@@ -130,8 +129,8 @@ def test_a_paired_difference_replaces_the_difference_of_two_figures() -> None:
     ]
     pair = Comparison(name="sync-cost", of=read.key, figures=figures)
     (found,) = (s for s in synchronised(View(msgspec.structs.replace(file, comparisons=[pair]))) if s.record == read)
-    assert found.cost == Span(9_000.0, 8_500.0, 9_500.0)
-    assert found.slowdown == Span(2.9, 2.8, 3.0)
+    assert found.cost == Value(9_000.0, 8_500.0, 9_500.0)
+    assert found.slowdown == Value(2.9, 2.8, 3.0)
     unsure = msgspec.structs.replace(figures[0], value=-1_000.0, low=-3_000.0, high=1_000.0, status="noisy")
     pair = msgspec.structs.replace(pair, figures=[unsure, figures[1]])
     text = prose(sections(msgspec.structs.replace(file, comparisons=[pair]))["synchronisation"])

@@ -17,7 +17,18 @@ from overhead.reading.summary import headline, opening, speed_change
 from overhead.reading.view import View
 from overhead.report.core.parts import Drawing, Text
 from overhead.report.sections.checks import parts_add_up
-from overhead.results import Caller, Comparison, Figure, Fingerprint, MissingStack, Overlap, Pattern, Record, Status
+from overhead.results import (
+    Caller,
+    Comparison,
+    Figure,
+    Fingerprint,
+    MissingStack,
+    Overlap,
+    Pattern,
+    Record,
+    Status,
+    Value,
+)
 from overhead.terminal.fingerprint import show, show_end
 from overhead.terminal.stacks import Listed, show_listing
 from tests.fakes.report import crowded, figure, fingerprint, record, share
@@ -43,7 +54,7 @@ from tests.report.report_page import numbers
 def test_the_interval_decides_the_number_of_digits(
     value: float, low: float | None, high: float | None, said: str
 ) -> None:
-    assert shown.spread(value, low, high) == said
+    assert shown.spread(Value(value, low, high)) == said
 
 
 @pytest.mark.parametrize(
@@ -61,7 +72,7 @@ def test_the_interval_decides_the_number_of_digits(
 def test_a_positive_value_whose_interval_reaches_zero_keeps_its_digits(
     value: float, low: float | None, high: float | None, said: str
 ) -> None:
-    assert shown.positive_spread(value, low, high) == said
+    assert shown.positive_spread(Value(value, low, high)) == said
 
 
 def test_only_an_intercept_or_a_difference_shows_an_end_below_zero() -> None:
@@ -69,13 +80,14 @@ def test_only_an_intercept_or_a_difference_shows_an_end_below_zero() -> None:
     assert shown.micro_spread(wide) == "28 (at most 110)"
     assert shown.time(wide) == "28 \u00b5s (at most 110)"
     assert shown.micro_spread(msgspec.structs.replace(wide, name="fixed")) == "30 (−50 to 110)"
-    assert shown.factor_spread(1.33, -1.4, 4.5) == "1.3× (at most 4.5)"
+    assert shown.factor_spread(Value(1.33, -1.4, 4.5)) == "1.3× (at most 4.5)"
 
 
 def test_digits_of_shares_and_ratios() -> None:
-    shares = [(0.4567, 0.44, 0.47), (0.034, 0.0312, 0.0371), (0.5, 0.1, 0.9)]
-    assert [shown.percent(*share) for share in shares] == ["46 %", "3.4 %", "50 %"]
-    assert [shown.factor(*ratio) for ratio in [(4.04, 3.9, 4.2), (3.4, 0.2, 40.0), (0.0,)]] == ["4.04×", "3×", "0×"]
+    shares = [Value(0.4567, 0.44, 0.47), Value(0.034, 0.0312, 0.0371), Value(0.5, 0.1, 0.9)]
+    ratios: list[Value | float] = [Value(4.04, 3.9, 4.2), Value(3.4, 0.2, 40.0), 0.0]
+    assert [shown.percent(share) for share in shares] == ["46 %", "3.4 %", "50 %"]
+    assert [shown.factor(ratio) for ratio in ratios] == ["4.04×", "3×", "0×"]
     assert shown.listed(["a", "b", "c"]) == "a, b and c"
 
 
@@ -86,8 +98,8 @@ def test_a_status_without_a_value_is_shown_in_its_place(status: Status) -> None:
 
 
 def test_an_infinite_value_counts_as_missing() -> None:
-    assert shown.valued(Figure(name="complete", value=float("inf"))) is None
-    assert shown.spread(1.0, float("-inf"), float("inf")) == "1 (−inf to inf)"
+    assert Figure(name="complete", value=float("inf")).measured is None
+    assert shown.spread(Value(1.0, float("-inf"), float("inf"))) == "1 (−inf to inf)"
 
 
 def test_text_from_files_is_one_line_without_control_characters() -> None:
@@ -162,7 +174,7 @@ def test_python_has_one_share_in_the_key_figure_the_opening_and_the_section() ->
     assert found.python is not None
     assert found.python.value == pytest.approx(2 / 3)
     card = next(k for k in key_figures_of(view) if k.label.startswith("Python's share"))
-    assert (card.value, card.low, card.high) == found.python.over(1)
+    assert card.measured == found.python
     assert "Python takes 67 %" in ladder_sentences([found])[0]
     assert "Python takes 67 %" in " ".join(headline(view))
 

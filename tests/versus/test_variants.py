@@ -51,7 +51,8 @@ def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> N
     assert found.inside == ("run.json",)
     assert found.yardstick.startswith("measured in turn in the same processes")
     slower = found.cases[0]
-    assert slower.ratio == pytest.approx(1.02, rel=0.005)
+    assert slower.ratio is not None
+    assert slower.ratio.value == pytest.approx(1.02, rel=0.005)
     assert slower.against.endswith("size=small")
     assert slower.case.endswith("size=middle")
     assert (slower.processes, slower.runs) == ((5, 5), (1, 1))

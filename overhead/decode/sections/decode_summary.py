@@ -34,5 +34,5 @@ def _cells(arm: DecodeArm | None) -> list[str | Cell]:
     share = arm.host_share
     way = f"{arm.target.short}, {arm.how.partition(', ')[2]}"
     shown = "too small to measure" if arm.host_below_resolution else ""
-    shown = percent_spread(*share.over(1)) if share is not None else shown
-    return [positive_spread(*arm.complete.over(1e6)), Cell(way, arm.target.stack), shown]
+    shown = percent_spread(share) if share is not None else shown
+    return [positive_spread(arm.complete / 1e6), Cell(way, arm.target.stack), shown]

@@ -23,7 +23,6 @@ from overhead.decode.reading import (
     slope_over_dispatches,
 )
 from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
-from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
@@ -31,6 +30,7 @@ from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
+from overhead.results import Value, ratio
 
 _MILLI = 1e6
 _PANELS = 3
@@ -249,7 +249,7 @@ def _level_table(found: Decoded, levels: FusionLevels) -> Table:
                 change = f"{arm.dispatches - before.dispatches:,}"
         dispatches = f"{arm.dispatches:,}" if arm.dispatches else ""
         times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
-        faster = factor_spread(*gain.over(1)) if gain else ""
+        faster = factor_spread(gain) if gain else ""
         rows.append([_program(level, before), dispatches, change, *times, faster, _remark(arm)])
         before = arm
     columns = ["program", "dispatches", "change", "a token, ms", "host, ms", "device, ms", "faster by", "remark"]
@@ -267,7 +267,7 @@ def _unfused_and_fused(found: Decoded) -> Iterator[Table]:
         bound, remark = (_of_both(say(before), say(after)) for say in (_bound_by, _remark))
         dispatches = [f"{arm.dispatches:,}" if arm.dispatches else "" for arm in (before, after)]
         times = [_shown(arm.complete, _MILLI) for arm in (before, after)]
-        faster = factor_spread(*gain.over(1)) if gain else ""
+        faster = factor_spread(gain) if gain else ""
         rows.append([_stack(found, before), _way(before), *dispatches, *times, faster, bound, remark])
     if rows:
         pair = ["dispatches, unfused", "dispatches, fused", "unfused, ms", "fused, ms"]
@@ -332,7 +332,7 @@ def _kernels(found: Decoded) -> Iterator[Part]:
             continue
         program = next(arm.how.partition(",")[0] for arm in (cuda, wgsl) if arm)
         times = [_device(arm) if arm else "" for arm in (cuda, wgsl)]
-        rows.append([program, *times, *(factor_spread(*one.over(1)) if one else "" for one in (between, *over))])
+        rows.append([program, *times, *(factor_spread(one) if one else "" for one in (between, *over))])
         if between and max(between.value, 1 / between.value) > MOST_KERNEL_RATIO:
             unfair.append(program)
         languages = zip(("CUDA C", "WGSL"), over, strict=True)
@@ -401,7 +401,7 @@ def _published() -> str:
 
 
 def _line(line: DispatchSlope) -> str:
-    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(*line.intercept.over(_MILLI))} ms"
+    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(line.intercept / _MILLI)} ms"
 
 
 def _place(levels: FusionLevels) -> str:
@@ -423,8 +423,8 @@ def _device(arm: DecodeArm) -> Cell:
     return Cell(_shown(arm.device, _MILLI), arm.target.stack, hover=arm.target.label)
 
 
-def _shown(found: Span | None, unit: float) -> str:
-    return "" if found is None else positive_spread(*found.over(unit))
+def _shown(found: Value | None, unit: float) -> str:
+    return "" if found is None else positive_spread(found / unit)
 
 
 def _remark(arm: DecodeArm) -> str:

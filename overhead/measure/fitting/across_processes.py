@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
-from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats
+from overhead.results import Figure, Status
 
 CANARY_FROM_PROCESSES = 5
 """With this many processes the fit removes what follows the canary."""
@@ -19,6 +20,7 @@ _NEGLIGIBLE_SHARE = 1e-4
 
 
 def mean_of_processes(
+    name: str,
     values: Sequence[float] | Floats,
     target: float,
     *,
@@ -26,7 +28,7 @@ def mean_of_processes(
     beside: float = 0.0,
     unit: str = "ns",
     paces: Sequence[float] | Floats = (),
-) -> Estimate:
+) -> Figure:
     """The mean of one value per process, with its 95 % interval.
 
     The status is ``ok`` if the half-width is at most ``target * (scale + beside)``, else ``noisy``. ``scale`` is the
@@ -37,10 +39,11 @@ def mean_of_processes(
     """
     count = len(values)
     if count == 0:
-        return Estimate(status="failed", reason="no process came to this figure", unit=unit)
+        return Figure(name=name, unit=unit, status="failed", reason="no process came to this figure")
     if count == 1:
         reason = "one process says nothing of how far another would differ"
-        return Estimate(float(values[0]), status="noisy", reason=reason, rule="1 process", processes=1, unit=unit)
+        value = float(values[0])
+        return Figure(name=name, unit=unit, value=value, status="noisy", reason=reason, rule="1 process", processes=1)
     mean, at_canary = float(np.mean(values)), ""
     residuals, free = np.asarray(values, dtype=np.float64) - mean, count - 1
     known = count >= CANARY_FROM_PROCESSES and len(paces) == count and all(paces)
@@ -53,10 +56,18 @@ def mean_of_processes(
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
     rule = f"{count} processes, Student's t{at_canary}: half-width {share:.2%}, target {target:.0%}"
-    if share <= target:
-        return Estimate(mean, mean - half, mean + half, "ok", "", rule, count, unit=unit)
-    reason = _too_wide(share, target, count)
-    return Estimate(mean, mean - half, mean + half, "noisy", reason, rule, count, unit=unit)
+    reason = "" if share <= target else _too_wide(share, target, count)
+    return Figure(
+        name=name,
+        unit=unit,
+        value=mean,
+        low=mean - half,
+        high=mean + half,
+        status="noisy" if reason else "ok",
+        reason=reason,
+        rule=rule,
+        processes=count,
+    )
 
 
 def _too_wide(share: float, target: float, count: int) -> str:
@@ -76,6 +87,6 @@ def _quantile(free: int) -> float:
     return float(stdtrit(free, _UPPER_QUANTILE))
 
 
-def without_value(estimate: Estimate, status: str, reason: str) -> Estimate:
+def without_value(figure: Figure, status: Status, reason: str) -> Figure:
     """The same figure with this status and reason instead of a value."""
-    return Estimate(status=status, reason=reason, rule=estimate.rule, processes=estimate.processes, unit=estimate.unit)
+    return replace(figure, status=status, reason=reason, value=None, low=None, high=None, modes=[])

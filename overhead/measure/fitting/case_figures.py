@@ -6,11 +6,12 @@ import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
 from overhead.measure.fitting.curvature import below_zero, bend, slope_change
-from overhead.measure.fitting.data import Estimate, Process, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.drift import drift_beside
 from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
@@ -26,6 +27,7 @@ from overhead.measure.fitting.two_speeds import (
     split_speeds,
     two_groups,
 )
+from overhead.results import Bound, Figure
 
 _MIN_CLOCK_STEPS = 100
 """The slope must add at least this many steps of the clock from the smallest to the largest n."""
@@ -37,9 +39,11 @@ _HOST_BOUND_FROM = 0.9
 """Share of ``complete`` from which ``host`` alone explains it."""
 _DEVICE_BOUND_BELOW = 0.75
 """Share of ``complete`` below which ``host`` is hidden behind the device."""
+DRIFTS = "the cost drifts within a process"
+"""How the reason of a figure begins whose cost changes in the course of a process."""
 
 
-def estimate(series: Series, target: float) -> dict[str, Estimate]:
+def estimate(series: Series, target: float) -> dict[str, Figure]:
     """All figures of one case by name. ``target``: the largest relative half-width of a figure that is ``ok``.
 
     ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``knee_n`` and ``queue_depth`` if ``issue``
@@ -57,7 +61,7 @@ def estimate(series: Series, target: float) -> dict[str, Estimate]:
     return figures | one_off_figures(series, target) | met_figures(series)
 
 
-def limited_by(series: Series, figures: Mapping[str, Estimate]) -> str:
+def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
     """``host``, ``device`` or ``balanced``: what limits ``complete`` in a pipelined pattern.
 
     ``host`` for a synchronous stack; empty for other patterns, or if a figure is missing.
@@ -81,14 +85,14 @@ class _Case:
         self.canaries = [{r.number: canary_ns(r) for r in p.rounds} for p in self.processes]
         self.by_round = functools.cache(self._by_round)
 
-    def slope(self, name: str) -> Estimate:
+    def slope(self, name: str) -> Figure:
         """A figure in ns per unit, or the reason why it has no value."""
         values = self.values(name)
         if not values:
             return self.missing(name)
         if min(values) <= 0:
             words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
-            return Estimate(status="below-resolution", reason=words, processes=len(values))
+            return Figure(name=name, status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
         found = self.refused_if_bent(name, both) if both else usual.checked(name, usual.mean(name))
@@ -102,9 +106,9 @@ class _Case:
         found.usual = found
         return found
 
-    def with_remarks(self, found: Estimate, usual: _Case, *remarks: str) -> Estimate:
+    def with_remarks(self, found: Figure, usual: _Case, *remarks: str) -> Figure:
         """A figure of ``usual``, with the rounds it leaves out and the remarks appended to its rule."""
-        return replace(found, rule="; ".join([found.rule, *self.left_out(usual), *remarks]))
+        return msgspec.structs.replace(found, rule="; ".join([found.rule, *self.left_out(usual), *remarks]))
 
     def left_out(self, usual: _Case) -> list[str]:
         """A sentence with the share of the rounds that ``usual`` leaves out, if any."""
@@ -126,53 +130,56 @@ class _Case:
             found.append("the wait spins, so work deferred into it is not told")
         return found
 
-    def fixed(self, complete: Estimate) -> Estimate:
+    def fixed(self, complete: Figure) -> Figure:
         """The intercept, ns; without a value if ``complete`` has none."""
         values = self.values("fixed")
         if not values or complete.value is None:
-            return Estimate(status=complete.status, reason=complete.reason, rule=complete.rule)
+            return Figure(name="fixed", status=complete.status, reason=complete.reason, rule=complete.rule)
         if complete.status == "bimodal":
             both = self.speeds.bimodal("complete", "fixed")
             if both is None:
-                return Estimate(status="noisy", reason="two speeds, too few rounds of each for an intercept")
+                reason = "two speeds, too few rounds of each for an intercept"
+                return Figure(name="fixed", status="noisy", reason=reason)
             return self.with_remarks(both, self.speeds)
         beside = complete.value + max(map(wait_quantum, self.processes))
         return self.with_remarks(self.usual.mean("fixed", beside), self.usual)
 
-    def knee(self) -> dict[str, Estimate]:
+    def knee(self) -> dict[str, Figure]:
         """``knee_n`` and ``queue_depth`` if most processes have a knee, else nothing."""
         knees = [f.knee for f in self.fits if f.knee]
         if len(knees) * 2 <= len(self.fits):
             return {}
         return {
-            "knee_n": mean_of_processes([k.n for k in knees], self.target, unit="n"),
-            "queue_depth": mean_of_processes([k.depth for k in knees], self.target, unit="n"),
+            "knee_n": mean_of_processes("knee_n", [k.n for k in knees], self.target, unit="n"),
+            "queue_depth": mean_of_processes("queue_depth", [k.depth for k in knees], self.target, unit="n"),
         }
 
     def values(self, name: str) -> list[float]:
         """The figure in each process that has it."""
         return [v for fit in self.fits if (v := fit.value(name)) is not None]
 
-    def mean(self, name: str, beside: float = 0.0) -> Estimate:
+    def mean(self, name: str, beside: float = 0.0) -> Figure:
         """The mean of the figure over the processes that have it."""
         paces = [p.pace for p, fit in zip(self.processes, self.fits, strict=True) if fit.value(name) is not None]
-        return mean_of_processes(self.values(name), self.target, beside=beside, paces=paces)
+        return mean_of_processes(name, self.values(name), self.target, beside=beside, paces=paces)
 
     def _by_round(self, name: str) -> list[dict[int, float]]:
         """For each process, the figure from each round alone, by the number of the round."""
         return [by_round(p, self.series, name, f.knee) for p, f in zip(self.processes, self.fits, strict=True)]
 
-    def missing(self, name: str) -> Estimate:
+    def missing(self, name: str) -> Figure:
         """The figure without a value, with the reason."""
         if not self.processes:
-            return Estimate(status="failed", reason="no round was sampled")
+            return Figure(name=name, status="failed", reason="no round was sampled")
         if name == "host":
-            return Estimate(status="unavailable", reason="the caller's CPU clock cannot measure this wait")
+            return Figure(name=name, status="unavailable", reason="the caller's CPU clock cannot measure this wait")
         if name == "complete" and any(map(wait_quantum, self.processes)):
-            return Estimate(status="below-resolution", reason="all samples lie on one step of the polling wait")
-        return Estimate(status="failed", reason="fewer than two different n were sampled")
+            return Figure(
+                name=name, status="below-resolution", reason="all samples lie on one step of the polling wait"
+            )
+        return Figure(name=name, status="failed", reason="fewer than two different n were sampled")
 
-    def checked(self, name: str, found: Estimate) -> Estimate:
+    def checked(self, name: str, found: Figure) -> Figure:
         """The figure; without its value if the clock is too coarse for it or T(n) is not linear."""
         if found.value is None:
             return found
@@ -190,12 +197,12 @@ class _Case:
         found = self.refused_if_bent(name, found)
         return found if found.value is None else self.refused_if_drifting(name, found)
 
-    def refused_if_bent(self, name: str, found: Estimate) -> Estimate:
+    def refused_if_bent(self, name: str, found: Figure) -> Figure:
         """The figure; ``nonlinear`` without its value if T(n) bends."""
         words = self.bent(name, found)
         return without_value(found, "nonlinear", words) if words else found
 
-    def bent(self, name: str, found: Estimate) -> str:
+    def bent(self, name: str, found: Figure) -> str:
         """Why T(n) of the figure is no line, in words, from both halves of the ladder and the intercept; else empty."""
         if any(map(wait_quantum, self.processes)):
             return ""
@@ -211,14 +218,14 @@ class _Case:
             precision = max(precision, (found.high - found.low) / 2 / abs(found.value))
         return bend([change for change in changes if change is not None], precision)
 
-    def refused_if_drifting(self, name: str, found: Estimate) -> Estimate:
+    def refused_if_drifting(self, name: str, found: Figure) -> Figure:
         """The figure; ``noisy`` with both values if it changes during a process and the canary does not explain it."""
         trend = drift_beside(self.by_round(name), self.canaries, self.target)
         if trend is None:
             return found
         both = f"{trend.early / 1e3:.4g} us early and {trend.late / 1e3:.4g} us late"
-        words = f"the cost drifts within a process, {both}; the canary does not explain it"
-        return replace(found, status="noisy", reason=words, drift=(trend.early, trend.late))
+        words = f"{DRIFTS}, {both}; the canary does not explain it"
+        return msgspec.structs.replace(found, status="noisy", reason=words)
 
     @functools.cached_property
     def speeds(self) -> _Case:
@@ -227,7 +234,7 @@ class _Case:
         owners = np.repeat(np.arange(len(self.canaries)), [len(own) for own in self.canaries])
         return self if canaries.all() and two_groups(canaries, owners, CANARY_GROUP_SHARE) is not None else self.usual
 
-    def bimodal(self, split_by: str, name: str) -> Estimate | None:
+    def bimodal(self, split_by: str, name: str) -> Figure | None:
         """The figure at two speeds, each from a fit to its own rounds in every process.
 
         The values of ``split_by`` decide which rounds are slow. None if they have one speed, or if the slopes of both
@@ -247,7 +254,7 @@ class _Case:
                 value = fit_process(replace(process, rounds=chosen), self.series).value(name) if enough else None
                 if value is not None:
                     group.append(value)
-        fast, slow = (mean_of_processes(groups[label], self.target) for label in (False, True))
+        fast, slow = (mean_of_processes(name, groups[label], self.target) for label in (False, True))
         if fast.value is None or slow.value is None or (name != "fixed" and slow.value < MIN_SPEED_RATIO * fast.value):
             return None
         return both_speeds(fast, slow, two, len(self.processes))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import Floats, sen_slope, undisturbed
+from overhead.results import Figure
 
 _MIN_CHANGE = 0.5
 """Smallest change of slope that counts, in units of the target or of the figure's half-width, the larger of both."""
@@ -63,7 +63,7 @@ def bend(changes: Sequence[float], precision: float) -> str:
     return f"the slope of the upper half of the ladder differs by {mean:+.1%} from that of the lower half"
 
 
-def below_zero(fixed: Estimate, longest: float) -> str:
+def below_zero(fixed: Figure, longest: float) -> str:
     """Why T(n) is not a line, in words, from its intercept; empty if it may be one.
 
     ``longest``: the longest T(n), ns.

@@ -1,4 +1,4 @@
-"""Input and output of the fit: raw samples (``Series``) in, figures (``Estimate``) out. Times in ns."""
+"""Input of the fit: raw samples. Its output are figures of the file (``results.Figure``). Times in ns."""
 
 from __future__ import annotations
 
@@ -57,31 +57,3 @@ class Series:
     synchronous: bool = False
     wait_spins: bool = False
     overlap: str = "pipelined"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure: value and 95 % interval in ``unit``, or a status and the reason why it has no value.
-
-    ``rule``: how it was computed. ``modes``: both values of a ``bimodal`` figure. ``drift``: the values at the start
-    and at the end of a process, if the cost changes in between; else empty.
-    """
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    status: str = "ok"
-    reason: str = ""
-    rule: str = ""
-    processes: int = 0
-    modes: tuple[float, ...] = ()
-    drift: tuple[float, ...] = ()
-    unit: str = "ns"
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Difference and ratio of two cases that alternated in the same processes."""
-
-    difference: Estimate
-    ratio: Estimate

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
-from overhead.measure.fitting.data import LEGACY_N, UNSTAGED, Estimate, Process, Series
+from overhead.measure.fitting.data import LEGACY_N, UNSTAGED, Process, Series
 from overhead.measure.fitting.line import Floats, theil_sen
+from overhead.results import Figure
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 """Of the values named ``latency``."""
@@ -23,7 +24,7 @@ _MIN_DEVICE_CLOCK_STEPS = 30
 """The slope must add at least this many steps of the device's clock from the smallest to the largest n."""
 
 
-def one_off_figures(series: Series, target: float) -> dict[str, Estimate]:
+def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
     """The one-off figures of a case by name, in ns unless noted.
 
     ``naive``, ``naive_idle``, ``legacy`` (T(100)/100), ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
@@ -41,11 +42,11 @@ def one_off_figures(series: Series, target: float) -> dict[str, Estimate]:
         refused |= {name: taken.reason for name, taken in process.one_off.items() if taken.reason and not taken.values}
     if all(name in values for name in _DEVICE_SLOPES):
         values.pop(min(_DEVICE_SLOPES, key=lambda name: len(values[name])))
-    missing = {name: Estimate(status="unavailable", reason=why) for name, why in refused.items()}
+    missing = {name: Figure(name=name, status="unavailable", reason=why) for name, why in refused.items()}
     return missing | {name: _figure(name, found, series, target) for name, found in values.items()}
 
 
-def met_figures(series: Series) -> dict[str, Estimate]:
+def met_figures(series: Series) -> dict[str, Figure]:
     """``met`` (ns) and ``met_rounds`` (a ratio) of a case; empty if no process measured its met cost.
 
     ``met`` is the median of the means of the processes, with the lowest and the highest; from eight processes on with
@@ -56,15 +57,15 @@ def met_figures(series: Series) -> dict[str, Estimate]:
         return {}
     if any(own.mean() <= 0 for own in turns):
         reason = f"the slope of a process is {min(own.mean() for own in turns):.3g} ns"
-        return {"met": Estimate(status="below-resolution", reason=reason, processes=len(turns))}
-    found = {"met": _spread([float(own.mean()) for own in turns], "means")}
+        return {"met": Figure(name="met", status="below-resolution", reason=reason, processes=len(turns))}
+    found = {"met": _spread("met", [float(own.mean()) for own in turns], "means")}
     ratios = [float(own.max() / own.min()) for own in turns if own.size > 1 and own.min() > 0]
     if ratios:
-        found["met_rounds"] = replace(_spread(ratios, "ratios of highest to lowest turn"), unit="ratio")
+        found["met_rounds"] = replace(_spread("met_rounds", ratios, "ratios of highest to lowest turn"), unit="ratio")
     return found
 
 
-def _spread(values: Sequence[float], what: str) -> Estimate:
+def _spread(name: str, values: Sequence[float], what: str) -> Figure:
     """The median of one value per process, with the ends of their spread."""
     count = len(values)
     many = count >= _PERCENTILES_FROM_PROCESSES
@@ -74,13 +75,13 @@ def _spread(values: Sequence[float], what: str) -> Estimate:
         f"median of the {what} of {count} process{'es' * (count > 1)}, with {ends}; the operating system chose the "
         "processors and nothing is left out; a spread, not a confidence interval"
     )
-    return Estimate(float(middle), float(low), float(high), rule=rule, processes=count)
+    return Figure(name=name, value=float(middle), low=float(low), high=float(high), rule=rule, processes=count)
 
 
-def _figure(name: str, values: list[float], series: Series, target: float) -> Estimate:
+def _figure(name: str, values: list[float], series: Series, target: float) -> Figure:
     """One figure from its value in each process."""
     scale = _unstaged_ns(series) if name == "stages_gap" else None
-    found = mean_of_processes(values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
+    found = mean_of_processes(name, values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in _DEVICE_SLOPES or found.value is None:
         return found
     quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)

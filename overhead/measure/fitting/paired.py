@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from overhead.measure.fitting.across_processes import mean_of_processes
-from overhead.measure.fitting.data import Estimate, Paired, Series
+from overhead.measure.fitting.data import Series
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import by_round, fit_process
 from overhead.measure.fitting.quiet_rounds import MIN_QUIET_ROUNDS, enough_processes, without_slow_rounds
+from overhead.results import Figure
 
 _Pair = tuple[Floats, Floats, float]
 """The values of both cases in the rounds of one process, ns per unit, and the canary of the process, ns."""
 
 MARGINAL_COSTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
+
+
+class Paired(NamedTuple):
+    """Difference and ratio of two cases that alternated in the same processes."""
+
+    difference: Figure
+    ratio: Figure
 
 
 class PerDispatch(NamedTuple):
@@ -38,13 +46,15 @@ def difference_and_ratio(of: Series, against: Series, figure: str, target: float
     """
     pairs = [(a, times * b, pace) for a, b, pace in _pairs_of_quiet_rounds(of, against, figure)]
     if not pairs:
-        nothing = Estimate(status="failed", reason="the two cases have no round in common")
-        return Paired(nothing, replace(nothing, unit="ratio"))
+        nothing = Figure(name="difference", status="failed", reason="the two cases have no round in common")
+        return Paired(nothing, replace(nothing, name="ratio", unit="ratio"))
     scale = float(np.mean([np.median(np.abs(a)) for a, _, _ in pairs]))
     differences = [float(np.median(a - b)) for a, b, _ in pairs]
-    difference = mean_of_processes(differences, target, scale=scale, paces=[pace for _, _, pace in pairs])
+    paces = [pace for _, _, pace in pairs]
+    difference = mean_of_processes("difference", differences, target, scale=scale, paces=paces)
     ratios = [(float(np.median(a / b)), pace) for a, b, pace in pairs if np.all(b != 0)]
-    ratio = mean_of_processes([q for q, _ in ratios], target, unit="ratio", paces=[pace for _, pace in ratios])
+    paces = [pace for _, pace in ratios]
+    ratio = mean_of_processes("ratio", [q for q, _ in ratios], target, unit="ratio", paces=paces)
     return Paired(_separable(difference, "the difference"), ratio)
 
 
@@ -80,7 +90,7 @@ def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
 
 def marginal_costs(
     members: Mapping[PerDispatch, Series], target: float = 0.03, figure: str = "host", *, passes: bool = True
-) -> dict[str, Estimate]:
+) -> dict[str, Figure]:
     """The cost of one more submit, pass, dispatch and bind-group change, ns, from several patterns of one case.
 
     ``members``: the case in each pattern. ``passes``: whether the API has passes. For each process with all patterns
@@ -99,9 +109,10 @@ def marginal_costs(
         for column, name in enumerate(MARGINAL_COSTS):
             if _determined(table[known], column):
                 solved[name].append((float(answer[column]), pace))
-    found = {name: _marginal_cost(costs, target) for name, costs in solved.items()}
-    none = {} if passes else {"per_pass": Estimate(status="unavailable", reason="this API has no passes")}
-    return found | none
+    found = {name: _marginal_cost(name, costs, target) for name, costs in solved.items()}
+    if not passes:
+        found["per_pass"] = Figure(name="per_pass", status="unavailable", reason="this API has no passes")
+    return found
 
 
 def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:
@@ -118,15 +129,16 @@ def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[lis
     return [([column[number] for column in columns], paces[number]) for number in sorted(common)]
 
 
-def _marginal_cost(costs: list[tuple[float, float]], target: float) -> Estimate:
+def _marginal_cost(name: str, costs: list[tuple[float, float]], target: float) -> Figure:
     """One cost. ``costs``: its value and the canary in each process, ns."""
     if not costs:
-        return Estimate(status="unavailable", reason="the patterns measured do not tell this cost from the others")
-    mean = mean_of_processes([cost for cost, _ in costs], target, paces=[pace for _, pace in costs])
+        reason = "the patterns measured do not tell this cost from the others"
+        return Figure(name=name, status="unavailable", reason=reason)
+    mean = mean_of_processes(name, [cost for cost, _ in costs], target, paces=[pace for _, pace in costs])
     return _separable(mean, "the cost")
 
 
-def _separable(found: Estimate, what: str) -> Estimate:
+def _separable(found: Figure, what: str) -> Figure:
     """The same figure, but ``noisy`` if its interval reaches 0 or below."""
     if found.low is not None and found.low > 0:
         return found

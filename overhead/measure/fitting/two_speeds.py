@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.measure.fitting.data import Estimate
 from overhead.measure.fitting.line import MAD, Floats, Mask
+from overhead.results import Figure
 
 Owners = NDArray[np.intp]
 """For each value the number of its process."""
@@ -88,7 +88,7 @@ def _medians(values: Floats, slow: Mask) -> tuple[float, float, float]:
     return float(np.median(lower)), float(np.median(upper)), float(error)
 
 
-def both_speeds(fast: Estimate, slow: Estimate, speeds: SpeedSplit, processes: int) -> Estimate:
+def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) -> Figure:
     """A ``bimodal`` figure: the value at the speed of most rounds, an interval that covers both, and both values."""
     assert fast.value is not None
     assert slow.value is not None
@@ -97,7 +97,17 @@ def both_speeds(fast: Estimate, slow: Estimate, speeds: SpeedSplit, processes: i
     shown = " and ".join(f"{us:.4g}" if us < 1e4 else f"{us:,.0f}" for us in (fast.value / 1e3, slow.value / 1e3))
     reason = f"two speeds, {shown} us, told apart by the {speeds.by}"
     rule = f"{processes} processes: {speeds.slow.mean():.0%} of the rounds are of the slower speed"
-    return Estimate(most, min(ends), max(ends), "bimodal", reason, rule, processes, (fast.value, slow.value))
+    return Figure(
+        name=fast.name,
+        value=most,
+        low=min(ends),
+        high=max(ends),
+        status="bimodal",
+        reason=reason,
+        rule=rule,
+        processes=processes,
+        modes=[fast.value, slow.value],
+    )
 
 
 def canary_changed(canaries: Floats) -> Mask:

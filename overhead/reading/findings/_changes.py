@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.findings import Finding
 from overhead.reading.format import MICRO, cost_text, factor_spread, micro_spread
-from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.results import Caller, Pattern, Record, Scalar
+from overhead.results import Caller, Pattern, Record, Scalar, Value, ratio
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Change:
     target: TargetView
     before: Record
     after: Record
-    times: Span
+    times: Value
 
     @property
     def name(self) -> str:
@@ -52,7 +51,7 @@ class Change:
         """``Dawn from Python: 25.6 (25.0 to 26.3) to 3.21 µs (3.12 to 3.30), 8.0× (7.6 to 8.4)``."""
         before, after = (r.figure("complete") for r in (self.before, self.after))
         both = f"{micro_spread(before)} to {micro_spread(after)} {MICRO}" if before and after else ""
-        return f"{self.name} {self.called}: {both}, {factor_spread(*self.times.over(1))}"
+        return f"{self.name} {self.called}: {both}, {factor_spread(self.times)}"
 
 
 def change(target: TargetView, before: Record | None, after: Record | None, threshold: float) -> Change | None:
@@ -65,21 +64,13 @@ def change(target: TargetView, before: Record | None, after: Record | None, thre
     return Change(target, before, after, times)
 
 
-def resolved(record: Record) -> Span | None:
+def resolved(record: Record) -> Value | None:
     """The cost of a unit that is not noisy and whose interval lies above zero; None otherwise.
 
     The interval of a cost with two speeds holds both.
     """
-    figure, found = record.figure("complete"), measured(record, "complete")
-    if (
-        figure is None
-        or figure.status not in ("ok", "bimodal")
-        or found is None
-        or found.value <= 0
-        or found.floor <= 0
-    ):
-        return None
-    return found
+    found = record.measured("complete")
+    return found if found and found.resolved and found.bounded and found.status in ("ok", "bimodal") else None
 
 
 def changes(view: View, of: Callable[[TargetView], Change | None]) -> list[Change]:

@@ -8,9 +8,9 @@ from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, case, change, changes, finding
 from overhead.reading.format import between, count
 from overhead.reading.graphs import graphs
-from overhead.reading.intervals import Span
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import TargetView, View
+from overhead.results import Value
 
 _LEAST_TIMES = 1.5
 """A batch must be surely this many times as cheap."""
@@ -37,7 +37,7 @@ def one_pass(view: View) -> Finding | None:
 @rule("graph")
 def replay(view: View) -> Finding | None:
     """A graph's node costs less than the launch that it replaces, and its making pays off."""
-    found: list[tuple[Change, Span | None]] = []
+    found: list[tuple[Change, Value | None]] = []
     for graph in graphs(view):
         target = graph.eager_target
         one = change(target, graph.eager, graph.record, _LEAST_TIMES) if target is not None else None

@@ -51,11 +51,11 @@ def synchronise_each_step(view: View) -> Finding | None:
     if cost is None or slower is None or plain is None:
         return None
     title = (
-        f"Take {_ACTS[first.act]} out of the loop: each one adds {number(*cost.over(1e3))} {MICRO} to a step of "
+        f"Take {_ACTS[first.act]} out of the loop: each one adds {number(cost / 1e3)} {MICRO} to a step of "
         f"{micro(plain)} {MICRO} {CALLER_WORDS[first.record.caller]}."
     )
     detail = (
-        f"PyTorch: {spread(*cost.over(1e3))} {MICRO} each; a step with it takes {factor_spread(*slower.over(1))} the "
+        f"PyTorch: {spread(cost / 1e3)} {MICRO} each; a step with it takes {factor_spread(slower)} the "
         "time. It applies to every value that Python reads back."
     )
     return Finding(title, detail, slower.value, (first.record.key,))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import MICRO, count, in_micro, listed, plain, resolved, unresolved, valued
+from overhead.reading.format import MICRO, count, listed, plain, unresolved
 from overhead.reading.view import CALLER_WORDS
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.machine_rows import MachineRow, Value
+from overhead.report.core.machine_rows import MachineRow
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.run_summary import Way
+from overhead.results import Value
 
 QUANTITIES = {
     "dispatch": "a dispatch",
@@ -24,7 +25,7 @@ QUANTITIES = {
 
 @register_across("across-costs", "Cost by vendor, API and implementation", 20)
 def costs(machines: Machines) -> Iterator[Part]:
-    panels = {q: found for q in QUANTITIES if (found := machine_rows.lines(machines, q, complete))}
+    panels = {q: found for q in QUANTITIES if (found := machine_rows.lines(machines, q, time_of))}
     if not panels:
         yield Text(["No machine has a stack that runs its work."])
         return
@@ -44,12 +45,11 @@ def costs(machines: Machines) -> Iterator[Part]:
     yield table(panels)
 
 
-def complete(way: Way) -> Value | None:
-    """The slope in microseconds."""
-    figure = way.figures.get("complete")
-    if figure is None or not resolved(figure):
-        return None
-    return (*in_micro(figure), figure.status == "ok")
+def time_of(way: Way, name: str = "complete") -> Value | None:
+    """A figure in microseconds; None where it is not resolved."""
+    figure = way.figures.get(name)
+    found = figure.measured if figure is not None else None
+    return found / 1e3 if found is not None and found.resolved else None
 
 
 def _unresolved(machines: Machines) -> list[str]:
@@ -58,9 +58,8 @@ def _unresolved(machines: Machines) -> list[str]:
         f"{plain(way.stack, 40)} on {plain(summary.name, 40)}: {unresolved(figure)} {MICRO}"
         for summary in machines.summaries
         for way in summary.ways
-        if way.quantity in QUANTITIES
-        and valued(figure := way.figures.get("complete")) is not None
-        and not resolved(figure)
+        if way.quantity in QUANTITIES and (figure := way.figures.get("complete"))
+        if figure.measured and not figure.measured.resolved
     ]
 
 

@@ -12,6 +12,7 @@ from overhead.report.core.draw import MUTED, ROW_INCHES, canvas, unit_below
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Crossover, RunSummary
+from overhead.results import Value
 
 _Found = dict[str, dict[tuple[str, str], list[tuple[RunSummary, Crossover]]]]
 """By workload, then by the two ways."""
@@ -66,23 +67,13 @@ def _drawing(machines: Machines, found: _Found) -> Drawing:
 
 
 def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[RunSummary, Crossover]]) -> DotRow:
-    spans = [(summary, p.steps) for summary, p in group if p.steps is not None]
-    few = len(spans) <= _MOST_WITH_INTERVAL
+    found = [(summary, p.steps.at_least(_LEAST_STEPS)) for summary, p in group if p.steps is not None]
+    few = len(found) <= _MOST_WITH_INTERVAL
     marks = [
-        Mark(
-            max(s.value, _LEAST_STEPS),
-            _end(s.low) if few else None,
-            _end(s.high) if few else None,
-            MUTED,
-            ring=summary is machines.own,
-        )
-        for summary, s in sorted(spans, key=lambda one: one[1].value)
+        Mark(Value(of.value, of.low, of.high) if few else Value(of.value), MUTED, ring=summary is machines.own)
+        for summary, of in sorted(found, key=lambda one: one[1].value)
     ]
     return DotRow(f"{second} over {first}", marks, _words(group))
-
-
-def _end(value: float | None) -> float | None:
-    return None if value is None else max(value, _LEAST_STEPS)
 
 
 def _words(group: Sequence[tuple[RunSummary, Crossover]]) -> str:
@@ -94,7 +85,7 @@ def _own(machines: Machines, group: Sequence[tuple[RunSummary, Crossover]]) -> s
     own = next((p for summary, p in group if summary is machines.own), None)
     if own is None or own.steps is None:
         return own.verdict if own is not None else ""
-    return spread(max(own.steps.value, _LEAST_STEPS), _end(own.steps.low), _end(own.steps.high))
+    return spread(own.steps.at_least(_LEAST_STEPS))
 
 
 def _over(group: Sequence[tuple[RunSummary, Crossover]]) -> str:

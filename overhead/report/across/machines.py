@@ -25,7 +25,7 @@ _KEY_FIGURE_COLUMNS = (
 def machines_table(machines: Machines) -> Iterator[Part]:
     rows: list[list[str | Cell]] = []
     for summary in machines.summaries:
-        cards = {card.label: card.text if card.value is not None else "" for card in summary.cards}
+        cards = {card.label: card.text if card.measured else "" for card in summary.cards}
         own = " (this)" if summary is machines.own else ""
         head = Cell(summary.name + own, machine=summary.machine.id)
         rows.append(

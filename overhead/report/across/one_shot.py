@@ -10,10 +10,10 @@ from overhead.reading.key_figures import ratio_of
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.draw import INK
-from overhead.report.core.machine_rows import Value
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Way
+from overhead.results import Value
 
 _RATIO_TITLES = {"naive": "T(1), warm, over the slope", "legacy": "T(100)/100 over the slope"}
 _UNITS = ("dispatch", "launch", "node")
@@ -67,9 +67,5 @@ def naive(machines: Machines) -> Iterator[Part]:
 
 def overstated(way: Way, shot: str) -> Value | None:
     """The one-shot figure as a multiple of the slope; None where the slope is not resolved."""
-    if not resolved(way.figures.get("complete")):
-        return None
-    found = ratio_of(way.figures.get(shot), way.figures.get("complete"))
-    if found is None:
-        return None
-    return (*found, all(way.figures[name].status == "ok" for name in (shot, "complete")))
+    slope = way.figures.get("complete")
+    return ratio_of(way.figures.get(shot), slope) if resolved(slope) else None

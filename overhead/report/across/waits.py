@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.reading.format import MICRO, count, in_micro, resolved
+from overhead.reading.format import MICRO, count
+from overhead.report.across.costs import time_of
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.machine_rows import MachineRow, Value
+from overhead.report.core.machine_rows import MachineRow
 from overhead.report.core.machines import Machines
 from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Way
+from overhead.results import Value
 
 _WAIT_TITLES = {
     "empty_wait": "the wait alone, nothing issued",
@@ -68,7 +70,4 @@ def _table(panels: dict[str, list[MachineRow]]) -> Table:
 
 
 def _time(way: Way, name: str) -> Value | None:
-    if way.api == "CPU":
-        return None
-    figure = way.figures.get(name)
-    return None if figure is None or not resolved(figure) else (*in_micro(figure), figure.status == "ok")
+    return None if way.api == "CPU" else time_of(way, name)

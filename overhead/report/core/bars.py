@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from overhead.reading.format import number, plain
+from overhead.reading.format import number, plain, within
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, canvas, style, tip
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _bar(ax: Axes, y: float, height: float, label: str, pieces: Sequence[BarPiec
     for title, length, colour in pieces:
         edge = MUTED if colour in (PAPER, MUTED) else PAPER
         (bar,) = ax.barh(y, length, left=at, height=height, facecolor=colour, edgecolor=edge, linewidth=0.8)
-        tip(bar, f"{label}{f', {title}' if title else ''}: {number(length, length * 0.995, length * 1.005)}")
+        tip(bar, f"{label}{f', {title}' if title else ''}: {number(within(length, 0.005))}")
         at += length
     return at
 

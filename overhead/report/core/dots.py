@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from overhead.reading.format import in_micro, number, plain, resolved, spread, unresolved
+from overhead.reading.format import number, plain, resolved, spread, unresolved
 from overhead.reading.view import CALLER_WORDS, TargetView
 from overhead.report.core.draw import (
     CALLER_MARKERS,
@@ -25,7 +25,7 @@ from overhead.report.core.draw import (
     two_lines,
 )
 from overhead.report.core.palette import colour as stack_colour
-from overhead.results import Figure as Number, Record
+from overhead.results import Figure as Number, Record, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,17 +42,14 @@ _MOST_ROWS = 40
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, in the unit of the axis. ``hollow``: the status is not ``ok``; ``ring``: highlighted.
+    """A dot with its interval, ``at`` a value in the unit of the axis; hollow if its status is not ``ok``.
 
-    ``of``: what the mark stands for in its row, such as the caller; it is shown on hover.
+    ``ring``: highlighted. ``of``: what the mark stands for in its row, such as the caller; it is shown on hover.
     """
 
-    value: float
-    low: float | None
-    high: float | None
+    at: Value
     colour: str
     marker: str = "o"
-    hollow: bool = False
     ring: bool = False
     of: str = ""
 
@@ -68,11 +65,11 @@ class DotRow:
 
 def mark(figure: Number | None, colour: str, marker: str = "o", of: str = "") -> list[Mark]:
     """The figure as a list of one dot in microseconds; an empty list if it is not resolved."""
-    if figure is None or not resolved(figure):
+    found = figure.measured if figure is not None else None
+    if found is None or not found.resolved:
         return []
-    unclear = "" if figure.status == "ok" else figure.status
-    said = ", ".join(word for word in (of, unclear) if word)
-    return [Mark(*in_micro(figure), colour, marker, bool(unclear), of=said)]
+    said = ", ".join(word for word in (of, found.status) if word not in ("", "ok"))
+    return [Mark(found / 1e3, colour, marker, of=said)]
 
 
 def caller_row(label: str, records: Sequence[tuple[TargetView, Record]], name: str = "complete") -> DotRow:
@@ -154,7 +151,7 @@ def dot_rows(ax: Axes, rows: Sequence[DotRow], *, log: bool = True, values: bool
         if note:
             _note(ax, y, note, beside=bool(shown))
         if values and 0 < len(shown) <= _MOST_VALUES_PRINTED:
-            text = " · ".join(number(m.value, m.low, m.high) for m in shown)
+            text = " · ".join(number(m.at) for m in shown)
             ax.text(1.01, y, text, transform=ax.get_yaxis_transform(), va="center", fontsize=SMALL, color=INK)
     ax.set_yticks(range(len(rows)), [two_lines(row.label) for row in rows], fontsize=SMALL, linespacing=1.15)
     ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -173,7 +170,7 @@ def shared_axis(axes: Sequence[Axes], rows: Sequence[Sequence[DotRow]]) -> None:
 
 
 def _shown(row: DotRow, log: bool) -> list[Mark]:
-    return [m for m in row.marks if not log or m.value > 0]
+    return [m for m in row.marks if not log or m.at.value > 0]
 
 
 def _offsets(marks: int) -> list[float]:
@@ -190,7 +187,7 @@ def _arrows(ax: Axes, rows: Sequence[DotRow], log: bool) -> None:
     for y, row in enumerate(rows):
         shown = _shown(row, log)
         for offset, m in zip(_offsets(len(shown)), shown, strict=True):
-            for end, edge, shape in ((m.low, left, "<"), (m.high, right, ">")):
+            for end, edge, shape in ((m.at.low, left, "<"), (m.at.high, right, ">")):
                 if end is not None and (end < left if shape == "<" else end > right):
                     ax.plot(
                         [edge],
@@ -207,8 +204,8 @@ def _arrows(ax: Axes, rows: Sequence[DotRow], log: bool) -> None:
 
 def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
     """Set the limits of the axis around the marks, at least one decade, with plain numbers at the ticks."""
-    ends = [v for row in rows for m in row.marks for v in (m.low, m.value, m.high) if v is not None and v > 0]
-    values = [m.value for row in rows for m in row.marks if m.value > 0]
+    ends = [v for row in rows for m in row.marks for v in (m.at.low, m.at.value, m.at.high) if v is not None and v > 0]
+    values = [m.at.value for row in rows for m in row.marks if m.at.value > 0]
     if values:
         low, high = max(min(ends), min(values) / 10), min(max(ends), max(values) * 10)
         middle, half = math.sqrt(low * high), max(math.sqrt(high / low) * 1.35, 3.3)
@@ -217,22 +214,22 @@ def log_axis(ax: Axes, rows: Sequence[DotRow]) -> None:
 
 
 def _dot(ax: Axes, y: float, m: Mark, label: str) -> None:
-    ends = (m.low, m.high)
-    if m.low is not None and m.high is not None:
-        low = max(m.low, m.value / 1e3) if ax.get_xscale() == "log" else m.low
-        ax.plot([low, m.high], [y, y], color=m.colour, linewidth=1.6, zorder=2)
+    at = m.at
+    if at.low is not None and at.high is not None:
+        low = max(at.low, at.value / 1e3) if ax.get_xscale() == "log" else at.low
+        ax.plot([low, at.high], [y, y], color=m.colour, linewidth=1.6, zorder=2)
     (dot,) = ax.plot(
-        [m.value],
+        [at.value],
         [y],
         linestyle="",
         marker=m.marker,
         markersize=MARKER_SIZE.get(m.marker, 5),
         markeredgecolor=INK if m.ring else m.colour,
-        markerfacecolor=PAPER if m.hollow else m.colour,
+        markerfacecolor=PAPER if at.status != "ok" else m.colour,
         markeredgewidth=1.2,
         zorder=4 if m.ring else 3,
     )
-    tip(dot, f"{label}{f', {m.of}' if m.of else ''}: {spread(m.value, *ends)}")
+    tip(dot, f"{label}{f', {m.of}' if m.of else ''}: {spread(at)}")
 
 
 def _note(ax: Axes, y: float, note: str, *, beside: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind
-from overhead.reading.format import MICRO, between, number, plain
+from overhead.reading.format import MICRO, between, number, plain, within
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER
 from overhead.report.core.palette import CALL_COLOURS
 
@@ -173,7 +173,7 @@ def _print_values(ax: Axes, row: DispatchRow, y: float) -> None:
         ax.text(
             value,
             y,
-            number(value, value * 0.99, value * 1.01),
+            number(within(value, 0.01)),
             ha="center",
             va="bottom",
             fontsize=_VALUE,

@@ -13,6 +13,7 @@ from overhead.report.core.draw import INK, MARKER_SIZE, MUTED, PAPER, ROW_INCHES
 from overhead.report.core.machines import Machines
 from overhead.report.core.palette import colour
 from overhead.report.core.run_summary import Way
+from overhead.results import Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,13 +23,14 @@ _MOST_DRAWN_ALONE = 4
 """Machines of a row that are drawn one by one with their intervals; more are drawn as a cloud."""
 _MACHINE_MARKERS = ("o", "D", "s", "^")
 """One for each machine, where there are so few: the legend names them."""
-Value = tuple[float, float | None, float | None, bool]
-"""Value, low and high in the axis' unit, and whether the status is ``ok``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MachineRow:
-    """The values of one stack and API with their machine ids. ``own``: the value of the machine shown in full."""
+    """The values of one stack and API with their machine ids, in the unit of the axis.
+
+    ``own``: the value of the machine shown in full.
+    """
 
     label: str
     vendor: str
@@ -42,7 +44,7 @@ def lines(machines: Machines, quantity: str, value: Callable[[Way], Value | None
     found: dict[tuple[str, str, str, str], list[tuple[str, Way, Value]]] = {}
     for summary in machines.summaries:
         for way in summary.ways:
-            if way.quantity == quantity and (own := value(way)) is not None and own[0] > 0:
+            if way.quantity == quantity and (own := value(way)) is not None and own.value > 0:
                 key = (way.vendor, way.stack, way.api, way.caller)
                 found.setdefault(key, []).append((summary.machine.id, way, own))
     made = [_line(machines, rows) for rows in found.values()]
@@ -60,14 +62,14 @@ def _line(machines: Machines, rows: Sequence[tuple[str, Way, Value]]) -> Machine
 
 def middle(line: MachineRow) -> float:
     """The median of the values over the machines."""
-    return statistics.median(v[0] for _, v in line.values)
+    return statistics.median(v.value for _, v in line.values)
 
 
 def said(line: MachineRow) -> list[str]:
     """Table cells: the number of machines, the value of this machine, and the median with lowest and highest."""
-    values = [v[0] for _, v in line.values]
-    over = spread(middle(line), min(values), max(values)) if len(values) > 1 else ""
-    own = spread(*line.own[:3]) if line.own is not None else ""
+    values = [v.value for _, v in line.values]
+    over = spread(Value(middle(line), min(values), max(values))) if len(values) > 1 else ""
+    own = spread(line.own) if line.own is not None else ""
     return [str(len(values)), own, over]
 
 
@@ -110,31 +112,28 @@ def _row(line: MachineRow, markers: Mapping[str, str]) -> DotRow:
     """The marks of a row: a dot for each of a few machines, with a ring for this one; for many, the median and span."""
     own = colour(line.way.stack)
     if len(line.values) > _MOST_DRAWN_ALONE:
-        values = sorted(v[0] for _, v in line.values)
-        return DotRow(line.label, [Mark(middle(line), values[0], values[-1], own, "|", of="median and range")])
+        values = sorted(v.value for _, v in line.values)
+        return DotRow(line.label, [Mark(Value(middle(line), values[0], values[-1]), own, "|", of="median and range")])
     marks = [
         Mark(
-            v[0],
-            v[1],
-            v[2],
+            v,
             own,
             markers.get(machine, "o"),
-            not v[3],
             ring=v is line.own,
             of="this machine" if v is line.own else machine,
         )
-        for machine, v in sorted(line.values, key=lambda one: one[1][0])
+        for machine, v in sorted(line.values, key=lambda one: one[1].value)
     ]
     return DotRow(line.label, marks)
 
 
 def _cloud(ax: Axes, y: int, line: MachineRow) -> None:
-    ordered = [v for _, v in sorted(line.values, key=lambda one: one[1][0])]
+    ordered = [v for _, v in sorted(line.values, key=lambda one: one[1].value)]
     heights = [y + 0.08 + 0.26 * ((i * 0.618034) % 1.0) for i in range(len(ordered))]
     own = colour(line.way.stack)
     alpha = max(0.25, min(0.9, 20 / len(ordered)))
     for hollow in (False, True):
-        kept = [(v[0], h) for v, h in zip(ordered, heights, strict=True) if v[3] is not hollow]
+        kept = [(v.value, h) for v, h in zip(ordered, heights, strict=True) if (v.status != "ok") is hollow]
         if kept:
             ax.plot(
                 *zip(*kept, strict=True),
@@ -149,7 +148,7 @@ def _cloud(ax: Axes, y: int, line: MachineRow) -> None:
             )
     if line.own is not None:
         ax.plot(
-            [line.own[0]],
+            [line.own.value],
             [y + 0.21],
             linestyle="",
             marker="o",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.profiles import PROFILES
-from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, valued
+from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, within
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
@@ -38,17 +38,14 @@ def _example(view: View) -> TargetView | None:
     lower end of the ratio."""
 
     def able(t: TargetView) -> bool:
-        return (
-            all(valued(t.base.figure(n)) is not None for n in ("complete", "fixed", "naive"))
-            and len(_points(t.base)) >= 5
-        )
+        return all(t.base.measured(n) for n in ("complete", "fixed", "naive")) and len(_points(t.base)) >= 5
 
     def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
         slope = t.base.figure("complete")
         unclear = _off(t.base) > _POOR_FIT_SHARE or slope is None or slope.status != "ok"
         ratio = overstatement(t.base, "naive")
-        low = None if ratio is None else ratio[1] if ratio[1] is not None else ratio[0]
-        return t.first.api == "CPU", t.software, unclear, -(low or 0.0)
+        least = 0.0 if ratio is None else ratio.value if ratio.low is None else ratio.low
+        return t.first.api == "CPU", t.software, unclear, -least
 
     return min(filter(able, view.stacked), key=rank, default=None)
 
@@ -66,7 +63,7 @@ def _points(record: Record) -> list[Point]:
 def _curve(target: TargetView) -> Iterator[Part]:
     base = target.base
     points = _points(base)
-    each, once = (valued(base.figure(name)) or 0.0 for name in ("complete", "fixed"))
+    each, once = (found.value if (found := base.measured(name)) else 0.0 for name in ("complete", "fixed"))
     yield Text(_story(target, points))
     yield _drawing(target, points, each, once)
     rows = [
@@ -96,13 +93,13 @@ def _curve(target: TargetView) -> Iterator[Part]:
 
 
 def _each(ns: float) -> str:
-    return number(ns / 1e3, ns / 1e3 * 0.995, ns / 1e3 * 1.005)
+    return number(within(ns / 1e3, 0.005))
 
 
 def _story(target: TargetView, points: Sequence[Point]) -> list[str]:
     base = target.base
     slope, fixed, naive, legacy = (base.figure(n) for n in ("complete", "fixed", "naive", "legacy"))
-    each, single = valued(slope), valued(naive)
+    each, single, hundred = (base.measured(n) for n in ("complete", "naive", "legacy"))
     said = [
         f"{plain(target.label, 60)}, pattern {base.pattern}, {CALLER_WORDS[base.caller]}: chains of 1 to "
         f"{points[-1].n:,} units, each chain issued, waited for and timed whole."
@@ -112,16 +109,15 @@ def _story(target: TargetView, points: Sequence[Point]) -> list[str]:
             f"The line through them has the slope {time(slope)}: that is what one more {base.unit} costs. It starts "
             f"at {time(fixed)}: what one wait costs, whatever was issued."
         )
-    if naive is not None and each is not None and single is not None and each > 0:
+    if naive is not None and each and single and each.value > 0:
         said.append(
-            f"Timing one {base.unit} gives T(1) = {micro(naive)} {MICRO}, {factor(single / each)} the slope, "
-            "because the wait is in it."
+            f"Timing one {base.unit} gives T(1) = {micro(naive)} {MICRO}, {factor(single.value / each.value)} "
+            "the slope, because the wait is in it."
         )
-    hundred = valued(legacy)
-    if legacy is not None and each is not None and hundred is not None and each > 0:
+    if legacy is not None and each and hundred and each.value > 0:
         said.append(
             f"Timing a hundred and dividing gives {micro(legacy)} {MICRO}, which holds a hundredth of the wait: "
-            f"{factor(hundred / each, hundred / each * 0.99, hundred / each * 1.01)} the slope."
+            f"{factor(within(hundred.value / each.value, 0.01))} the slope."
         )
     return said
 

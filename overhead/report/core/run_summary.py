@@ -9,16 +9,15 @@ from functools import partial
 from typing import Any
 
 from overhead.reading import chains
-from overhead.reading.format import plain, valued
+from overhead.reading.format import plain
 from overhead.reading.host_shares import drawn, ladders
-from overhead.reading.intervals import Span
 from overhead.reading.key_figures import KeyFigure, key_figures_of
 from overhead.reading.shown_run import MeasuredSteps, measured_steps
-from overhead.reading.view import CALLER_WORDS, TargetView, View, named
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.contained import contained
 from overhead.report.core.parts import Part
 from overhead.report.core.registry import kept_of_runs, registered
-from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
+from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record, Value
 
 _KEPT_FIGURES = ("complete", "host", "fixed", "naive", "naive_idle", "legacy", "empty_wait")
 _VENDOR_PATTERNS = {
@@ -70,7 +69,7 @@ class Crossover:
     second: str
     workload: str
     elements: int
-    steps: Span | None
+    steps: Value | None
     verdict: str
 
 
@@ -132,8 +131,8 @@ def _ways(view: View) -> Iterator[Way]:
         for quantity, record in _quantities(target):
             yield _way(view, quantity, record, {n: f for n in _KEPT_FIGURES if (f := record.figure(n)) is not None})
         comparison = view.comparison("marginal", target.base.key)
-        each = named(comparison, "per_submit") if comparison else None
-        if valued(each) is not None and each is not None:
+        each = comparison.figure("per_submit") if comparison else None
+        if each is not None and each.measured:
             yield _way(view, "submit", target.base, {"complete": each})
 
 
@@ -153,17 +152,15 @@ def _host_time_splits(view: View) -> Iterator[HostTimeSplit]:
     """For each stack and API the first ladder whose host time is known and split."""
     seen: set[tuple[str, str]] = set()
     for found in view.once(ladders):
-        target, host = found.target, valued(found.host)
+        target, host = found.target, found.host.measured if found.host else None
         if host is None or not found.split or (target.stack, target.first.api) in seen:
             continue
         seen.add((target.stack, target.first.api))
-        shares = tuple(
-            (s.name, value, s.of_host or 0.0, s.doubt) for s in found.shares if (value := valued(s.figure)) is not None
-        )
+        shares = tuple((s.name, of.value, s.of_host or 0.0, s.doubt) for s in found.shares if (of := s.figure.measured))
         pieces = tuple(drawn(found.shares))
         called = CALLER_WORDS[found.top.caller]
         yield HostTimeSplit(
-            target.stack, target.first.api, target.software, found.top.unit, called, host, shares, pieces
+            target.stack, target.first.api, target.software, found.top.unit, called, host.value, shares, pieces
         )
 
 

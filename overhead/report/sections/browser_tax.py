@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, factor_spread, resolved
-from overhead.reading.intervals import Span
 from overhead.reading.view import CALLER_WORDS, View, words
 from overhead.report.core.dots import DotRow, dot_rows, mark
 from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
-from overhead.results import Caller, Record
+from overhead.results import Caller, Record, Value
 
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
@@ -108,5 +107,5 @@ def _numbers(record: Record) -> list[str]:
     return [micro_cell(record, name) for name in _COMPARED_FIGURES]
 
 
-def _times(value: Span | None) -> str:
-    return "" if value is None else factor_spread(*value.over(1))
+def _times(value: Value | None) -> str:
+    return "" if value is None else factor_spread(value)

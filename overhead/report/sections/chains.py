@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from overhead import devices
 from overhead.reading import chains
-from overhead.reading.boards import apart
 from overhead.reading.chains import (
     COMPARED_LENGTHS,
     ArmFit,
@@ -19,7 +19,6 @@ from overhead.reading.chains import (
     steps_of,
 )
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
-from overhead.reading.intervals import Span, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
@@ -27,6 +26,7 @@ from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register, register_each
+from overhead.results import Value, exactly, ratio, why_apart
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
@@ -149,7 +149,7 @@ def _cheapest(view: View, found: Sequence[Group]) -> Part:
         order = orders[elements, n]
         star = "*" if order[0].extrapolated(n) else ""
         tie = "" if _clear(order, n) else f", about as cheap as {order[1].kind.title}"
-        took = f"{number(*order[0].cost(n).over(1e3))} {MICRO}{star}"
+        took = f"{number(order[0].cost(n) / 1e3)} {MICRO}{star}"
         return Cell(f"{_way(order[0])}, {took}{tie}", order[0].record.stack)
 
     return Table(
@@ -169,7 +169,7 @@ def _way(arm: ArmFit) -> str:
 
 
 def _time(arm: ArmFit, steps: int) -> str:
-    return number(*arm.cost(steps).over(1e3)) + ("*" if arm.extrapolated(steps) else "")
+    return number(arm.cost(steps) / 1e3) + ("*" if arm.extrapolated(steps) else "")
 
 
 def _costs(group: Group) -> Drawing:
@@ -190,9 +190,8 @@ def _costs(group: Group) -> Drawing:
 
 def _mark(arm: ArmFit, steps: int) -> Mark:
     status = arm.record.status
-    return Mark(
-        *arm.cost(steps).over(1e3), colour(arm.record.stack), hollow=status != "ok", of="" if status == "ok" else status
-    )
+    at = replace(arm.cost(steps) / 1e3, status=status)
+    return Mark(at, colour(arm.record.stack), of="" if status == "ok" else status)
 
 
 def _about(found: Sequence[Group]) -> list[str]:
@@ -207,8 +206,8 @@ def _to(arm: ArmFit, fastest: ArmFit | None, steps: int) -> str:
         return "1"
     times = ratio(arm.cost(steps), fastest.cost(steps))
     if times is None:
-        return apart(arm.record, fastest.record)
-    return factor(*times.over(1)) + ("*" if arm.extrapolated(steps) else "")
+        return why_apart(arm.record.device, fastest.record.device)
+    return factor(times) + ("*" if arm.extrapolated(steps) else "")
 
 
 def _table(group: Group) -> Table:
@@ -218,15 +217,15 @@ def _table(group: Group) -> Table:
     rows: list[list[str | Cell]] = []
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
-        a_second = Span(1e9, 1e9, 1e9) / cost
+        a_second = exactly(1e9, "1/s") / cost
         rows.append(
             [
                 Cell(plain(arm.label, 90), arm.record.stack),
-                number(*arm.slope.over(1e3)),
+                number(arm.slope / 1e3),
                 _a_second(a_second) + star,
-                spread(*cost.over(1e3)) + star,
+                spread(cost / 1e3) + star,
                 _to(arm, fastest, steps),
-                spread(*arm.fixed.over(1e3)),
+                spread(arm.fixed / 1e3),
             ]
         )
     for record in group.failed:
@@ -241,7 +240,7 @@ def _table(group: Group) -> Table:
     )
 
 
-def _a_second(rate: Span) -> str:
+def _a_second(rate: Value) -> str:
     """How often the chain runs in a second, with at least two digits."""
-    said = number(*rate.over(1))
+    said = number(rate)
     return said if said.strip("0.,") else number(rate.value)

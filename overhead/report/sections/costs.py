@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from overhead.reading.format import MICRO, count, micro, micro_spread, resolved, unresolved, valued
+from overhead.reading.format import MICRO, count, micro, micro_spread, unresolved
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_text
 from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
@@ -109,8 +109,8 @@ def _needed(target: TargetView, record: Record) -> dict[str, Scalar]:
 
 def _cost(record: Record) -> float | None:
     """The cost in ns; None where it is not resolved."""
-    figure = record.figure("complete")
-    return valued(figure) if resolved(figure) else None
+    found = record.measured("complete")
+    return found.value if found is not None and found.resolved else None
 
 
 def _table(found: Sequence[tuple[TargetView, Record]], machine: Machine) -> Table:
@@ -131,7 +131,7 @@ def _table(found: Sequence[tuple[TargetView, Record]], machine: Machine) -> Tabl
 
 def _numbers(record: Record, machine: Machine) -> list[str]:
     figures = [record.figure(name) for name in ("complete", "host", "issue", "fixed")]
-    complete, *others = [micro_spread(f) if f is not None and valued(f) is not None else "" for f in figures]
+    complete, *others = [micro_spread(f) if f is not None and f.measured else "" for f in figures]
     unclear = [f"{f.name} {f.status}" for f in figures if f is not None and f.status != "ok"]
     remark = why(record, "complete") if record.value("complete") is None else ", ".join(unclear)
     return [complete, next_run_text(record, machine), *others, record.bound, remark]

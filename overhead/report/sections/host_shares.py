@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading import checks, host_shares
-from overhead.reading.format import (
-    MICRO,
-    micro,
-    micro_of,
-    micro_spread,
-    number,
-    percent,
-    percent_spread,
-    plain,
-    spread,
-    valued,
-)
+from overhead.reading.format import MICRO, micro, micro_of, micro_spread, number, percent, percent_spread, plain, spread
 from overhead.reading.host_shares import HostShares, Share
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.bars import BarPiece, BarRow, bar_figure
@@ -63,7 +52,7 @@ def leading(found: list[HostShares]) -> list[HostShares]:
 
 def _drawing(found: list[HostShares]) -> Drawing:
     """A row for each stack on one axis, the cheapest first: the host's time by layer, and the GPU's below it."""
-    ordered = sorted(found, key=lambda f: valued(f.host) or 0.0)
+    ordered = sorted(found, key=host_shares.host_ns)
     figure = bar_figure([(f"{MICRO} a dispatch or launch", [_bar(each) for each in ordered])])
     return Drawing(
         "ladder",
@@ -86,7 +75,7 @@ def _finding(ordered: list[HostShares]) -> str:
     said = []
     for each in ordered:
         share = each.python
-        python = f", {percent(*share.over(1))} of it Python" if share is not None else ""
+        python = f", {percent(share)} of it Python" if share is not None else ""
         called = CALLER_WORDS[each.top.caller]
         said.append(f"{each.target.short} {micro(each.host) if each.host else 'unknown'} {called}{python}")
     return f"Host time in microseconds per dispatch or launch: {'; '.join(said)}."
@@ -95,7 +84,7 @@ def _finding(ordered: list[HostShares]) -> str:
 def _bar(found: HostShares) -> BarRow:
     device = found.device
     gpu: list[BarPiece] = []
-    if valued(device.figure) is not None:
+    if device.figure and device.figure.measured:
         gpu = [
             ("GPU time overlapped by the CPU", max(device.hidden or 0.0, 0.0) / 1e3, PAPER),
             ("GPU time you wait for", max(device.exposed or 0.0, 0.0) / 1e3, MUTED),
@@ -107,7 +96,7 @@ def _bar(found: HostShares) -> BarRow:
             (host_shares.TITLES.get(name, name), value / 1e3, LAYER_COLOURS.get(name, MUTED))
             for name, value in host_shares.drawn(found.shares)
         ],
-        micro(found.host) if found.host is not None and valued(found.host) is not None else "",
+        micro(found.host) if found.host is not None and found.host.measured else "",
         gpu,
         f"{busy}, idle time included" if device.holds_gaps else busy,
     )
@@ -125,7 +114,7 @@ def _table(found: list[HostShares]) -> Table:
                 each.case,
                 each.top.unit,
                 micro_spread(each.host) if each.host is not None else "missing",
-                percent_spread(*python.over(1)) if python is not None else "",
+                percent_spread(python) if python is not None else "",
                 *(_layer(each, shares[n]) if n in shares else "" for n in names),
                 *(micro_spread(f) if f is not None else "" for f in (each.validation, each.minimal)),
                 each.reason,
@@ -168,7 +157,7 @@ def _checks(view: View, found: list[HostShares]) -> Table | None:
                     micro_of(check.measured),
                     way,
                     micro_of(check.predicted),
-                    spread(*check.residual.over(1e3)),
+                    spread(check.residual / 1e3),
                     percent(check.residual.value / check.measured),
                 ]
                 for way, check in ways.items()
@@ -193,7 +182,7 @@ def _devices(found: list[HostShares]) -> Table:
     for each in found:
         device = each.device
         kind = "span, holds gaps" if device.holds_gaps else "busy"
-        time = f"{micro(device.figure)} ({kind})" if device.figure and valued(device.figure) is not None else "missing"
+        time = f"{micro(device.figure)} ({kind})" if device.figure and device.figure.measured else "missing"
         rows.append(
             [
                 Cell(each.target.short, each.target.stack),

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from overhead.reading.format import MICRO, count, listed, micro, micro_spread, number, plain, spread
 from overhead.reading.graphs import Graph, graphs
-from overhead.reading.intervals import Span, span
 from overhead.reading.missing_values import why
 from overhead.reading.stack_names import graph_maker
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
@@ -16,7 +15,7 @@ from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, Value
 
 _PARAMETERS_SHOWN_ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}
 """Axes that other sections show: their rows would hide the stacks."""
@@ -123,11 +122,11 @@ def _launch_table(rows: _Rows) -> Table:
 def sentence(graph: Graph) -> str:
     """What a node saves over a launch, and after how many replays the making has paid for itself."""
     node, eager = graph.record.figure("complete"), graph.eager.figure("complete") if graph.eager else None
-    if node is None or span(node) is None:
+    if node is None or not node.measured:
         return f"A node of a CUDA graph made by {graph.maker} has no figure: {why(graph.record, 'complete')}."
     called = CALLER_WORDS[graph.record.caller]
     start = f"A node of a CUDA graph made by {graph.maker} costs {micro_spread(node)} {MICRO} {called}"
-    if eager is None or span(eager) is None or graph.eager_target is None:
+    if eager is None or not eager.measured or graph.eager_target is None:
         return f"{start}; no eager launch of the same kernel was measured here to compare it with."
     against = f"{start}, a launch through {graph.eager_target.stack} {micro_spread(eager)} {MICRO}"
     saved, making = graph.saved, graph.making(_SENTENCE_NODES)
@@ -139,13 +138,13 @@ def sentence(graph: Graph) -> str:
     parts = listed([_MAKING_PHRASES.get(part, part) for part in graph.parts])
     open_end = "" if even.high is not None else "; the intervals set it no upper limit"
     return (
-        f"{against}. Making a graph of {_SENTENCE_NODES} nodes ({parts}) takes {number(*making.over(1e3))} {MICRO}, "
+        f"{against}. Making a graph of {_SENTENCE_NODES} nodes ({parts}) takes {number(making / 1e3)} {MICRO}, "
         f"which it has saved after {_replays(even)}{open_end}."
     )
 
 
-def _replays(even: Span) -> str:
-    return f"{spread(*even.over(1))} replays" if even.value >= 0.01 else "its first replay"
+def _replays(even: Value) -> str:
+    return f"{spread(even)} replays" if even.value >= 0.01 else "its first replay"
 
 
 def _graph_drawing(found: list[Graph], measured: int) -> Drawing:
@@ -174,7 +173,7 @@ def _graph_rows(graph: Graph) -> list[DotRow]:
     for part, title in _MAKING_PARTS.items():
         figure = graph.record.figure(f"making:{part}")
         if figure is not None:
-            rows.append(DotRow(title, mark(figure, own), "" if span(figure) else figure.status))
+            rows.append(DotRow(title, mark(figure, own), "" if figure.measured else figure.status))
     return rows
 
 
@@ -206,7 +205,7 @@ def two_speeds(found: Sequence[Record]) -> str:
     """How much longer a node took where the device's own time was taken, '' where that lies above no ``complete``."""
     longer: dict[int, list[float]] = {}
     for record in found:
-        busy, complete = (span(record.figure(name)) for name in ("device_busy", "complete"))
+        busy, complete = (record.measured(name) for name in ("device_busy", "complete"))
         nodes = record.params.get("nodes")
         if busy and complete and isinstance(nodes, int) and nodes > 0 and (more := busy - complete).floor > 0:
             longer.setdefault(nodes, []).append(more.value / nodes / 1e3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.format import MICRO, listed, micro_spread, resolved, unresolved
-from overhead.reading.view import CALLER_WORDS, TargetView, View, named
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_panels, mark
 from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
@@ -35,7 +35,7 @@ def marginal(view: View) -> Iterator[Part]:
             ["The fit needs per-submit, per-k, per-pass and one-pass of one target in one worker; it has none here."]
         )
         return
-    drawn = [one for one in found if any(resolved(named(one[2], name)) for name in _MARGINAL_TITLES)]
+    drawn = [one for one in found if any(resolved(one[2].figure(name)) for name in _MARGINAL_TITLES)]
     if figure := _drawing([one for one in drawn if not one[0].software] or drawn):
         yield figure
     yield _table(found)
@@ -63,7 +63,7 @@ def _rows(found: list[tuple[TargetView, Record, Comparison]], name: str) -> list
     rows: dict[str, list[Mark]] = {}
     for target, record, comparison in found:
         caller = record.caller
-        marks = mark(named(comparison, name), colour(target.stack), CALLER_MARKERS[caller], CALLER_WORDS[caller])
+        marks = mark(comparison.figure(name), colour(target.stack), CALLER_MARKERS[caller], CALLER_WORDS[caller])
         if marks:
             rows.setdefault(target.short, []).extend(marks)
     return [DotRow(label, marks) for label, marks in rows.items()]
@@ -72,7 +72,7 @@ def _rows(found: list[tuple[TargetView, Record, Comparison]], name: str) -> list
 def _table(found: list[tuple[TargetView, Record, Comparison]]) -> Table:
     rows: list[list[str | Cell]] = []
     for target, record, comparison in found:
-        figures = [named(comparison, name) for name in _MARGINAL_TITLES]
+        figures = [comparison.figure(name) for name in _MARGINAL_TITLES]
         reasons = list(dict.fromkeys(f.reason for f in figures if f is not None and f.reason))
         numbers = [micro_spread(f) if resolved(f) and f is not None else unresolved(f) for f in figures]
         rows.append([Cell(target.short, target.stack), CALLER_WORDS[record.caller], *numbers, "; ".join(reasons)])

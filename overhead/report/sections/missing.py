@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from overhead.reading.format import plain, valued
+from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.summary import left_out
 from overhead.reading.view import CALLER_WORDS, View
@@ -34,7 +34,7 @@ def missing(view: View) -> Iterator[Part]:
             CALLER_WORDS[record.caller],
             _rest(record),
         ]
-        if all(valued(f) is None for f in record.figures):
+        if not any(f.measured for f in record.figures):
             cases.append([*head, record.status, missing_case(record).detail])
             continue
         figures += [[*head, ", ".join(names), m.status, m.detail] for m, names in missing_figures(record).items()]

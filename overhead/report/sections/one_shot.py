@@ -11,7 +11,7 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, Value
 
 _FIGURE_TITLES = {"naive": "T(1), warm", "naive_idle": "T(1) after 50 ms idle", "legacy": "T(100)/100"}
 _FIGURE_MARKERS = dict(zip(_FIGURE_TITLES, ("o", "s", "^"), strict=True))
@@ -49,21 +49,23 @@ def naive(view: View) -> Iterator[Part]:
 
 def _most(target: TargetView) -> float:
     """By how much timing one unit overstates the cost of the base case; 0 where that is not known."""
-    found = overstatement(target.base, "naive")
-    return found[0] if found is not None and resolved(target.base.figure("complete")) else 0.0
+    found = _overstated(target.base, "naive")
+    return found.value if found is not None else 0.0
 
 
 def _row(target: TargetView) -> DotRow:
-    marks = []
-    for name, shape in _FIGURE_MARKERS.items():
-        ratio = overstatement(target.base, name)
-        figures = target.base.figure(name), target.base.figure("complete")
-        if ratio is not None and resolved(target.base.figure("complete")):
-            unsure = any(f is None or f.status != "ok" for f in figures)
-            marks.append(Mark(*ratio, colour(target.stack), shape, unsure, of=_FIGURE_TITLES[name]))
+    marks = [
+        Mark(times, colour(target.stack), shape, of=_FIGURE_TITLES[name])
+        for name, shape in _FIGURE_MARKERS.items()
+        if (times := _overstated(target.base, name))
+    ]
     return DotRow(target.short, marks, "" if marks else "no slope or no one-shot figure")
 
 
 def _ratio(record: Record, name: str) -> str:
-    ratio = overstatement(record, name) if resolved(record.figure("complete")) else None
-    return factor(*ratio) if ratio is not None else ""
+    times = _overstated(record, name)
+    return factor(times) if times else ""
+
+
+def _overstated(record: Record, name: str) -> Value | None:
+    return overstatement(record, name) if resolved(record.figure("complete")) else None

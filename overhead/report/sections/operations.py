@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.boards import apart
 from overhead.reading.format import MICRO, factor_spread, plain
-from overhead.reading.intervals import measured, ratio
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View
 from overhead.report.core.parts import Cell, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, ratio
 from overhead.workloads import OPERATIONS
 
 _FIGURES = {"complete": f"complete, {MICRO}", "device_busy": f"device, {MICRO}", "naive": f"a single call, {MICRO}"}
@@ -54,11 +52,11 @@ def _table(target: TargetView, records: list[Record]) -> Table:
 
 
 def _row(target: TargetView, first: Record, record: Record, figures: list[str]) -> list[str | Cell]:
-    times = None if apart(record, first) else ratio(measured(record, "complete"), measured(first, "complete"))
+    times = ratio(record.measured("complete"), first.measured("complete"))
     name = Cell(plain(str(record.params.get("operation", ""))), target.stack)
     statement = plain(str(record.window.get("operation", "")), 80)
     numbers = [micro_cell(record, figure) for figure in figures]
-    return [name, statement, *numbers, factor_spread(*times.over(1)) if times else "", _remark(record)]
+    return [name, statement, *numbers, factor_spread(times) if times else "", _remark(record)]
 
 
 def _remark(record: Record) -> str:

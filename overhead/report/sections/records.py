@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.format import has_value, micro_spread, spread
+from overhead.reading.format import micro_spread, spread
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
@@ -50,9 +50,9 @@ def records(view: View) -> Iterator[Part]:
 
 
 def _number(figure: Figure | None) -> str:
-    if figure is None or not has_value(figure):
+    if figure is None or (found := figure.measured) is None:
         return figure.status if figure is not None else ""
-    return micro_spread(figure) if figure.unit == "ns" else spread(figure.value or 0.0, figure.low, figure.high)
+    return micro_spread(figure) if figure.unit == "ns" else spread(found)
 
 
 def _window(record: Record) -> str:

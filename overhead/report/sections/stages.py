@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.checks import stages_check, verdict
-from overhead.reading.format import MICRO, micro, micro_spread, number, plain, valued
+from overhead.reading.format import MICRO, micro, micro_spread, number, plain
 from overhead.reading.host_shares import staged
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.dots import DotRow, dot_panels, mark
@@ -79,7 +79,7 @@ def _drawing(found: list[tuple[TargetView, str, _Group]]) -> Drawing:
 
 
 def _dearest(target: TargetView, pattern: str, group: _Group) -> str:
-    found = max((f for _, figures in group for f in figures), key=lambda f: valued(f) or 0.0)
+    found = max((f for _, figures in group for f in figures), key=lambda f: f.measured.value if f.measured else 0.0)
     return f"{target.short}, {pattern}: {_call(found)} {micro(found)}"
 
 

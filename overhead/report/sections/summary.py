@@ -21,7 +21,7 @@ def summary(view: View) -> Iterator[Part]:
     yield Text(lead or ["No stack could be measured on this machine; the reasons are below."], lead=True)
     cards = key_figures_of(view)
     yield Cards(cards)
-    if any(card.value is not None for card in cards):
+    if any(card.measured for card in cards):
         yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
     others = [sentence for sentence in opening(view) if sentence not in lead]
     if others:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from overhead.reading.format import MICRO, factor_spread, listed, number, percent, percent_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
-from overhead.reading.intervals import Span
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import Synchronised, synchronised
 from overhead.reading.training import Training, trainings
@@ -16,7 +16,7 @@ from overhead.report.core.draw import INK, ONE_LINE_INCHES, canvas, marker_legen
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, Value
 
 _ACT_TITLES = {
     "item": ".item()",
@@ -91,12 +91,12 @@ def sentence(target: str, step: str, group: list[Synchronised]) -> str:
         costs.sort(key=lambda c: c[0].every)
     shown = each[:1] + each[-1:] if len(each) > 1 else each or costs[:1]
     parts = [
-        f"{_act(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {_times(slow)} as long')}"
+        f"{_act(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {factor_spread(slow)} as long')}"
         for s, cost, slow in shown
     ]
     last = shown[-1][0]
     rarely = [
-        f"{_when(s.every)} {_times(slow)}"
+        f"{_when(s.every)} {factor_spread(slow)}"
         for s, _, slow in sorted(costs, key=lambda c: c[0].every)
         if s.act == last.act and s.every > last.every
     ]
@@ -127,7 +127,7 @@ def in_graph(found: dict[str, str]) -> str:
 
 def _resolved(s: Synchronised) -> bool:
     """Whether the interval of what the act adds lies above zero."""
-    return s.cost is not None and s.cost.value > 0 and (s.cost.low is None or s.cost.low > 0)
+    return s.cost is not None and s.cost.resolved
 
 
 def _unresolved(groups: _Groups) -> list[str]:
@@ -182,14 +182,14 @@ def _apart(target: str, shapes: str, group: list[Training]) -> str:
     whole, forward = first.alone, first.forward_alone
     if whole is None or forward is None:
         return f"{start}: the step alone has no figure."
-    of = [f"{number(*part.over(1e3))} {MICRO}" for part in (whole, forward)]
+    of = [f"{number(part / 1e3)} {MICRO}" for part in (whole, forward)]
     said = f"{start}: of the {of[0]} of a training step, {of[1]} are the forward pass."
     for t in group:
         cost, share, other = t.whole.cost, t.share, t.forward.cost if t.forward else None
         if cost is None or share is None:
             continue
         beside = f", and {_micro(other)} {MICRO} to the forward pass alone" if other is not None else ""
-        part = f", {percent(*share.over(1))} of the step with it"
+        part = f", {percent(share)} of the step with it"
         said += f" {_act(t.act)} after each {_adds(cost, part)}{beside}."
     return said
 
@@ -243,7 +243,7 @@ def _training_table(found: Sequence[Training]) -> Table:
     rows: list[list[str | Cell]] = []
     for t in found:
         spans = (t.forward_alone, t.rest, t.alone, t.forward.cost if t.forward else None, t.whole.cost)
-        share = "" if t.share is None else percent_spread(t.share.value, t.share.low, t.share.high)
+        share = "" if t.share is None else percent_spread(t.share)
         numbers = [_micro(value) if value else "" for value in spans]
         rows.append([Cell(t.target.short, t.target.stack), plain(t.shapes, 20), _act(t.act), *numbers, share])
     return Table(
@@ -260,17 +260,12 @@ def _row(act: str, group: list[Synchronised], name: str, unit: float) -> DotRow:
     return DotRow(_act(act), marks, "" if marks else "no figure")
 
 
-def _mark(s: Synchronised, value: Span, unit: float, nothing: float) -> Mark:
+def _mark(s: Synchronised, value: Value, unit: float, nothing: float) -> Mark:
     figures = [r.figure("complete") for r in (s.record, s.plain) if r is not None]
     clear = all(f is not None and f.status == "ok" for f in figures)
     reaches = value.low is not None and value.low <= nothing
-    return Mark(
-        *value.over(unit),
-        colour(s.target.stack),
-        _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER),
-        reaches or not clear,
-        of=_when(s.every),
-    )
+    at = replace(value / unit, status="noisy" if reaches or not clear else "ok")
+    return Mark(at, colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER), of=_when(s.every))
 
 
 def _table(groups: _Groups) -> Table:
@@ -278,7 +273,7 @@ def _table(groups: _Groups) -> Table:
     for (target, step), group in groups.items():
         for s in group:
             cost, slow = s.cost, s.slowdown
-            numbers = [_micro(cost) if cost else "", _times(slow) if slow else ""]
+            numbers = [_micro(cost) if cost else "", factor_spread(slow) if slow else ""]
             rows.append([Cell(target, s.target.stack), step, _act(s.act), _when(s.every), *numbers, _remark(s)])
     return Table(
         "Synchronisations",
@@ -303,23 +298,19 @@ def _act(name: str) -> str:
     return _ACT_TITLES.get(name, plain(name, 40))
 
 
-def _adds(cost: Span, more: str) -> str:
+def _adds(cost: Value, more: str) -> str:
     """What an act adds, and ``more`` of it where that is above zero."""
     if _doubt(cost) == _NO_EFFECT:
         return f"{_NO_EFFECT} {_micro(cost).partition(' ')[2].removesuffix(')')} {MICRO})"
     return f"adds {_micro(cost)} {MICRO}{more}"
 
 
-def _doubt(cost: Span) -> str:
+def _doubt(cost: Value) -> str:
     """``_NO_EFFECT`` if the interval holds zero, ``BELOW_ZERO`` if it ends below zero, otherwise an empty string."""
     if cost.ceiling < 0:
         return BELOW_ZERO
     return _NO_EFFECT if cost.low is not None and cost.high is not None and cost.low <= 0 else ""
 
 
-def _micro(value: Span) -> str:
-    return spread(*value.over(1e3))
-
-
-def _times(value: Span) -> str:
-    return factor_spread(*value.over(1))
+def _micro(value: Value) -> str:
+    return spread(value / 1e3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.reading.boards import boards_of
+from overhead.devices import is_board_id
 from overhead.reading.format import count, run_time
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
@@ -26,7 +26,7 @@ def this_machine(view: View) -> Iterator[Part]:
         ("versions", ", ".join(f"{key} {value}" for key, value in sorted(found.items()))),
         ("machine id", run.machine.id),
         ("run", f"{run_time(run.created)}, profile {run.profile}"),
-        ("GPU board", ", ".join(boards_of(run))),
+        ("GPU board", ", ".join(dict.fromkeys(r.device for r in run.records if is_board_id(r.device)))),
         ("cases", f"{len(run.records):,}, {sum(r.status in VALUED for r in run.records):,} of them with a figure"),
     ]
     yield Table("The machine", ["", ""], [row for row in rows if row[1]])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from overhead.reading.format import MICRO, count, micro, plain, valued
+from overhead.reading.format import MICRO, count, micro, plain
 from overhead.reading.view import TargetView, View
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, canvas, plain_log_ticks, two_lines
 from overhead.report.core.palette import colour
@@ -93,24 +93,24 @@ def _panel(ax: Axes, target: TargetView, record: Record) -> None:
 
 def _fit(ax: Axes, record: Record, top: int, floor: float, ceiling: float) -> None:
     slope, fixed = record.figure("complete"), record.figure("fixed")
-    each, once, single = valued(slope), valued(fixed), record.value("naive")
+    each, once, single = record.measured("complete"), record.measured("fixed"), record.value("naive")
     ns = [top ** (i / 60) for i in range(61)] if top > 1 else [1.0]
     if single is not None and single > 0:
         ax.plot(ns, [single * n / 1e3 for n in ns], ":", color=MUTED, linewidth=1, zorder=1)
     lines: list[str] = []
     if each is not None and once is not None:
-        line = [(n, (once + each * n) / 1e3) for n in ns if once + each * n > 0]
+        times = [(n, once.value + each.value * n) for n in ns]
+        line = [(n, time / 1e3) for n, time in times if time > 0]
         if line:
             ax.plot(*zip(*line, strict=True), color=INK, linewidth=1, zorder=1)
     if slope is not None:
         lines.append(f"slope {micro(slope)}" + (f" {MICRO}" if each is not None else ""))
     if fixed is not None:
         lines.append(f"fixed {micro(fixed)}" + (f" {MICRO}" if once is not None else ""))
-    knee = record.figure("knee_n")
-    at = valued(knee)
-    if at is not None and 0 < at <= 4 * top:
-        ax.axvline(at, color=MUTED, linewidth=0.9, linestyle="--", zorder=0)
-        lines.append(f"knee at {at:,.0f}")
+    knee = record.measured("knee_n")
+    if knee is not None and 0 < knee.value <= 4 * top:
+        ax.axvline(knee.value, color=MUTED, linewidth=0.9, linestyle="--", zorder=0)
+        lines.append(f"knee at {knee.value:,.0f}")
     ax.set_ylim(floor / 3, ceiling * 3)
     ax.text(
         0.04,

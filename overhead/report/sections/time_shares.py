@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading import host_shares
 from overhead.reading.dispatch_costs import dispatch_costs, targets_shown
-from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_spread, resolved, valued
+from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_spread, resolved
 from overhead.reading.host_shares import HostShares
 from overhead.reading.stack_names import stack_name
 from overhead.reading.view import View
@@ -58,7 +58,7 @@ def _sentence(found: list[HostShares]) -> str:
     told = of_webgpu or sorted(shares.values(), key=lambda one: -one[1].value)[:1]
     if not told:
         return ""
-    said = [f"{percent_spread(*share.over(1))} through {stack_name(each.target)}" for each, share in told]
+    said = [f"{percent_spread(share)} through {stack_name(each.target)}" for each, share in told]
     unit = told[0][0].top.unit
     return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
 
@@ -93,7 +93,7 @@ def _base_cases(view: View) -> list[HostShares]:
         and resolved(each.host)
         and resolved(_compiled(each))
     ]
-    return sorted(found, key=lambda each: valued(each.host) or 0.0)
+    return sorted(found, key=host_shares.host_ns)
 
 
 def _compiled(each: HostShares) -> Number:
@@ -107,7 +107,7 @@ def _table(found: list[HostShares]) -> Table:
             Cell(stack_name(each.target), each.target.stack),
             each.top.unit,
             micro_spread(each.host) if each.host is not None else "",
-            percent_spread(*each.python.over(1)) if each.python is not None else "",
+            percent_spread(each.python) if each.python is not None else "",
             micro_spread(_compiled(each)),
         ]
         for each in found

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from overhead.reading.boards import apart
 from overhead.reading.format import MICRO, factor_spread, listed
-from overhead.reading.intervals import Span, measured, ratio
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure
@@ -15,7 +13,7 @@ from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, Value, ratio, why_apart
 from overhead.workloads import OPERATIONS
 
 _MOST_TOLD = 40
@@ -40,9 +38,9 @@ class _Change:
         return f"{self.target.short}, {self.what}"
 
     @property
-    def times(self) -> Span | None:
+    def times(self) -> Value | None:
         """The cost with the change over the cost without it; None where one of them has no value."""
-        return ratio(measured(self.record, "complete"), measured(self.base, "complete"))
+        return ratio(self.record.measured("complete"), self.base.measured("complete"))
 
     @property
     def matters(self) -> bool:
@@ -88,7 +86,7 @@ def _drawing(found: list[_Change]) -> Drawing:
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
     ends = [most] if most is least else [most, least]
-    said = [f"{c.label} {factor_spread(*c.times.over(1))}" for c in ends if c.times]
+    said = [f"{c.label} {factor_spread(c.times)}" for c in ends if c.times]
     return Drawing(
         "axes",
         "What one change does to the cost of one more unit",
@@ -101,11 +99,9 @@ def _drawing(found: list[_Change]) -> Drawing:
 
 
 def _mark(change: _Change) -> Mark:
-    times = change.times or Span(1.0)
+    times = change.times or Value(1.0)
     caller = change.record.caller
-    figures = [r.figure("complete") for r in (change.base, change.record)]
-    unclear = any(f is None or f.status != "ok" for f in figures)
-    return Mark(*times.over(1), colour(change.target.stack), CALLER_MARKERS[caller], unclear, of=CALLER_WORDS[caller])
+    return Mark(times, colour(change.target.stack), CALLER_MARKERS[caller], of=CALLER_WORDS[caller])
 
 
 def _table(found: list[_Change]) -> Table:
@@ -114,7 +110,7 @@ def _table(found: list[_Change]) -> Table:
         ["target", "change", "called", "per", f"base case, {MICRO}", f"with the change, {MICRO}", "multiple", "remark"],
         [[Cell(c.target.short, c.target.stack), c.what, CALLER_WORDS[c.record.caller], c.record.unit,
           micro_cell(c.base, "complete"), micro_cell(c.record, "complete"),
-          factor_spread(*c.times.over(1)) if c.times else "", c.record.reason] for c in found],
+          factor_spread(c.times) if c.times else "", c.record.reason] for c in found],
         numeric=(4, 5, 6), folded=True,
     )  # fmt: skip
 
@@ -147,7 +143,7 @@ def _base(view: View, target: TargetView, variant: Record) -> Record | None:
             if (r.stack, r.api, r.adapter, r.pattern, r.workload, r.dependency, r.caller)
             == (base.stack, base.api, base.adapter, base.pattern, base.workload, base.dependency, variant.caller)
             and r.params == base.params
-            and not apart(r, variant)
+            and not why_apart(r.device, variant.device)
         ),
         None,
     )

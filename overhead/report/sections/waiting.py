@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import MICRO, between, bounds, micro, micro_spread, valued
-from overhead.reading.intervals import Span, span
+from overhead.reading.format import MICRO, between, micro, micro_spread
 from overhead.reading.stack_names import stack_name
 from overhead.reading.synchronising import wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View
@@ -24,9 +23,7 @@ _FIGURES = {
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
     targets = [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
-    rows = sorted(
-        (t for t in targets if any(valued(t.base.figure(name)) is not None for name in _FIGURES)), key=_single
-    )
+    rows = sorted((t for t in targets if any(map(t.base.measured, _FIGURES))), key=_single)
     if not rows:
         yield Text(["No wait was measured."])
         return
@@ -79,7 +76,7 @@ def _cell(record: Record | None, name: str) -> str:
     figure = record.figure(name) if record is not None else None
     if figure is None:
         return ""
-    low, high = bounds(figure)
+    low, high = figure.low, figure.high
     if figure.status == "ok" or low is None or high is None:
         return micro_spread(figure)
     return f"{figure.status}, {between(low / 1e3, high / 1e3)}"
@@ -87,14 +84,13 @@ def _cell(record: Record | None, name: str) -> str:
 
 def _sentence(rows: list[TargetView]) -> str:
     """The range of one unit and its wait through the cheapest and the dearest stack, where it lies above zero."""
-    figures = [(t, figure) for t in rows if (figure := t.base.figure("naive")) is not None]
-    ranges = [(t, *bounds(figure)) for t, figure in figures]
-    known = [(t, low, high) for t, low, high in ranges if low is not None and high is not None and low > 0]
+    known = [(t, found) for t in rows if (found := t.base.measured("naive")) and found.floor > 0]
     if not known:
         return "This run does not resolve the time of a single unit and its wait."
     said = [
-        f"{between(low / 1e3, high / 1e3)} {MICRO} through {stack_name(t)} {CALLER_WORDS[t.base.caller]}{_of_it(t)}"
-        for t, low, high in (known[0], known[-1])
+        f"{between(found.floor / 1e3, found.ceiling / 1e3)} {MICRO} through {stack_name(t)} "
+        f"{CALLER_WORDS[t.base.caller]}{_of_it(t)}"
+        for t, found in (known[0], known[-1])
     ]
     if len(known) == 1:
         return f"One {known[0][0].base.unit} and its wait takes {said[0]}."
@@ -106,8 +102,9 @@ def _of_it(target: TargetView) -> str:
     figure = target.base.figure("complete")
     if figure is None or figure.status != "ok":
         return ""
-    added_ns = (span(target.base.figure("naive")) or Span(0.0)) - (span(figure) or Span(0.0))
-    if added_ns.low is None or added_ns.high is None or added_ns.low <= 0:
+    single, one = target.base.measured("naive"), figure.measured
+    added_ns = single - one if single and one else None
+    if added_ns is None or added_ns.floor <= 0:
         return f" (the {target.base.unit} costs {micro(figure)})"
-    added = between(added_ns.low / 1e3, added_ns.high / 1e3)
+    added = between(added_ns.floor / 1e3, added_ns.ceiling / 1e3)
     return f" (the {target.base.unit} costs {micro(figure)}, so the wait adds {added})"

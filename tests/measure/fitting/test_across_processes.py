@@ -11,7 +11,7 @@ from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES, mea
 
 def test_the_interval_is_that_of_students_t() -> None:
     values = [100.0, 102.0, 101.0, 99.0]
-    found = mean_of_processes(values, 0.03)
+    found = mean_of_processes("complete", values, 0.03)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
     assert [found.value, found.low, found.high] == pytest.approx([100.5, low, high])
     assert found.status == "ok"
@@ -23,13 +23,13 @@ def test_changes_that_follow_the_canary_do_not_widen_the_interval() -> None:
     """As in scipy's regression: the mean, with the standard error of the line at the mean canary."""
     paces = 60_000 * np.array([0.9, 0.97, 1.0, 1.04, 1.12, 1.01])
     values = 100 * (1 + 0.8 * (paces / 60_000 - 1)) + np.array([0.2, -0.1, 0.1, -0.3, 0.0, 0.1])
-    found = mean_of_processes(values, 0.03, paces=paces)
+    found = mean_of_processes("complete", values, 0.03, paces=paces)
     line = stats.linregress(paces - paces.mean(), values)
     half = float(stats.t.ppf(0.975, 4)) * line.intercept_stderr
     mean = float(values.mean())
     assert [found.value, found.low, found.high] == pytest.approx([mean, mean - half, mean + half])
     assert found.rule == "6 processes, Student's t where the canary's loop takes 60.4 us: half-width 0.20%, target 3%"
-    assert mean_of_processes(values, 0.03).status == "noisy"
+    assert mean_of_processes("complete", values, 0.03).status == "noisy"
 
 
 @pytest.mark.parametrize(
@@ -39,28 +39,28 @@ def test_changes_that_follow_the_canary_do_not_widen_the_interval() -> None:
 )
 def test_without_usable_canaries_the_figure_is_the_mean(paces: tuple[float, ...]) -> None:
     values = [100.0, 104.0, 98.0, 97.0, 103.0, 98.0]
-    assert mean_of_processes(values, 0.03, paces=paces) == mean_of_processes(values, 0.03)
-    assert mean_of_processes(values, 0.03).value == pytest.approx(100.0)
+    assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes("complete", values, 0.03)
+    assert mean_of_processes("complete", values, 0.03).value == pytest.approx(100.0)
 
 
 def test_with_fewer_than_five_processes_the_canary_is_not_used() -> None:
     values, paces = [100.0, 110.0, 90.0, 105.0], [6e4, 6.6e4, 5.4e4, 6.3e4]
-    assert mean_of_processes(values, 0.03, paces=paces) == mean_of_processes(values, 0.03)
+    assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes("complete", values, 0.03)
 
 
 def test_a_wide_interval_is_noisy_and_its_reason_estimates_the_processes_needed() -> None:
-    found = mean_of_processes([100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
+    found = mean_of_processes("complete", [100.0, 110.0, 90.0, 105.0, 95.0], 0.03)
     assert found.status == "noisy"
     assert found.reason == "half-width 9.8%, target 3%; about 54 processes would do"
-    assert mean_of_processes([100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
+    assert mean_of_processes("complete", [100.0, 300.0], 0.01).reason.startswith("half-width 635.3%, target 1%")
 
 
 def test_one_process_gives_no_interval_and_none_gives_no_value() -> None:
-    one = mean_of_processes([100.0], 0.03)
+    one = mean_of_processes("complete", [100.0], 0.03)
     assert (one.value, one.low, one.status) == (100.0, None, "noisy")
-    assert mean_of_processes([], 0.03).status == "failed"
-    assert mean_of_processes([0.0, 0.0], 0.03).status == "ok"
-    assert mean_of_processes([5.0] * 10, 0.03).low == 5.0
+    assert mean_of_processes("complete", [], 0.03).status == "failed"
+    assert mean_of_processes("complete", [0.0, 0.0], 0.03).status == "ok"
+    assert mean_of_processes("complete", [5.0] * 10, 0.03).low == 5.0
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_intervals_cover_the_truth_in_about_95_percent(processes: int) -> None:
     for _ in range(1_000):
         paces = 1 + 0.04 * draw.standard_normal(processes)
         values = 1 + 0.7 * (paces - 1) + 0.02 * draw.standard_normal(processes)
-        found = mean_of_processes(values, 0.03, paces=paces)
+        found = mean_of_processes("complete", values, 0.03, paces=paces)
         assert found.low is not None
         assert found.high is not None
         truth = 1 + 0.7 * (paces.mean() - 1) if processes >= CANARY_FROM_PROCESSES else 1

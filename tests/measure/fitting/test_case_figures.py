@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate, limited_by
-from overhead.measure.fitting.data import Estimate, OneOff, Process, Round, Series
+from overhead.measure.fitting.data import OneOff, Process, Round, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
+from overhead.results import Figure
 from tests.fakes.chains import lines, series
 from tests.fakes.machine import Disturbance, Law
 
@@ -192,8 +193,8 @@ def test_device_time_below_the_resolution_of_its_clock_has_no_value() -> None:
 
 @pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
 def test_the_share_of_host_decides_what_limits_a_case(host: float, expected: str) -> None:
-    figures = {"host": Estimate(host), "complete": Estimate(100.0)}
+    figures = {name: Figure(name=name, value=value) for name, value in (("host", host), ("complete", 100.0))}
     assert limited_by(Series([]), figures) == expected
     assert limited_by(Series([], synchronous=True), figures) == "host"
     assert limited_by(Series([], overlap="serial"), figures) == ""
-    assert limited_by(Series([]), {"host": Estimate(status="failed"), "complete": Estimate(100.0)}) == ""
+    assert limited_by(Series([]), figures | {"host": Figure(name="host", status="failed")}) == ""

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Estimate, Process, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.sampling import polling_wait
 from overhead.measure.sampling.events import Event, OneOffMeasured, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
+from overhead.results import Figure
 from overhead.runner.budget import Candidate, allot
 from scripts.bench.known_truth import process_of
 from tests.fakes.machine import Disturbance, FakeClock, Law, PollingFakeChain
@@ -22,7 +23,7 @@ QUICK = PROFILES["quick"]
 SECONDS = QUICK.case_s * WEIGHT["polling"]
 
 
-def measured(law: Law) -> tuple[dict[str, Estimate], list[Process], float]:
+def measured(law: Law) -> tuple[dict[str, Figure], list[Process], float]:
     """The figures, the processes, and the fake seconds that a process took."""
     processes, spent = [], 0.0
     for index in range(QUICK.processes):

@@ -1,0 +1,124 @@
+"""A value with its interval, and arithmetic that keeps the widest interval that the operands' intervals allow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from overhead.results.vocabulary import BOARD, Status
+
+_SMALLEST, _LARGEST = 1e-9, 1e18
+"""Bounds in ns of a plausible measurement; drawing values beyond them overflows."""
+
+
+class DifferentBoardsError(ValueError):
+    """A difference, sum or ratio of values from two boards."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value with its interval; an end is None where it is unknown or unbounded. Equal ones have the same numbers.
+
+    ``status``, ``reason``: of the figure; a result has those of its first operand that is not ``ok``. ``unit``: of a
+    quotient ``ratio`` where both have one unit. ``source``: the device that was measured; '' for a plain number or a
+    comparison that a run formed itself. Operators raise ``DifferentBoardsError`` for values of two boards.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    status: Status = field(default="ok", compare=False)
+    reason: str = field(default="", compare=False, repr=False)
+    unit: str = field(default="", compare=False)
+    source: str = field(default="", compare=False, repr=False)
+
+    @property
+    def floor(self) -> float:
+        """The lower end; minus infinity where it is not known."""
+        return -math.inf if self.low is None else self.low
+
+    @property
+    def ceiling(self) -> float:
+        """The upper end; infinity where it is not known."""
+        return math.inf if self.high is None else self.high
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both ends are known."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the value is above zero, and its interval, if it has one, too."""
+        return self.value > 0 and (self.low is None or self.low > 0)
+
+    @property
+    def share_saved(self) -> Value:
+        """Of a ratio: the share of the first (0.46 is 46 %) that the second does without, ``1 - second / first``."""
+        low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
+        return replace(self, value=1 - 1 / self.value, low=low, high=high, unit="share")
+
+    def at_least(self, least: float) -> Value:
+        """The value and its interval, cut off below ``least``."""
+        low, high = (None if end is None else max(end, least) for end in (self.low, self.high))
+        return replace(self, value=max(self.value, least), low=low, high=high)
+
+    def __add__(self, other: Value) -> Value:
+        low = None if self.low is None or other.low is None else self.low + other.low
+        high = None if self.high is None or other.high is None else self.high + other.high
+        return replace(self._with(other), value=self.value + other.value, low=low, high=high)
+
+    def __sub__(self, other: Value) -> Value:
+        return self + other * -1
+
+    def __mul__(self, by: float) -> Value:
+        low, high = (None if end is None else end * by for end in (self.low, self.high)[:: 1 if by >= 0 else -1])
+        return replace(self, value=self.value * by, low=low, high=high)
+
+    def __truediv__(self, by: Value | float) -> Value:
+        """The quotient by a number above zero, or the ratio of two values above zero.
+
+        The upper end of a ratio is None where the divisor's interval reaches zero.
+        """
+        if not isinstance(by, Value):
+            low, high = (None if end is None else end * (1 / by) for end in (self.low, self.high))
+            return replace(self, value=self.value / by, low=low, high=high)
+        low = None if self.low is None or by.high is None else self.low / by.high
+        high = None if self.high is None or by.low is None or by.low <= 0 else self.high / by.low
+        unit = "ratio" if self.unit == by.unit else self.unit
+        return replace(self._with(by), value=self.value / by.value, low=low, high=high, unit=unit)
+
+    def _with(self, other: Value) -> Value:
+        """This value, with status, reason and source for a result of both."""
+        if why := why_apart(self.source, other.source):
+            raise DifferentBoardsError(f"no difference, sum or ratio: {why}")
+        unclear = other if self.status == "ok" else self
+        source = max(self.source, other.source, key=len)
+        return replace(self, status=unclear.status, reason=unclear.reason, source=source)
+
+
+def exactly(number: float, unit: str = "") -> Value:
+    """A number without uncertainty."""
+    return Value(number, number, number, unit=unit)
+
+
+def ratio(first: Value | None, second: Value | None) -> Value | None:
+    """``first`` over ``second``; None where either is unknown or not above zero, or they come from different boards."""
+    if first is None or second is None or first.value <= 0 or second.value <= 0:
+        return None
+    return None if why_apart(first.source, second.source) else first / second
+
+
+def why_apart(first: str, second: str) -> str:
+    """Why values of these two devices must not be subtracted or divided; '' where they may.
+
+    Two boards of one model differ by more than the intervals of either.
+    """
+    if first != second and len(first) == len(second) == BOARD:
+        return f"measured on different boards ({first} and {second})"
+    return ""
+
+
+def plausible(value: float) -> bool:
+    """Whether a measurement can have this size."""
+    return value == 0 or _SMALLEST <= abs(value) <= _LARGEST

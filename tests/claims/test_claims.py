@@ -19,7 +19,7 @@ from overhead.claims.sentences import by_machine, publication
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
-from overhead.probes import registry
+from overhead.probes import registry, space_of
 from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share
@@ -41,7 +41,7 @@ def a_run_of_everything() -> Fingerprint:
         for api in apis.split():
             adapter = "CPU" if api == "CPU" else GPU
             target = Target(stack=stack, api=api, adapter=adapter, options={"device": "cuda:0"})
-            cases = list(registry()[stack].space(target).star())
+            cases = list(space_of(registry()[stack], target).star())
             made = {case.key: _record(target, case) for case in cases}
             records += made.values()
             for named, of, against in comparable_pairs([(target, case) for case in cases]):

@@ -22,7 +22,8 @@ from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.cached_attention import CachedAttention
 from overhead.decode.lowering.templates.gemv import Gemv
 from overhead.decode.lowering.templates.index_write import IndexWrite
-from overhead.probes import registry
+from overhead.probes import registry, space_of
+from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
@@ -37,7 +38,7 @@ CPU = Target(stack="torch", api="CPU", adapter="CPU", options={"device": "cpu"})
 
 @contextlib.contextmanager
 def opened(target: Target, case: Case) -> Iterator[Any]:
-    chain = registry()[target.stack].open(target, case)
+    chain = open_case(registry()[target.stack], target, case)
     try:
         yield chain
     finally:
@@ -94,7 +95,7 @@ def test_the_sequences_of_a_batch_differ_at_every_step() -> None:
 
 def test_batches_are_the_last_cases_of_a_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
     for stack in ("torch", "cuda-graph", "dawn"):
-        cases = [case for case in registry()[stack].space(CPU).star() if case.workload == TINY]
+        cases = [case for case in space_of(registry()[stack], CPU).star() if case.workload == TINY]
         sizes = [case.params.get("batch", 1) for case in cases]
         last = {"torch": 1, "cuda-graph": 2, "dawn": 1}[stack] * [*BATCH_SIZES]
         assert sizes == [1] * (len(cases) - len(last)) + last
@@ -273,7 +274,7 @@ def test_torch_without_a_bias_is_unverified(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(decode, "TorchDecode", Biasless)
     with pytest.raises(Unverified, match="differs from float64"):
-        registry()["torch"].open(CPU, case_of("per-submit"))
+        open_case(registry()["torch"], CPU, case_of("per-submit"))
 
 
 @LAVAPIPE
@@ -369,7 +370,7 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
         changed = without_bias(whole) if mutant == "bias dropped" else without_last_write(whole)
         monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
     with pytest.raises(Unverified, match="differs from float64"):
-        registry()["wgpu-native"].open(target, case_of("per-pass", fusions=0))
+        open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=0))
 
 
 @LAVAPIPE
@@ -394,7 +395,7 @@ def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pyte
     else:
         monkeypatch.setattr(decode.WebGpuDecode, "put", swapped if mutant == "rows swapped" else shuffled)
     with pytest.raises(Unverified, match="differs from float64"):
-        registry()["wgpu-native"].open(target, case_of("per-pass", fusions=6, batch=4))
+        open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=6, batch=4))
 
 
 def with_one_key(program: Program) -> Program:

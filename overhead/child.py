@@ -1,7 +1,6 @@
 """A child process: send it jobs, receive typed answers, limit its time and memory, and end it within a bounded time.
 
 The parent uses ``ChildProcess``, and the child ``serve``. Each job and each answer is a line of JSON.
-``SupervisedProcess`` and ``connect`` exchange lines of any kind.
 """
 
 from __future__ import annotations
@@ -32,106 +31,135 @@ _OUTPUT_S = 1.0
 _LONGEST_LINE_BYTES = 16 << 20
 """A longer line is received in parts. The parent cannot read them, and ends the child before it fills the memory."""
 _PR_SET_PDEATHSIG = 1
-_POLL_S = 0.1
 _EXIT_S = 5.0
 """How long a child that has closed its answers may take to exit."""
 FAMILY = "OVERHEAD_FAMILY"
 """The environment variable by which the descendants of a child are found, also those in sessions of their own."""
-# Windows has no sessions. A process group of its own keeps the console's Ctrl-C away from the child there.
-OWN_GROUP: dict[str, Any] = (
-    {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-    if sys.platform == "win32"
-    else {"start_new_session": True}
-)
-"""Arguments of ``Popen`` for a child to which the terminal sends no signal."""
 
 
-class LimitExceeded(Exception):
-    """The child exceeded a limit and was killed. ``used``: seconds without a line, or bytes of resident memory."""
+class ChildEnded(Exception):
+    """No more answers come; the message is the reason. ``rubbish``: something else wrote to the pipe."""
 
-    def __init__(self, limit: Literal["time", "memory"], used: float) -> None:
-        super().__init__(f"{limit} limit")
-        self.limit, self.used = limit, used
+    def __init__(self, why: Literal["time", "memory", "died", "rubbish"], words: str) -> None:
+        super().__init__(words)
+        self.why = why
 
 
-class SupervisedProcess:
-    """A running child process that leads a process group.
+@dataclasses.dataclass(frozen=True)
+class ChildLimits:
+    """``silence_s``: the longest time without an answer. ``memory_bytes``: of resident memory; 0 for three quarters of
+    the machine's.
 
-    ``memory_bytes`` limits its resident memory. ``count_descendants``: also count the memory of the processes that it
-    started, which requires reading the list of all processes. ``poll_s``: seconds between two memory checks while the
-    parent waits for a line. ``peak_bytes``: the highest memory use seen so far.
+    ``count_descendants``: the processes that the child started count too, which requires reading the list of all
+    processes. ``poll_s``: seconds between two checks of the memory while the parent waits for an answer.
+    """
+
+    silence_s: float = math.inf
+    memory_bytes: int = 0
+    count_descendants: bool = False
+    poll_s: float = 0.1
+
+
+_Received = TypeVar("_Received")
+_Job = TypeVar("_Job")
+Send = Callable[[Any], None]
+
+
+class ChildProcess(Generic[_Received]):
+    """A running child process: a module that calls ``serve``. A context manager, which ends it.
+
+    ``decode`` makes an answer from a line of JSON. ``python``: the interpreter and its options. Iterating gives the
+    answers. Sending never fails. ``peak_bytes``: the highest resident memory seen so far.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        *,
-        memory_bytes: int,
-        poll_s: float,
-        count_descendants: bool = False,
+        module: str,
+        job: object,
+        decode: Callable[[bytes], _Received],
+        limits: ChildLimits = ChildLimits(),
+        environment: Mapping[str, str] | None = None,
+        python: Sequence[str] = (sys.executable,),
     ) -> None:
-        self.memory_bytes, self.peak_bytes = memory_bytes, 0
-        self._poll_s, self._count_descendants = poll_s, count_descendants
+        self._decode, self._limits = decode, limits
+        self._memory_bytes = limits.memory_bytes or int(psutil.virtual_memory().total * 0.75)
+        self.peak_bytes = 0
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self._mark = f"{uuid.uuid4().hex} "
         self._process = subprocess.Popen(
-            command,
+            [*python, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **environment, FAMILY: os.environ.get(FAMILY, "") + self._mark},
-            **OWN_GROUP,
+            env={**os.environ, **(environment or {}), FAMILY: os.environ.get(FAMILY, "") + self._mark},
+            # No signal of the terminal reaches the child. Windows has no sessions, but process groups.
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
         assert self._process.stdout is not None
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True)
         self._reader.start()
+        if job is not None:
+            self.send(job)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def send(self, line: bytes) -> None:
-        """Write a line to the child. If the child has ended, this does nothing; ``receive`` reports the end."""
+    def send(self, job: object) -> None:
+        """Send a job. If the child has ended, this does nothing; ``receive`` reports the end."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # ValueError: the pipe was closed by end()
-            self._process.stdin.write(line)
+            self._process.stdin.write(msgspec.json.encode(job) + b"\n")
             self._process.stdin.flush()
 
-    def receive(self, limit_s: float) -> bytes:
-        """The next line of the child; empty at the end of its output.
+    def receive(self, limit_s: float | None = None) -> _Received:
+        """The next answer. ``limit_s``: in place of the limit of silence.
 
-        Raises ``LimitExceeded`` after killing a child that exceeded a limit.
+        Raises ``ChildEnded``, after killing a child that exceeded a limit.
         """
+        line = self._line(self._limits.silence_s if limit_s is None else limit_s)
+        if not line:
+            raise ChildEnded("died", _how_ended(self.exit_code(_EXIT_S)) + self._last_words())
+        try:
+            return self._decode(line)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise ChildEnded(
+                "rubbish",
+                "something was written to the pipe that carries the answers; write only to file descriptors that your "
+                "code has opened",
+            ) from None
+
+    def __iter__(self) -> Iterator[_Received]:
+        while True:
+            yield self.receive()
+
+    def _line(self, limit_s: float) -> bytes:
+        """The next line of the child; empty at the end of its output. Raises ``ChildEnded``."""
         began = time.monotonic()
         exited = False
         while True:
             try:
-                return self._lines.get(timeout=self._poll_s)
+                return self._lines.get(timeout=self._limits.poll_s)
             except queue.Empty:
                 if exited:  # a process that the child started still holds the pipe open
                     return b""
                 exited = self._process.poll() is not None
-                self._check_limits(began, limit_s)
+                self._check_limits(time.monotonic() - began, limit_s)
 
-    def _check_limits(self, began: float, limit_s: float) -> None:
-        used = self._resident_bytes()
-        self.peak_bytes = max(self.peak_bytes, used)
-        waited = time.monotonic() - began
-        if used > self.memory_bytes:
-            self.kill()
-            raise LimitExceeded("memory", used)
-        if waited > limit_s:
-            self.kill()
-            raise LimitExceeded("time", waited)
-
-    def _resident_bytes(self) -> int:
+    def _check_limits(self, waited_s: float, limit_s: float) -> None:
         used = 0
-        for process in self._family(descendants=self._count_descendants):
+        for process in self._family(descendants=self._limits.count_descendants):
             with contextlib.suppress(psutil.Error):
                 used += process.memory_info().rss
-        return used
+        self.peak_bytes = max(self.peak_bytes, used)
+        if used > self._memory_bytes:
+            self.kill()
+            raise ChildEnded("memory", f"out of memory: {used / 2**30:.1f} GiB in use")
+        if waited_s > limit_s:
+            self.kill()
+            raise ChildEnded("time", f"no answer for {limit_s:.0f} s")
 
     def _family(self, *, descendants: bool = True) -> list[psutil.Process]:
         """The child and the processes that it started. Empty if it has exited: another process may have its id."""
@@ -148,19 +176,16 @@ class SupervisedProcess:
         except subprocess.TimeoutExpired:
             return None
 
-    def last_words(self) -> str:
-        """The last line that the child wrote to standard error, with ``": "`` in front; empty if it wrote nothing."""
+    def _last_words(self) -> str:
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, end - 4000))
         return last_words(self._errors.read(4000).decode(errors="replace"))
 
     def kill(self) -> None:
-        """Kill the child and the processes that it started."""
+        """Kill the child and the processes that it started; any thread may do this. ``end`` must follow."""
         for process in reversed(self._family()):
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        with contextlib.suppress(OSError):
-            self._process.kill()
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)  # what a child has left that exited already
@@ -179,11 +204,17 @@ class SupervisedProcess:
                     found = True
         return found
 
-    def end(self, exit_s: float = 0.0) -> None:
-        """Give the child ``exit_s`` seconds to exit, kill it, and close its pipes. A second call does nothing.
+    def __enter__(self) -> ChildProcess[_Received]:
+        return self
 
-        A process that the child started may still hold the output pipe. Then the reading thread continues until that
-        process ends.
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self, exit_s: float = 0.0) -> None:
+        """Give the child ``exit_s`` seconds to exit, then kill it and the processes that it started.
+
+        A second call does nothing. A process that the child started may still hold the output pipe. Then the reading
+        thread continues until that process ends.
         """
         self.exit_code(exit_s)
         self.kill()
@@ -194,128 +225,44 @@ class SupervisedProcess:
             self._process.stdin.close()
 
 
-_Received = TypeVar("_Received")
-_Job = TypeVar("_Job")
-Send = Callable[[Any], None]
+class Parent:
+    """The parent, in the child. Calling it sends an answer at once.
 
-
-@dataclasses.dataclass(frozen=True)
-class ChildLimits:
-    """``silence_s``: the longest time without an answer. ``memory_bytes``: 0 for three quarters of the machine's.
-
-    ``count_descendants``: the processes that the child started count too.
+    Making it redirects standard output to standard error, and reads standard input (see ``input_lines``), so do what
+    may hang only afterwards.
     """
 
-    silence_s: float = math.inf
-    memory_bytes: int = 0
-    count_descendants: bool = False
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
+        os.dup2(2, 1)
+        self.lines = input_lines()
+
+    def __call__(self, answer: object) -> None:
+        self.add(answer)
+        self.flush()
+
+    def add(self, answer: object) -> None:
+        """Write an answer that the next ``flush`` delivers."""
+        self._out.write(msgspec.json.encode(answer) + b"\n")
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def wait(self) -> None:
+        """Wait until the parent sends another line, and ignore its content."""
+        next(self.lines)
 
 
-class ChildEnded(Exception):
-    """No more answers come; the message is the reason. ``rubbish``: something else wrote to the pipe."""
-
-    def __init__(self, why: Literal["time", "memory", "died", "rubbish"], words: str) -> None:
-        super().__init__(words)
-        self.why = why
-
-
-class ChildProcess(Generic[_Received]):
-    """A running child process: a module that calls ``serve``. A context manager, which ends it.
-
-    ``decode`` makes an answer from a line of JSON. Iterating gives the answers. Sending never fails.
-    """
-
-    def __init__(
-        self,
-        module: str,
-        job: object,
-        decode: Callable[[bytes], _Received],
-        limits: ChildLimits = ChildLimits(),
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        self._decode, self._limits = decode, limits
-        self._process = SupervisedProcess(
-            (sys.executable, "-m", module),
-            environment or {},
-            memory_bytes=limits.memory_bytes or int(psutil.virtual_memory().total * 0.75),
-            poll_s=_POLL_S,
-            count_descendants=limits.count_descendants,
-        )
-        if job is not None:
-            self.send(job)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def peak_bytes(self) -> int:
-        """The highest resident memory seen so far."""
-        return self._process.peak_bytes
-
-    def send(self, job: object) -> None:
-        self._process.send(msgspec.json.encode(job) + b"\n")
-
-    def receive(self, limit_s: float | None = None) -> _Received:
-        """The next answer. ``limit_s``: in place of the limit of silence. Raises ``ChildEnded``."""
-        limit_s = self._limits.silence_s if limit_s is None else limit_s
-        try:
-            line = self._process.receive(limit_s)
-        except LimitExceeded as exceeded:
-            memory = f"out of memory: {exceeded.used / 2**30:.1f} GiB in use"
-            late = f"no answer for {limit_s:.0f} s"
-            raise ChildEnded(exceeded.limit, late if exceeded.limit == "time" else memory) from None
-        if not line:
-            raise ChildEnded("died", _how_ended(self._process.exit_code(_EXIT_S)) + self._process.last_words())
-        try:
-            return self._decode(line)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            raise ChildEnded(
-                "rubbish",
-                "something was written to the pipe that carries the answers; write only to file descriptors that your "
-                "code has opened",
-            ) from None
-
-    def __iter__(self) -> Iterator[_Received]:
-        while True:
-            yield self.receive()
-
-    def __enter__(self) -> ChildProcess[_Received]:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Kill the child and the processes that it started. A second call does nothing."""
-        self._process.end()
-
-
-def serve(job_type: type[_Job], handle: Callable[[_Job, Send], None]) -> None:
+def serve(job_type: type[_Job], handle: Callable[[_Job, Parent], None]) -> None:
     """Call ``handle`` for each job until the parent ends; called in the child. Its second argument sends an answer.
 
     Output that libraries print goes to standard error. What ``handle`` raises ends the process.
     """
-    lines, out = connect()
+    parent = Parent()
     decode = msgspec.json.Decoder(job_type).decode
-
-    def send(answer: object) -> None:
-        out.write(msgspec.json.encode(answer) + b"\n")
-        out.flush()
-
-    for line in lines:
-        handle(decode(line), send)
-
-
-def connect() -> tuple[Iterator[bytes], IO[bytes]]:
-    """The lines of the parent, and the pipe to it; called in the child. Standard output is standard error afterwards.
-
-    Do what may hang only after this call. See ``input_lines``.
-    """
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
-    os.dup2(2, 1)
-    return input_lines(), out
+    for line in parent.lines:
+        handle(decode(line), parent)
 
 
 def _how_ended(code: int | None) -> str:

@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Literal, Protocol
+from typing import Literal
 
-from overhead.results import BOARD, Api
+from overhead.results import BOARD, Record, Target
 
 Processor = Literal["gpu", "software", "cpu"]
 """What runs the work: GPU hardware, a software adapter, or the CPU without any adapter."""
 _COMMON_WORDS = frozenset({"device", "graphics", "corporation", "software", "adapter", "gpu", "vulkan", "the"})
 
 
-class Placed(Protocol):
-    """An object that describes a device: a ``Target`` or a ``Record``."""
-
-    @property
-    def api(self) -> Api: ...
-    @property
-    def adapter(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def software(self) -> bool: ...
+Placed = Target | Record
+"""What describes a device."""
 
 
 def same_adapter(one: Placed, other: Placed) -> bool:

@@ -41,9 +41,9 @@ def owner() -> tuple[subprocess.Popen[str], Path]:
 
 def test_the_folder_is_removed_when_the_process_ends(folder: Path) -> None:
     process, path = owner()
-    assert path.parent == folder
+    assert path.parent.parent == folder
     process.communicate("\n")
-    assert not path.exists()
+    assert not list(folder.iterdir())
 
 
 def test_a_sweep_removes_the_folder_of_a_killed_process_alone(folder: Path) -> None:
@@ -53,19 +53,10 @@ def test_a_sweep_removes_the_folder_of_a_killed_process_alone(folder: Path) -> N
     (folder / "overhead-foreign").mkdir()
     (folder / "overhead-foreign" / "data").touch()
     scratch.sweep()
-    assert not left.exists()
+    assert not left.parent.exists()
     assert (used / "inside" / "file").exists()
     assert (folder / "overhead-foreign" / "data").exists()
     alive.communicate("\n")
-
-
-def test_a_folder_without_owner_is_swept_when_it_is_old_and_empty(folder: Path) -> None:
-    new, old = folder / "overhead-new", folder / "overhead-old"
-    for path in (new, old):
-        path.mkdir()
-    os.utime(old, (0, 0))
-    scratch.sweep()
-    assert [path.name for path in folder.iterdir()] == ["overhead-new"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -100,12 +91,3 @@ def test_threads_that_ask_at_the_same_time_get_one_folder(folder: Path, monkeypa
         assert first.result() == second.result()
     scratch.remove()
     assert not list(folder.iterdir())
-
-
-@pytest.mark.needs("cxx")
-def test_what_the_fakes_compile_is_removed_when_the_tests_end() -> None:
-    code = "from tests.fakes.cuda_driver import library; print(library()._name)"
-    here = Path(__file__).parents[1]
-    made = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=True).stdout
-    assert made.strip()
-    assert not Path(made.strip()).exists()

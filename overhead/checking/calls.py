@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from overhead.checking.findings import Findings
 from overhead.checking.suspicions import (
@@ -18,6 +19,7 @@ from overhead.checking.suspicions import (
     unfinished_warning,
     unread_warning,
 )
+from overhead.fields import checked
 from overhead.measure.sampling.chain import Chain, DeviceTime, Samples, StartLatency
 from overhead.probes.in_order import InOrderChain
 from overhead.results import Case
@@ -31,6 +33,14 @@ _BACKLOG = 200
 """Units in the queue when a read is tested."""
 _SHORT_NS = 20_000_000
 """Tests that need many units are left out if they would take longer than this."""
+
+_DEVICE_TIME = {
+    "n": Annotated[int, Meta(ge=1)],
+    "span": Annotated[float, Meta(gt=0)],
+    "busy": bool,
+    "quantum": Annotated[float, Meta(ge=0)],
+    "method": Annotated[str, Meta(min_length=1)],
+}
 
 
 class _Stop(BaseException):
@@ -188,19 +198,15 @@ class CheckedCalls:
         began = time.perf_counter_ns()
         found = [self.chain.device(n), self.chain.device(n)]
         took = time.perf_counter_ns() - began
-        expect = self.found.expect
         alike = {type(one) for one in found} in ({DeviceTime}, {type(None)})
-        if not expect(alike, f"device({n}) returned {found!r:.100}, not DeviceTime twice"):
+        if not self.found.expect(alike, f"device({n}) returned {found!r:.100}, not DeviceTime twice"):
             return
         times = [one for one in found if one is not None]
         for one in times:
-            expect(
-                1 <= one.n <= self.chain.held_n, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {self.chain.held_n}"
-            )
-            expect(one.span > 0 and math.isfinite(one.span), f"DeviceTime.span is {one.span}; it must be ns above 0")
-            expect(one.quantum >= 0, f"DeviceTime.quantum is {one.quantum}; it must be ns, 0 or more")
-            expect(isinstance(one.busy, bool), f"DeviceTime.busy is {one.busy!r}; it must be True or False")
-            expect(isinstance(one.method, str) and bool(one.method), "DeviceTime.method is empty; it must say how")
+            for name, kind in _DEVICE_TIME.items():
+                checked(f"DeviceTime.{name}", getattr(one, name), kind)
+            most = self.chain.held_n
+            self.found.expect(one.n <= most, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {most}")
         if times and not self.found.failed and self.chain.executes and not self.chain.own_loop:
             self._plausible(times, took)
 

@@ -15,8 +15,8 @@ from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_mes
 from overhead.checking.findings import CheckFinding, CheckRow, Result
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.errors import UsageError
-from overhead.probes import registry
-from overhead.runner.turns import WorkerLimits
+from overhead.runner.campaign import WorkerLimits
+from overhead.runner.discovery import known_stacks
 
 SECONDS = 10.0
 """No case but the base case of a target begins later than this after the start, unless every case is wanted."""
@@ -55,7 +55,7 @@ def check(
     if not plugins and not stacks:
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")
     if not plugins:
-        _check_names(stacks)
+        known_stacks(stacks)
     rows: list[CheckRow] = []
 
     def keep(row: CheckRow) -> None:
@@ -74,13 +74,6 @@ def check(
         names = ", ".join(map(str, plugins))
         raise UsageError(f"{names}: no stack to check; a file with a workload alone is checked with -p STACK")
     return Report(rows)
-
-
-def _check_names(stacks: Sequence[str]) -> None:
-    known = registry()
-    for name in stacks:
-        if name not in known:
-            raise UsageError(f"unknown stack {name!r}; known: {', '.join(sorted(known))}")
 
 
 def _one_child(job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None]) -> int:

@@ -71,18 +71,6 @@ CheckMessage = StepBegun | RowChecked | CheckEnded
 decode_message = msgspec.json.Decoder(CheckMessage).decode
 
 
-class _Noted(Findings):
-    """Findings that tell the parent each step before it runs."""
-
-    def __init__(self, row: str, send: Send) -> None:
-        super().__init__()
-        self._row, self._send = row, send
-
-    def doing(self, step: str) -> None:
-        super().doing(step)
-        self._send(StepBegun(self._row, step))
-
-
 class _Check:
     """Answers one job."""
 
@@ -94,6 +82,10 @@ class _Check:
     def send(self, message: CheckMessage) -> None:
         faulthandler.dump_traceback_later(self.job.stuck_s, file=self.trace)
         self._answer(message)
+
+    def findings(self, row: str) -> Findings:
+        """Findings that tell the parent each step before it runs."""
+        return Findings(lambda step: self.send(StepBegun(row, step)))
 
     def run(self) -> None:
         probes: list[Probe] = []
@@ -113,7 +105,7 @@ class _Check:
     @contextlib.contextmanager
     def row(self, what: str) -> Iterator[Findings]:
         """A row for a step; it is sent only if it has findings."""
-        found = _Noted(what, self.send)
+        found = self.findings(what)
         yield found
         if (found.found or found.unavailable) and what not in self.job.done:
             self.answer(what, "noted", found, 0.0)
@@ -160,13 +152,11 @@ class _Check:
             if late and case is not cases[0]:
                 self.send(RowChecked(CheckRow(key, "not checked")))
                 continue
-            began, found = time.monotonic(), _Noted(key, self.send)
+            began, found = time.monotonic(), self.findings(key)
             varied = contract.base_parameters(cases, case)
-            chain = contract.open_chain(found, probe, target, case, varied)
-            if chain is not None:
-                contract.check_chain(found, chain, case, cheap=probe.cost == "cheap")
-                if base is not None and not found.failed:
-                    contract.check_neighbour(found, base)
+            chain = contract.check_case(found, probe, target, case, varied)
+            if chain is not None and base is not None and not found.failed:
+                contract.check_neighbour(found, base)
             compared = f"compared with {case.workload} in NumPy" if isinstance(chain, WorkChain) else ""
             took = time.monotonic() - began
             self.answer(key, "verified" if target.executes else "opened", found, took, compared)

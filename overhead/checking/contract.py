@@ -1,21 +1,23 @@
-"""The contract of a stack, checked in this process: its class, its targets, its cases, and each chain.
+"""The contract of a stack, checked in this process: its targets, its cases, and each chain.
 
-``check_chain`` calls every method of a chain as a run does, counts by values, and looks for what is legal but wrong.
+``check_case`` calls every method of a chain as a run does, counts by values, and looks for what is legal but wrong.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from overhead.checking.calls import FEW, UNITS, CheckedCalls
 from overhead.checking.findings import Findings
 from overhead.checking.watched import watched
 from overhead.measure.sampling.chain import Chain
-from overhead.measure.sampling.description import fields_of, opening_of
-from overhead.probes.arms import open_case, with_arms
-from overhead.probes.base import Probe, Space
+from overhead.measure.sampling.description import describe, opening_of
+from overhead.probes import space_of, targets_of
+from overhead.probes.arms import open_case
+from overhead.probes.base import Probe
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
 from overhead.workloads import workloads
@@ -26,19 +28,14 @@ _MANY_UNITS = 1001
 
 def check_targets(found: Findings, probe: Probe) -> list[Target]:
     """The targets of the stack, each checked. Adds what is wrong to ``found``."""
-    targets: Any = []
+    targets: list[Target] = []
     with found.catching("targets()"):
-        targets = probe.targets()
-    if not isinstance(targets, list) or not all(isinstance(target, Target) for target in targets):
-        found.error(f"targets() returned {targets!r:.80}; it must be a list of Target")
-        return []
-    if not targets and not found.failed and not found.unavailable:
-        found.warn("targets() returned no device; raise Unavailable(reason, mend) to say why")
-    keys = [target.key for target in targets]
-    for key in {key for key in keys if keys.count(key) > 1}:
-        found.error(f"two targets have the key {key}; give each its own Target.device")
+        targets = targets_of(probe)
+        if not targets:
+            found.warn("targets() returned no device; raise Unavailable(reason, mend) to say why")
+    for key, count in Counter(target.key for target in targets).items():
+        found.expect(count == 1, f"two targets have the key {key}; give each its own Target.device")
     for target in targets:
-        found.expect(target.stack == probe.name, f"Target.stack is {target.stack!r}; it must be {probe.name!r}")
         if not target.versions:
             found.warn(f"{target.key} has no versions; the record should name those of the library and driver")
     return targets
@@ -48,11 +45,8 @@ def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
     """The cases of the target, the base first. Adds what is wrong to ``found``."""
     star: list[Case] = []
     with found.catching("space()"):
-        space: Any = probe.space(target)
-        if not found.expect(isinstance(space, Space), f"space() returned {space!r:.80}; it must be a Space"):
-            return []
-        space = with_arms(space, target)
-        star.extend(space.star())
+        space = space_of(probe, target)
+        star = list(space.star())
         for cases in (star, list(itertools.islice(space.cross(), 1))):  # all combinations may be very many
             if not found.expect(bool(cases), "space() has no case: allowed() refuses every one"):
                 return []
@@ -60,13 +54,23 @@ def check_space(found: Findings, probe: Probe, target: Target) -> list[Case]:
     return star
 
 
-def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Chain | None:
-    """The open chain of the case; None if there is none. ``varied``: the parameters that the stack must read."""
+def check_case(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Chain | None:
+    """Open a chain for the case, check and close it. Adds what is wrong to ``found``.
+
+    ``varied``: the parameters that the stack must read. Returns the closed chain; None if there is none.
+    """
+    chain = _open(found, probe, target, case, varied)
+    if chain is not None:
+        check_chain(found, chain, case, cheap=probe.cost == "cheap")
+    return chain
+
+
+def _open(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str]) -> Chain | None:
     given, params = watched(case)
     chain: Any = None
     with found.catching("open()"):
         chain = open_case(probe, target, given)
-    if chain is None or not isinstance(chain, Chain):
+    if not isinstance(chain, Chain):
         if not found.failed and not found.unavailable:
             found.error(f"open() returned {chain!r:.80}; it must be a Chain")
         return None
@@ -81,7 +85,13 @@ def open_chain(found: Findings, probe: Probe, target: Target, case: Case, varied
 def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = False) -> None:
     """Check an open chain, and close it. ``cheap``: a unit of the step takes well under a microsecond."""
     try:
-        _check_description(found, chain, case)
+        with found.catching("fields"):
+            describe(chain)
+            opening_of(chain)
+        if not found.failed:
+            found.expect(chain.max_n >= FEW, f"max_n is {chain.max_n}; a ladder needs at least {FEW}")
+            for doubt in filter(None, (look(chain, case) for look in _DOUBTS)):
+                found.warn(doubt)
         if not found.failed:
             many = cheap and case.workload == "step"
             units = (*UNITS, _MANY_UNITS) if many else UNITS
@@ -91,38 +101,34 @@ def check_chain(found: Findings, chain: Chain, case: Case, *, cheap: bool = Fals
             chain.close()
 
 
-def check_case(probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Findings:
-    """Everything that is wrong with one case of a stack."""
-    found = Findings()
-    chain = open_chain(found, probe, target, case, varied)
-    if chain is not None:
-        check_chain(found, chain, case, cheap=probe.cost == "cheap")
-    return found
-
-
-def _check_description(found: Findings, chain: Chain, case: Case) -> None:
-    good: dict[str, Any] = {}
-    for field, get in fields_of(chain):
-        with found.catching(field):
-            good[field] = get()
-    with found.catching("opening()"):
-        opening_of(chain)
-    if found.failed:
-        return
-    found.doing("fields")
-    found.expect(chain.max_n >= FEW, f"max_n is {chain.max_n}; a ladder needs at least {FEW}")
+def _unit(chain: Chain, case: Case) -> str:
     unit = getattr(chain, "unit", case.unit)
-    if unit != case.unit:
-        found.warn(f"the chain's unit {unit!r} differs from the case's {case.unit!r}, which is the one in the record")
-    if not good["window"]:
-        found.warn("window() is empty; it must name everything that is timed: the operation, the wait, the precision")
-    elif not chain.synchronous and "wait" not in {*good["window"], *case.params}:
-        found.warn("window() names no wait, and neither do the parameters: two waits would count as the same")
-    if chain.synchronous and chain.overlap != "serial":
-        found.warn("synchronous is True, but overlap is 'pipelined': nothing overlaps here, so it must be 'serial'")
+    same = unit == case.unit
+    return "" if same else f"the chain's unit {unit!r} differs from the case's {case.unit!r}, which is in the record"
+
+
+def _window(chain: Chain, case: Case) -> str:
+    named = chain.window()
+    if not named:
+        return "window() is empty; it must name everything that is timed: the operation, the wait, the precision"
+    if not chain.synchronous and "wait" not in {*named, *case.params}:
+        return "window() names no wait, and neither do the parameters: two waits would count as the same"
+    return ""
+
+
+def _overlap(chain: Chain, case: Case) -> str:
+    wrong = chain.synchronous and chain.overlap != "serial"
+    return "synchronous is True, but overlap is 'pipelined'; it must be 'serial', as nothing overlaps" if wrong else ""
+
+
+def _latency(chain: Chain, case: Case) -> str:
     several = case.unit[:1].isdigit()  # a unit of 10 launches and one wait has no latency of one launch
-    if case.pattern in ("wait-each", "read-each") and not chain.latency and not several:
-        found.warn(f"the pattern is {case.pattern}, but latency is False: there will be no percentiles")
+    wrong = case.pattern in ("wait-each", "read-each") and not chain.latency and not several
+    return f"the pattern is {case.pattern}, but latency is False: there will be no percentiles" if wrong else ""
+
+
+_DOUBTS: Sequence[Callable[[Chain, Case], str]] = (_unit, _window, _overlap, _latency)
+"""What is legal in the description of a chain, but probably wrong; each returns a sentence, or nothing."""
 
 
 def base_parameters(cases: Sequence[Case], case: Case) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -49,7 +49,8 @@ class CheckRow(Struct, frozen=True, omit_defaults=True):
 class Findings:
     """Collects the findings of one row. ``doing`` is called with the name of each step before it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: Callable[[str], None] = lambda step: None) -> None:
+        self._doing = doing
         self.found: list[CheckFinding] = []
         self.step = ""
         self.unavailable = ""
@@ -71,14 +72,11 @@ class Findings:
     def failed(self) -> bool:
         return any(one.level == "error" for one in self.found)
 
-    def doing(self, step: str) -> None:
-        """Note the step that comes next."""
-        self.step = step
-
     @contextmanager
     def catching(self, step: str) -> Iterator[None]:
         """Run one step; an exception becomes an error with the line of the stack's code."""
-        self.doing(step)
+        self.step = step
+        self._doing(step)
         try:
             yield
         except (Exception, SystemExit) as error:

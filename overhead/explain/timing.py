@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -22,11 +21,10 @@ from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
 from overhead.results import Comparison, Figure, Machine, Profile, Record, WithFigures
-from overhead.runner.campaign import Campaign
+from overhead.runner.campaign import WorkerLimits
 from overhead.runner.progress import Listener
 from overhead.runner.run import RunRequest, measure
 from overhead.runner.schedule import Choice
-from overhead.runner.turns import WorkerLimits
 
 FORMAT = "overhead-time"
 _PROFILE: Profile = "quick"
@@ -139,7 +137,6 @@ def time_statements(
     plan: Plan | None = None,
     labels: Sequence[str] = (),
     others_may_fail: bool = False,
-    campaign: Callable[..., Campaign] | None = None,
 ) -> Timing:
     """The same for a ``CallSpec``, which may have the answers of an earlier ``tried`` in ``found``.
 
@@ -157,12 +154,12 @@ def time_statements(
         spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s)
-    limited = functools.partial(campaign or Campaign, limits=WorkerLimits(silence_s=silence_s))
     with handed_over(spec), scratch.subfolder() as folder:
         try:
             plan = plan or plan_of(spec.found)
-            request = RunRequest(["call"], Choice(), _PROFILE, plan, plugins=[str(_STACK)], out=Path(folder))
-            outcome = measure(request, listener, limited)
+            limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
+            request = RunRequest(["call"], Choice(), _PROFILE, plan, plugins=plugins, out=Path(folder), limits=limits)
+            outcome = measure(request, listener)
         except BadFile:
             raise UsageError(_MIXED) from None
         finally:

@@ -51,9 +51,14 @@ class Host:
             return ""
         return done.stdout.decode("utf-8", "replace").strip()
 
-    def cores(self, logical: bool) -> int | None:
-        count: int | None = _psutil("cpu_count", logical=logical)
-        return count
+    def psutil(self, function: str, **arguments: Any) -> Any:
+        """The result of a psutil function. None if the function is missing or raises, which rare systems cause."""
+        import psutil
+
+        try:
+            return getattr(psutil, function)(**arguments)
+        except Exception:
+            return None
 
     def usable_cores(self) -> int | None:
         """The number of cores that this process may run on."""
@@ -61,21 +66,9 @@ class Host:
             return len(os.sched_getaffinity(0))
         return os.cpu_count()
 
-    def memory_bytes(self) -> int:
-        return int(getattr(_psutil("virtual_memory"), "total", 0))
-
     def load(self) -> float | None:
         """The mean number of runnable processes in the last minute. None on Windows, which does not count them."""
         return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-    def frequency_mhz(self) -> tuple[float, float, float] | None:
-        """Current, lowest and highest clock frequency of the cores, MHz. 0 stands for an unknown value."""
-        clocks: tuple[float, float, float] | None = _psutil("cpu_freq")
-        return clocks
-
-    def plugged(self) -> bool | None:
-        """Whether the machine runs on mains power. None if it has no battery or does not report it."""
-        return getattr(_psutil("sensors_battery"), "power_plugged", None)
 
     def system(self) -> tuple[str, str]:
         """The operating system and the kernel, each with its version."""
@@ -112,16 +105,6 @@ class Host:
         except (OSError, AttributeError):
             return ""
         return f"{version.value >> 22 & 0x7F}.{version.value >> 12 & 0x3FF}.{version.value & 0xFFF}"
-
-
-def _psutil(function: str, **arguments: Any) -> Any:
-    """The result of a psutil function. None if the function is missing or raises, which rare systems cause."""
-    import psutil
-
-    try:
-        return getattr(psutil, function)(**arguments)
-    except Exception:
-        return None
 
 
 HOST = Host()

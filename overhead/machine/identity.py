@@ -20,8 +20,8 @@ _PCI_NAMES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids")
 def identity(host: Host = HOST) -> Machine:
     """CPU, number of cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of these as the id."""
     cpu = _cpu(host)
-    cores = host.cores(logical=False) or host.cores(logical=True) or 0
-    memory = round(host.memory_bytes() / 2**30)
+    cores = host.psutil("cpu_count", logical=False) or host.psutil("cpu_count") or 0
+    memory = round(getattr(host.psutil("virtual_memory"), "total", 0) / 2**30)
     gpus = _gpus(host)
     seed = json.dumps([cpu, cores, memory, sorted(key for key, _ in gpus)])
     return Machine(

@@ -22,9 +22,7 @@ def nvidia_smi(host: Host, *fields: str) -> list[list[str]]:
 
 def throttling(host: Host) -> list[str]:
     """For each GPU, what limits its clocks now, in words; an empty text if nothing limits them."""
-    # Drivers before version 535 have only the older field name.
-    masks = nvidia_smi(host, "clocks_event_reasons.active") or nvidia_smi(host, "clocks_throttle_reasons.active")
-    return [_words(mask) for (mask,) in masks]
+    return [_words(mask) for (mask,) in nvidia_smi(host, "clocks_event_reasons.active")]
 
 
 def _words(mask: str) -> str:

@@ -78,11 +78,11 @@ def container(host: Host) -> str:
 
 def _frequency(host: Host) -> Volatile:
     names = ("cpu_mhz", "cpu_mhz_min", "cpu_mhz_max")
-    return {name: round(mhz) for name, mhz in zip(names, host.frequency_mhz() or (0, 0, 0), strict=True) if mhz}
+    return {name: round(mhz) for name, mhz in zip(names, host.psutil("cpu_freq") or (0, 0, 0), strict=True) if mhz}
 
 
 def _power(host: Host) -> Volatile:
-    plugged = host.plugged()
+    plugged = getattr(host.psutil("sensors_battery"), "power_plugged", None)
     found: Volatile = {"power": "" if plugged is None else "mains" if plugged else "battery"}
     if host.platform == "win32":
         found["power_plan"] = "".join(re.findall(r"\(([^()]*)\)\s*$", host.run("powercfg", "/getactivescheme")))

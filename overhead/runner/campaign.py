@@ -1,34 +1,139 @@
-"""A campaign measures every target in several new worker processes: which target is measured when, and how often."""
+"""A campaign measures every target in several new worker processes.
+
+Open workers measure in turns of whole rounds. A worker that dies is started again.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
+import psutil
+
+from overhead.devices import same_adapter
+from overhead.errors import cause_of
 from overhead.locks import device_lock
+from overhead.machine import redacted
+from overhead.measure.sampling.events import Settings
 from overhead.profiles import Plan
+from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, OneOffLine, Target, Together
+from overhead.runner.interpreter import HERE, Interpreter
+from overhead.runner.journal import Journal
 from overhead.runner.progress import Listener
+from overhead.runner.protocol import Job, Pause, Ready
 from overhead.runner.schedule import Task
-from overhead.runner.turns import InterpreterRun, MeasuringWorker, TargetTasks, Turns, WorkerLimits
-from overhead.runner.workers import WorkerProcess
+from overhead.runner.workers import WorkerDied, WorkerProcess
 from overhead.workloads import stack_works
 
+_MOST_WORKERS = 16
+"""The highest number of workers that are open at the same time."""
+_WORKER_BYTES = 3 << 30
+"""Memory that one open worker may need for a deep-learning library, its compiler and a device context."""
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
-_LIKE_THE_FIRST, _LIKE_THE_LAST = (0.65, 1.25), (0.8, 1.25)
-"""The time of a process over that of the target's latest one: between these two. The first one also calibrates."""
-_LATE = 0.25
-"""The processes of a replicate that takes longer than expected end within this share of the expected time."""
+
+
+@dataclasses.dataclass
+class InterpreterRun:
+    """The tasks that are measured with one interpreter, the journal that gets the results, and what failed so far.
+
+    ``together``: set if two interpreters are compared. ``dropped``: keys of the cases that failed, which are not
+    measured again. ``ladders``: of each case the sizes of n of its first process; empty if the wait of the case polls.
+    """
+
+    journal: Journal
+    tasks: Sequence[Task]
+    interpreter: Interpreter = HERE
+    together: Together | None = None
+    dropped: set[str] = dataclasses.field(init=False, default_factory=set)
+    ladders: dict[str, list[int]] = dataclasses.field(init=False, default_factory=dict)
+    _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)
+
+    def keep(self, line: JournalLine, listener: Listener) -> None:
+        """Write a line to the journal, and note what later processes need to know."""
+        if isinstance(line, FailedLine):
+            self.dropped.add(f"{line.target} {line.case}")
+            line = redacted(line)
+            self._tell(line, listener)
+        if isinstance(line, OneOffLine) and line.name in ("ladder", "wait_quantum"):
+            key = f"{line.target} {line.case}"
+            polls = line.name == "wait_quantum"
+            self.ladders[key] = [] if polls else self.ladders.get(key, [int(n) for n in line.values])
+        self.journal.write([line])
+
+    def _tell(self, line: FailedLine, listener: Listener) -> None:
+        """Tell a failure. Of several with one cause, tell the first, and that there are more."""
+        cause = (line.target, line.status, cause_of(line.reason))
+        self._told[cause] += 1
+        if self._told[cause] == 1:
+            listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+        elif self._told[cause] == 2:
+            listener.note(self.named(f"{line.target}: more cases {line.status} alike; overhead show --all lists them"))
+
+    def named(self, text: str) -> str:
+        """The text. If two interpreters are compared, the name of the side precedes it."""
+        return f"{self.together.side}: {text}" if self.together else text
+
+
+TargetTasks = list[tuple[InterpreterRun, Task]]
+"""The task of one target under each interpreter, in the order of their turns."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerLimits:
+    """Limits of the workers of a campaign."""
+
+    silence_s: float = 300.0
+    """A worker that sends nothing for this time is killed. Compilations, during which it sends nothing, are shorter."""
+    turn_s: float = 0.5
+    """Duration of a turn, rounded to whole rounds.
+
+    The speed of a machine changes within seconds. With short turns all open workers measure under the same conditions.
+    """
+    memory_bytes: int = dataclasses.field(default_factory=lambda: int(psutil.virtual_memory().total * 0.75))
+    """Limit of the resident memory of one worker."""
+    open_workers: int = dataclasses.field(
+        default_factory=lambda: room_for_workers(os.cpu_count() or 1, psutil.virtual_memory().total)
+    )
+    """The highest number of workers that are open at the same time."""
+
+
+def room_for_workers(processors: int, memory_bytes: int) -> int:
+    """The number of workers that may be open at the same time on a machine of this size; at least 1."""
+    return max(1, min(_MOST_WORKERS, processors, memory_bytes // _WORKER_BYTES))
+
+
+@dataclasses.dataclass
+class _OpenWorker:
+    """A worker and its progress. ``measured_s``: its measuring time so far; ``turn_s``: that of the current turn.
+
+    ``deaths``: how many workers that measured in its place have died.
+    """
+
+    run: InterpreterRun
+    task: Task
+    process: int
+    worker: WorkerProcess
+    measured_s: float = 0.0
+    turn_s: float = 0.0
+    deaths: int = 0
+
+    def end(self) -> None:
+        """End the worker that is in this place now."""
+        self.worker.end()
 
 
 class Campaign:
     """Measures the tasks of one or two interpreters in the planned processes.
 
-    With two interpreters, the two workers of a target alternate. The order changes with every process. Tests replace
-    ``spawn``, ``lock`` and ``clock`` (s).
+    With two interpreters, the two workers of a target alternate. The order changes with every process. A subclass may
+    replace how workers start, the lock of the devices, and the clock (s).
     """
 
     def __init__(
@@ -38,102 +143,256 @@ class Campaign:
         listener: Listener,
         plugins: Sequence[str],
         rng: random.Random,
-        *,
-        limits: WorkerLimits | None = None,
-        spawn: Callable[..., MeasuringWorker] = WorkerProcess,
-        lock: Callable[[Callable[[], None]], AbstractContextManager[None]] = device_lock,
-        clock: Callable[[], float] = time.monotonic,
+        limits: WorkerLimits,
     ) -> None:
-        self.runs, self.plan, self.listener, self.rng = runs, plan, listener, rng
-        self._clock = clock
-        limits, seed = limits or WorkerLimits(), rng.getrandbits(32)
-        self._first = rng.getrandbits(1)
-        self._turns = Turns(
-            plan,
-            listener,
-            plugins,
-            seed,
-            self._tell_time_left,
-            limits=limits,
-            spawn=spawn,
-            lock=lock,
-            clock=clock,
+        self.runs, self.plan, self.listener, self.plugins, self.rng = runs, plan, listener, list(plugins), rng
+        self.limits = limits
+        self._seed, self._first = rng.getrandbits(32), rng.getrandbits(1)
+        self._next_process = Counter[str]()
+        self._process_s: dict[str, float] = {}
+        """By target key, the time of the target's latest process from its start to its end."""
+        self._began_s = self._waited_s = self._end_s = 0.0
+        self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
+
+    def spawn(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> WorkerProcess:
+        """Start a worker."""
+        limits = self.limits
+        return WorkerProcess(
+            job, environment, interpreter, silence_s=limits.silence_s, memory_bytes=limits.memory_bytes
         )
-        self._began_s = self._replicate_began_s = 0.0
-        self._replicate = 0
-        self._targets_at_once = max(1, limits.open_workers // len(runs))
+
+    def lock(self, waiting: Callable[[], None]) -> AbstractContextManager[None]:
+        """Hold the lock of the devices. ``waiting`` is called if another run holds it."""
+        return device_lock(waiting)
+
+    def clock(self) -> float:
+        """Time, s."""
+        return time.monotonic()
 
     def run(self) -> None:
         """Measure all planned processes that end before the wall limit."""
-        self._began_s = self._clock()
+        self._began_s = self.clock()
         planned = {a.case.workload for run in self.runs for task in run.tasks for a in task.assignments}
         for work in stack_works().values():
             if work.name in planned and work.needs:
                 self.listener.note(f"{work.name}: {work.needs}")
         self.listener.begin()
+        at_once = max(1, self.limits.open_workers // len(self.runs))
         for replicate in range(self.plan.processes):
-            self._replicate, self._replicate_began_s = replicate, self._elapsed_s()
-            targets = self._by_target(self._due(replicate), replicate)
-            if targets and not self._may_start(replicate, self._replicate_began_s):
+            targets = self._targets(replicate)
+            if targets and not self._may_start(replicate, self._elapsed_s()):
                 self.listener.note(
                     f"{replicate} of {self.plan.processes} processes are measured; one more would end "
-                    f"after the wall limit of {self._wall_s():.0f} s"
+                    f"after the wall limit of {self._wall_s:.0f} s"
                 )
                 return
-            for group in _groups(targets, self._targets_at_once):
-                if self._elapsed_s() > self._wall_s():
+            self._expect_end(replicate)
+            for start in range(0, len(targets), at_once):
+                if self._elapsed_s() > self._wall_s:
                     self.listener.note(
-                        f"the wall limit of {self._wall_s():.0f} s is reached: "
+                        f"the wall limit of {self._wall_s:.0f} s is reached: "
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
                     )
                     return
-                self._tell_time_left()
-                self._turns.measure_group(group)
+                self._measure_group(targets[start : start + at_once])
 
-    def _may_start(self, replicate: int, at_s: float) -> bool:
-        """Whether this replicate ends before the wall limit if it starts then, or has to be measured in any case."""
-        return replicate < _LEAST_PROCESSES or at_s + self._expected_s(replicate) <= self._wall_s()
-
-    def _expected_s(self, replicate: int) -> float:
-        """Seconds that the processes of this replicate take, if each takes as long as the target's latest one."""
-        due = {task.target.key for tasks in self._due(replicate) for task in tasks}
-        return sum(self._turns.process_s.get(key, 0.0) for key in due)
-
-    def _tell_time_left(self) -> None:
-        """Tell the listener how long the run still takes, once each target has measured a process."""
-        if any(task.target.key not in self._turns.process_s for tasks in self._due(self._replicate) for task in tasks):
-            return
-        now_s, this_s = self._elapsed_s(), self._expected_s(self._replicate)
-        end_s = max(now_s, self._replicate_began_s + this_s)
-        for replicate in range(self._replicate + 1, self.plan.processes):
-            if not self._may_start(replicate, end_s):
-                break
-            end_s += self._expected_s(replicate)
-        least, most = _LIKE_THE_FIRST if self._replicate == 1 else _LIKE_THE_LAST
-        self.listener.left(least * (end_s - now_s), max(most * (end_s - now_s), _LATE * this_s))
-
-    def _due(self, replicate: int) -> list[list[Task]]:
-        """For each interpreter, the tasks that have more than ``replicate`` processes."""
-        return [[t.without(run.dropped) for t in run.tasks if t.processes > replicate] for run in self.runs]
-
-    def _by_target(self, due: Sequence[Sequence[Task]], replicate: int) -> list[TargetTasks]:
-        """The tasks by target, in a new random order of targets. Two interpreters alternate in order (AB, BA, ...)."""
+    def _targets(self, replicate: int) -> list[TargetTasks]:
+        """The tasks due, by target, in a new random order of targets. Two interpreters alternate in order (AB, BA)."""
         targets: dict[str, TargetTasks] = {}
-        for run, tasks in zip(self.runs, due, strict=True):
-            for task in tasks:
-                targets.setdefault(task.target.key, []).append((run, task))
+        for run in self.runs:
+            for task in run.tasks:
+                if task.processes > replicate:
+                    targets.setdefault(task.target.key, []).append((run, task.without(run.dropped)))
         shuffled = list(targets.values())
         self.rng.shuffle(shuffled)
         return [own if (replicate + self._first) % 2 == 0 else own[::-1] for own in shuffled]
 
-    def _wall_s(self) -> float:
-        return math.inf if self.plan.wall_s is None else self.plan.wall_s * len(self.runs)
+    def _may_start(self, replicate: int, at_s: float) -> bool:
+        """Whether this replicate ends before the wall limit if it starts then, or has to be measured in any case."""
+        return replicate < _LEAST_PROCESSES or at_s + self._expected_s(replicate) <= self._wall_s
+
+    def _expected_s(self, replicate: int) -> float:
+        """Seconds that the processes of this replicate take, if each takes as long as the target's latest one."""
+        due = {task.target.key for run in self.runs for task in run.tasks if task.processes > replicate}
+        return sum(self._process_s.get(key, 0.0) for key in due)
+
+    def _expect_end(self, replicate: int) -> None:
+        """Estimate when the run ends, when this replicate starts; 0 before any process has been measured."""
+        if self._process_s:
+            self._end_s = self._elapsed_s()
+            for later in range(replicate, self.plan.processes):
+                if not self._may_start(later, self._end_s):
+                    break
+                self._end_s += self._expected_s(later)
+            self._tell_time_left()
+
+    def _tell_time_left(self) -> None:
+        if self._end_s:
+            self.listener.left(max(0.0, self._end_s - self._elapsed_s()))
 
     def _elapsed_s(self) -> float:
         """Time since this run began to measure, s, without the time that it waited for other runs."""
-        return self._clock() - self._began_s - self._turns.waited_s
+        return self.clock() - self._began_s - self._waited_s
+
+    def _measure_group(self, group: Sequence[TargetTasks]) -> None:
+        """Start the workers of these targets. When all are ready, let them measure in turns.
+
+        No worker releases its objects before all have measured, because that would disturb other workers on its device.
+        """
+        workers: list[_OpenWorker] = []
+        began_s = self._elapsed_s()
+        with ExitStack() as stack:
+            for tasks in group:
+                process = self._new_process_number(tasks[0][1])  # the same on both sides
+                for run, task in tasks:
+                    if one := self._start(run, task, process):
+                        workers.append(one)
+                        stack.callback(one.end)
+            ready = [one for one in workers if self._wait_until_ready(one)]
+            self._take_turns(ready)
+            for one in workers:
+                one.worker.release()
+        beside_s = (self._elapsed_s() - began_s - sum(one.measured_s for one in workers)) / max(1, len(workers))
+        for tasks in group:
+            own = [one for one in workers if one.task.target == tasks[0][1].target]
+            self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
+
+    def _new_process_number(self, task: Task) -> int:
+        key = task.target.key
+        self._next_process[key] += 1
+        return self._next_process[key] - 1
+
+    def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
+        """A new worker for the cases of the task that have not failed; None if there are none."""
+        left = task.without(run.dropped)
+        if not left.assignments:
+            return None
+        key = task.target.key
+        settings = Settings(
+            seconds=left.seconds,
+            target=self.plan.target,
+            min_rounds=self.plan.min_rounds,
+            max_rounds=self.plan.max_rounds,
+            seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
+            extras=frozenset(left.staged[:1]),
+            staged=frozenset(left.staged),
+            met=frozenset(left.met),
+            by_processor=self.plan.by_processor and process == 0,
+            ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
+        )
+        self.listener.working(run.named(f"opening {key}"))
+        job = Job(
+            worker=key,
+            process=process,
+            assignments=list(left.assignments),
+            settings=settings,
+            plugins=self.plugins,
+        )
+        worker = self.spawn(job, task.target.environment, run.interpreter)
+        return _OpenWorker(run, left, process, worker)
+
+    def _wait_until_ready(self, one: _OpenWorker) -> bool:
+        """Store the lines that the worker sends while it opens its chains. Returns whether a worker is ready."""
+        while True:
+            try:
+                while not isinstance(answer := one.worker.listen(), Ready):
+                    one.run.keep(answer, self.listener)  # type: ignore[arg-type]
+            except WorkerDied as death:
+                if not self._start_again(one, death):
+                    return False
+            else:
+                one.run.journal.sync()
+                return True
+
+    def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:
+        """Hold the lock of the devices, and let the workers measure in turns until all have ended."""
+        waiting, asked_s = deque(ready), self.clock()
+        with self.lock(lambda: self.listener.note("waiting: another run is measuring on this machine")):
+            self._waited_s += self.clock() - asked_s
+            while waiting:
+                one = waiting.popleft()
+                while not (ended := self._turn(one)) and one.turn_s:
+                    other = _on_same_device(one.task.target, waiting)
+                    if other and self._turn(other, brief=True):
+                        waiting.remove(other)
+                if not ended:
+                    waiting.append(one)
+                self._tell_time_left()
+
+    def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
+        """Let a worker measure until its turn ends, it lets another worker measure, or with ``brief`` until it pauses.
+
+        Returns whether the worker has ended and no other was started in its place.
+        """
+        self.listener.working(one.run.named(f"{one.task.target.key}, process {one.process + 1}"))
+        began_s = self.clock()
+        try:
+            ended = self._listen_for_a_turn(one, brief)
+        except WorkerDied as death:
+            ended = not (self._start_again(one, death) and self._wait_until_ready(one))
+        one.measured_s += self.clock() - began_s
+        return ended
+
+    def _listen_for_a_turn(self, one: _OpenWorker, brief: bool) -> bool:
+        """Store the lines that a worker sends in its turn, or until its first pause if ``brief``.
+
+        Returns whether the worker has ended. Raises ``WorkerDied``.
+        """
+        began_s, one.turn_s = self.clock() - one.turn_s, 0.0
+        one.worker.go()
+        while True:
+            answer = one.worker.listen()
+            if isinstance(answer, Pause):
+                one.run.journal.sync()
+                used_s = self.clock() - began_s
+                over = used_s >= self.limits.turn_s
+                if over or brief or answer.others:
+                    one.turn_s = 0.0 if over else used_s
+                    return False
+                one.worker.go()
+                continue
+            one.run.keep(answer, self.listener)  # type: ignore[arg-type]
+            if isinstance(answer, EndedLine):
+                one.run.journal.sync()
+                return True
+
+    def _start_again(self, one: _OpenWorker, death: WorkerDied) -> bool:
+        """Record that the worker died, and start another one in its place. Returns whether there is one.
+
+        The first death may be an accident, so all cases are measured again. After a later one, the case that the worker
+        was busy with has failed, or all of its cases if none is known.
+        """
+        one.worker.end()
+        one.deaths += 1
+        key = one.task.target.key
+        died = redacted(DiedLine(worker=key, process=one.process, reason=death.reason))
+        one.run.keep(died, self.listener)
+        if one.deaths == 1:
+            self.listener.note(one.run.named(f"{key}, process {one.process + 1}: {died.reason}; measured again"))
+        else:
+            assignments = one.task.assignments
+            for a in [assignments[death.index]] if 0 <= death.index < len(assignments) else assignments:
+                failed = FailedLine(
+                    target=a.target.key,
+                    case=a.case.key,
+                    worker=key,
+                    process=one.process,
+                    status="failed",
+                    reason=death.reason,
+                )
+                one.run.keep(failed, self.listener)
+        one.run.journal.sync()
+        other = self._start(one.run, one.task, self._new_process_number(one.task))
+        if other is None:
+            return False
+        one.task, one.process, one.worker = other.task, other.process, other.worker
+        return True
 
 
-def _groups(targets: Sequence[TargetTasks], size: int) -> Iterator[Sequence[TargetTasks]]:
-    for start in range(0, len(targets), size):
-        yield targets[start : start + size]
+def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWorker | None:
+    """The first waiting worker on this device, or else on a device with the same name.
+
+    Some APIs report only the name.
+    """
+    same_name = [one for one in waiting if same_adapter(one.task.target, target)]
+    return min(same_name, key=lambda one: one.task.target.device != target.device, default=None)

@@ -45,7 +45,7 @@ def discover(
     working: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks. Several threads call ``working`` with the stacks that are being asked, in words."""
+    """The targets of these stacks. Several threads call ``working`` with the stack that they begin to ask."""
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     question = _Question(plugins, working, interpreter)
     with ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1)) as pool:  # a browser mostly waits
@@ -82,14 +82,12 @@ class _Question:
     def __init__(self, plugins: Sequence[str], working: Callable[[str], None], interpreter: Interpreter) -> None:
         self.plugins, self.working, self.interpreter = list(plugins), working, interpreter
         self._workers: list[WorkerProcess] = []
-        self._asking: list[str] = []
         self._ended = False
 
     def ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
         """The answer of a stack. A worker that dies, unless after a long silence, may be an accident: ask once more."""
         began = time.monotonic()
-        self._asking.append(name)
-        self._tell()
+        self.working(f"asking {name}")
         try:
             try:
                 return self._ask(name, environment)
@@ -99,13 +97,6 @@ class _Question:
                 return self._ask(name, environment)
         except WorkerDied as death:
             return FoundTargets(reason=death.reason, mend=registry()[name].mend)
-        finally:
-            self._asking.remove(name)
-            self._tell()
-
-    def _tell(self) -> None:
-        if self._asking and not self._ended:
-            self.working(f"asking {', '.join(dict.fromkeys(self._asking))}")
 
     def end(self) -> None:
         """Kill all workers, and ask no more."""
@@ -115,9 +106,7 @@ class _Question:
 
     def _ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
         job = Job(worker=f"discover {name}", stack=name, plugins=self.plugins)
-        worker = WorkerProcess(
-            job, environment, interpreter=self.interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES
-        )
+        worker = WorkerProcess(job, environment, self.interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
         self._workers.append(worker)
         if self._ended:
             worker.kill()

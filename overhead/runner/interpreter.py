@@ -22,7 +22,6 @@ from overhead.fields import is_utf8
 from overhead.probes import registry
 from overhead.results import EnvironmentVariables
 
-_WORKER = ("-m", "overhead.runner.worker")
 _OLDEST_PYTHON = (3, 11)
 _REQUIRED = ("msgspec", "numpy", "psutil", "scipy")
 """The packages that a worker imports in addition to its stack."""
@@ -48,13 +47,13 @@ print(json.dumps({
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
-    """How to start a worker. ``python`` and ``packages``: versions of another interpreter; empty for this one.
+    """How to start a worker. ``python_command``: the interpreter and its options.
 
-    ``environment``: all variables that the workers get in addition to those of this process. ``variables``: those of
-    them that the user set for this run.
+    ``python`` and ``packages``: versions of another interpreter; empty for this one. ``environment``: all variables
+    that the workers get in addition to those of this process. ``variables``: those that the user set for this run.
     """
 
-    command: Sequence[str] = (sys.executable, *_WORKER)
+    python_command: Sequence[str] = (sys.executable,)
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     python: str = ""
@@ -105,7 +104,7 @@ def _other(path: str, folder: str) -> Interpreter:
         raise UsageError(f"--python {path}: {names} missing; to add: {path} -m pip install {names}")
     inherited = os.environ.get("PYTHONPATH")
     return Interpreter(
-        command=(program, "-P", *_WORKER),
+        python_command=(program, "-P"),
         environment={"PYTHONPATH": folder + (os.pathsep + inherited if inherited else "")},
         python=found["python"],
         packages=found["packages"],
@@ -135,7 +134,16 @@ def with_variables(given: Sequence[Interpreter], both: Sequence[str], new: Seque
     if own and len(given) == 1:
         given = [given[0], given[0]]
     last = len(given) - 1
-    return [_set(one, common | (own if side == last else {})) for side, one in enumerate(given)]
+    found = []
+    for side, one in enumerate(given):
+        variables = common | (own if side == last else {})
+        environment = {**one.environment, **variables}
+        found.append(dataclasses.replace(one, environment=environment, variables=variables))
+    try:
+        msgspec.convert([recorded(one) for one in found], list[EnvironmentVariables])
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--env: too many or too long variables: {error}") from None
+    return found
 
 
 def recorded(interpreter: Interpreter) -> dict[str, str]:
@@ -155,13 +163,3 @@ def _parsed(option: str, given: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"{option} {name}: this variable changes the packages; use --python for that")
         found[name] = value
     return found
-
-
-def _set(interpreter: Interpreter, variables: Mapping[str, str]) -> Interpreter:
-    environment = {**interpreter.environment, **variables}
-    result = dataclasses.replace(interpreter, environment=environment, variables=variables)
-    try:
-        msgspec.convert(recorded(result), EnvironmentVariables)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"--env: too many or too long variables: {error}") from None
-    return result

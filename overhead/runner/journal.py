@@ -15,23 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from overhead import results
-from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, CannotWrite, UsageError
+from overhead.errors import CannotWrite, UsageError
 from overhead.loading import files
 from overhead.locks import is_at, try_lock
-from overhead.results import (
-    DiedLine,
-    EndedLine,
-    FailedLine,
-    JournalLine,
-    OneOffLine,
-    OpenedLine,
-    RoundLine,
-)
+from overhead.results import HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine
 
-_MEASURED = OpenedLine | OneOffLine | RoundLine | FailedLine | DiedLine | EndedLine
-_HEADER = b'{"type":"header"'
-_LONGEST_HEADER_BYTES = 1 << 16
+_PLAN = HeaderLine | MissingLine | OmittedLine | PlannedLine
 
 
 class NameTaken(UsageError):
@@ -41,7 +30,8 @@ class NameTaken(UsageError):
 class Journal:
     """A journal open for appending, and locked. Writes are buffered until ``sync``.
 
-    ``kept``: whether the file stays when it is closed, because it may hold a measurement.
+    The header and the plan are held back until the first measurement, so a run that ends earlier leaves at most an
+    empty file. ``kept``: whether the file stays when it is closed, because it is not empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,13 +39,13 @@ class Journal:
         self.path = path
         self._file = _open_locked(path)
         self.kept = os.fstat(self._file.fileno()).st_size > 0
+        self._held: list[bytes] = []
 
     @classmethod
     def reserve(cls, path: Path) -> Journal:
-        """The journal for a new run, whose other files do not exist yet; ``clear`` it before it is written.
+        """The journal for a new run, whose other files do not exist yet; an empty file is taken over.
 
-        The journal of a run that ended before it measured is taken over. Raises ``NameTaken`` if the name is in use, or
-        ``CannotWrite``.
+        Raises ``NameTaken`` if the name is in use, or ``CannotWrite``.
         """
         written = (fingerprint_path(path), samples_path(path))
         for own in (path, *written, *map(files.part_path, written)):
@@ -65,25 +55,33 @@ class Journal:
             for other in written:
                 if os.path.lexists(other):
                     raise NameTaken(f"{other}: exists; measured results are not overwritten")
-            if journal.kept and holds_measurements(path):
+            if journal.kept:
                 raise NameTaken(f"{path}: exists; measured results are not overwritten")
         except NameTaken:
             journal.close()
             raise
         return journal
 
-    def clear(self) -> None:
-        """Remove the plan that another run has left in the file."""
-        self._file.truncate(0)
-        self.kept = False
-
     def write(self, lines: Iterable[JournalLine]) -> None:
         try:
             for line in lines:
-                self.kept = self.kept or isinstance(line, _MEASURED)
-                self._file.write(results.encode_line(line))
+                if not self.kept:
+                    self._held.append(results.encode_line(line))
+                    if not isinstance(line, _PLAN):
+                        self.keep()
+                else:
+                    self._file.write(results.encode_line(line))
         except OSError as error:
             raise self._failed_write(error) from None
+
+    def keep(self) -> None:
+        """Write what was held back, and hold back nothing further. Raises ``CannotWrite``."""
+        self.kept = True
+        try:
+            self._file.writelines(self._held)
+        except OSError as error:
+            raise self._failed_write(error) from None
+        self._held.clear()
 
     def sync(self) -> None:
         """Write everything to the disk. A file that was removed meanwhile is made again, with all its lines."""
@@ -123,12 +121,10 @@ class Journal:
         """Remove the file, if nobody has put another one in its place, and close it."""
         self.kept = False
         own = not self._file.closed and is_at(self._file.fileno(), self.path)
-        if os.name == "nt":  # Windows removes no open file
-            self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()  # before the removal: Windows removes no open file
         if own:
             self.path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._file.close()
 
     def _failed_write(self, error: OSError) -> CannotWrite:
         return CannotWrite(f"{self.path}: {error.strerror or error}; what was measured before is kept")
@@ -166,20 +162,3 @@ def _open_locked(path: Path) -> io.BufferedRandom:
         if is_at(file.fileno(), path):
             return file
         file.close()  # a run that ended meanwhile has removed it
-
-
-def holds_measurements(path: Path) -> bool:
-    """Whether the file may hold a measurement: everything but a journal with at most a plan does."""
-    try:
-        return any(isinstance(line, _MEASURED) for line in files.read_journal(path))
-    except BadFile:
-        return not _is_cut_header(path)
-
-
-def _is_cut_header(path: Path) -> bool:
-    """Whether the file is empty, or has only a part of a journal's first line."""
-    try:
-        start = read_whole(path, _LONGEST_HEADER_BYTES)
-    except BadFile:
-        return False
-    return b"\n" not in start and start[: len(_HEADER)] == _HEADER[: len(start)]

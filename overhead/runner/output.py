@@ -20,7 +20,7 @@ from overhead.loading.reduce import reduce_journal
 from overhead.locks import try_lock
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, JournalLine
-from overhead.runner.journal import Journal, NameTaken, fingerprint_path, holds_measurements, samples_path
+from overhead.runner.journal import Journal, NameTaken, fingerprint_path, samples_path
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 """The sides of a comparison. Each has a folder of this name."""
@@ -60,13 +60,13 @@ def reserve(out: Path | None, sides: Sequence[str] = ("",), now: Callable[[], da
     ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name comes from the time. If
     another run of the same second has that name, it is that of the next free second. Raises ``UsageError``.
     """
-    is_file = out is not None and out.suffix == ".json"
-    if out is not None and not is_file and (os.path.lexists(out) if out.suffix else out.exists()) and not out.is_dir():
-        raise UsageError(f"{out}: exists; measured results are not overwritten")
-    if out is not None and not is_file and out.suffix and not out.is_dir():
-        raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
-    if out is not None and is_file:
+    if out is not None and out.suffix == ".json":
         return _reserve(out.with_suffix(".jsonl"), sides)
+    if out is not None and not out.is_dir():
+        if out.exists():
+            raise UsageError(f"{out}: exists; measured results are not overwritten")
+        if out.suffix:
+            raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
     folder, time = out or DEFAULT_FOLDER, (now or _now)()
     _sweep_empty(folder, sides)
     while True:
@@ -93,8 +93,6 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
             journals.append(Journal.reserve(own))
             stack.callback(journals[-1].close)
         stack.pop_all()
-    for journal in journals:
-        journal.clear()
     return journals
 
 
@@ -102,12 +100,10 @@ def _sweep_empty(folder: Path, sides: Sequence[str]) -> None:
     """Remove the journals of runs that were killed before they measured, if no run has them locked."""
     for path in (path for side in sides for path in (folder / side).glob("*.jsonl")):
         with contextlib.suppress(OSError):
-            if _TIME_NAME.fullmatch(path.name) and not holds_measurements(path):
+            if _TIME_NAME.fullmatch(path.name) and not path.stat().st_size:
                 with open(path, "r+b") as file:
-                    unused = try_lock(file.fileno()) and not holds_measurements(path)
-                    if unused and os.name != "nt":
-                        path.unlink()
-                if unused and os.name == "nt":
+                    unused = try_lock(file.fileno()) and not path.stat().st_size
+                if unused:  # Windows removes no open file
                     path.unlink()
 
 
@@ -134,6 +130,7 @@ def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
 
 
 def _write(journal: Journal) -> Outcome:
+    journal.keep()
     journal.sync()
     source = journal.path
     fingerprint = reduce_journal(source)

@@ -24,8 +24,8 @@ class Listener:
     def working(self, what: str) -> None:
         """The run now does ``what``."""
 
-    def left(self, least_s: float, most_s: float) -> None:
-        """The run takes this much longer, at least and at most. It is not known before the first processes end."""
+    def left(self, seconds: float) -> None:
+        """The run takes about so much longer. It is not known before the first process of each target ends."""
 
     def end(self) -> None:
         """The run has ended."""
@@ -67,9 +67,10 @@ class Progress(Listener):
         self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])
         self._bar.refresh()
 
-    def left(self, least_s: float, most_s: float) -> None:
-        elapsed, words = time.monotonic() - self._began, time_left(least_s, most_s)
-        self._bar.update(self._task, completed=elapsed / (elapsed + most_s), left=words)
+    def left(self, seconds: float) -> None:
+        elapsed = time.monotonic() - self._began
+        words = f"about {max(5.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
+        self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=words)
         self._bar.refresh()
         if not sys.stderr.isatty() and elapsed - self._last_plain >= 20:
             self._last_plain = elapsed
@@ -77,10 +78,3 @@ class Progress(Listener):
 
     def end(self) -> None:
         self._bar.stop()
-
-
-def time_left(least_s: float, most_s: float) -> str:
-    """``40 to 62 s left``, ``2.4 to 4.1 min left``; ``less than 20 s left`` if the one is over twice the other."""
-    unit, divisor, decimals = ("s", 1, 0) if most_s < 120 else ("min", 60, 1)
-    most = f"{max(5.0, most_s) / divisor:.{decimals}f} {unit} left"
-    return f"less than {most}" if most_s > 2 * least_s else f"{least_s / divisor:.{decimals}f} to {most}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from overhead.measure.sampling.events import Settings
 from overhead.results import Case, JournalLine, Target
 
 
@@ -25,33 +26,18 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole task of one worker process.
 
-    If ``stack`` is set, the worker finds the targets of that stack. Otherwise it measures ``assignments``.
+    If ``stack`` is set, the worker finds the targets of that stack. Otherwise it measures ``assignments``, whose keys
+    stand for the cases in ``settings``.
     """
 
     worker: str
     process: int = 0
     stack: str = ""
     assignments: list[Assignment] = []
-    extras: list[str] = []
-    """Keys of the assignments that also get the slow one-off values."""
-    staged: list[str] = []
-    """Keys of the assignments whose calls are timed one by one."""
-    met: list[str] = []
-    """Keys of the assignments whose met cost is measured."""
-    by_processor: bool = False
-    """Whether the met cost of those in ``extras`` is measured on each processor too."""
-    ladders: dict[str, list[int]] = {}
-    """Ladders of an earlier process, by assignment key."""
+    settings: Settings = Settings(0.0)
     plugins: list[str] = []
     entry_points: list[str] = []
     """The entry points of installed packages that the parent could load. The worker loads no others."""
-    seconds: float = 0.0
-    """Sampling time of this process for all cases together, s."""
-    min_rounds: int = 6
-    max_rounds: int = 400
-    target: float = 0.1
-    """The relative half-width of the interval that is wanted."""
-    seed: int = 0
     doing_file: str = ""
     """The file in which the worker notes its next step. The parent reads it only if the worker dies."""
 
@@ -78,28 +64,9 @@ class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
 
 
 Message = FoundTargets | Ready | Pause
-GO = b"go\n"
+GO = "go"
+"""What the parent sends to let a worker go on."""
 
-_encoder = msgspec.json.Encoder()
 _answers: msgspec.json.Decoder[Message | JournalLine] = msgspec.json.Decoder(Message | JournalLine)
-_jobs = msgspec.json.Decoder(Job)
-
-
-class UnknownLine(ValueError):
-    """A worker sent a line that is neither a message nor a journal line."""
-
-
-def encode(message: Message | Job) -> bytes:
-    return _encoder.encode(message) + b"\n"
-
-
-def decode_job(raw: bytes) -> Job:
-    return _jobs.decode(raw)
-
-
-def decode(raw: bytes) -> Message | JournalLine:
-    """The message or journal line in one line of a worker. Raises ``UnknownLine``."""
-    try:
-        return _answers.decode(raw)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise UnknownLine(f"{raw[:80]!r}: {error}") from None
+decode = _answers.decode
+"""The message or journal line in one line of a worker. Raises ``msgspec.DecodeError``."""

@@ -7,10 +7,10 @@ import dataclasses
 import os
 import random
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -31,7 +31,7 @@ from overhead.results import (
     Target,
     Together,
 )
-from overhead.runner.campaign import Campaign
+from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.ending import ending_on_signals
 from overhead.runner.interpreter import Interpreter, interpreters, recorded, with_variables
@@ -39,7 +39,6 @@ from overhead.runner.journal import Journal
 from overhead.runner.output import SIDES, Outcome, finish, reserve
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, schedule
-from overhead.runner.turns import InterpreterRun
 
 
 class Interrupted(KeyboardInterrupt):
@@ -50,9 +49,32 @@ class Interrupted(KeyboardInterrupt):
         self.journals = list(journals)
 
 
+class RunOptions(TypedDict, total=False):
+    """What ``run`` measures, with what, and where its files go; each may be left out.
+
+    ``patterns``, ``workloads``: empty for all but the heavy ones. ``profile``: ``quick``, ``default`` or ``thorough``.
+    ``plugins``: files that register stacks or workloads. ``software``: measure software adapters beside a GPU too.
+    ``out``: the file (``.json``) or folder; without it ``reports/local/<time>.json``. ``pythons``: the interpreter of
+    the workers, or two interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``.
+    ``env``: variables (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then
+    alternate with workers without them. ``require``: stacks that the run must measure.
+    """
+
+    patterns: str | Sequence[str]
+    workloads: str | Sequence[str]
+    profile: str
+    plugins: str | Path | Sequence[str | Path]
+    software: bool
+    out: str | Path | None
+    pythons: str | Sequence[str]
+    env: str | Sequence[str]
+    env_new: str | Sequence[str]
+    require: str | Sequence[str]
+
+
 @dataclasses.dataclass(frozen=True)
 class RunRequest:
-    """What a run is to measure, and where its files go. ``run`` describes the fields; ``plan`` is how long it takes."""
+    """What a run is to measure, and where its files go, as in ``RunOptions``; ``plan`` is how long it takes."""
 
     stacks: Sequence[str]
     choice: Choice
@@ -64,63 +86,52 @@ class RunRequest:
     env: Sequence[str] = ()
     env_new: Sequence[str] = ()
     require: Sequence[str] = ()
+    limits: WorkerLimits = dataclasses.field(default_factory=WorkerLimits)
 
 
 def run(
-    stacks: str | Sequence[str] = (),
-    *,
-    patterns: str | Sequence[str] = (),
-    workloads: str | Sequence[str] = (),
-    profile: str = "default",
-    plugins: str | Path | Sequence[str | Path] = (),
-    software: bool = False,
-    out: str | Path | None = None,
-    pythons: str | Sequence[str] = (),
-    env: str | Sequence[str] = (),
-    env_new: str | Sequence[str] = (),
-    require: str | Sequence[str] = (),
-    listener: Listener | None = None,
+    stacks: str | Sequence[str] = (), *, listener: Listener | None = None, **options: Unpack[RunOptions]
 ) -> Outcome:
-    """Measure this machine and return the finished run.
+    """Measure this machine and return the finished run, whose raw samples are in a file beside it.
 
-    ``stacks``: empty for all stacks except those that are measured only on request. Writes ``out`` (or
-    ``reports/local/<time>.json``), and the raw samples next to it. ``pythons``: the interpreter of the workers, or two
-    interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``. ``env``: variables
-    (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then alternate with workers
-    without them. ``require``: stacks that the run must measure.
+    ``stacks``: empty for all stacks except those that are measured only on request. ``options``: see ``RunOptions``.
 
     Raises ``UsageError`` for wrong use or if a file cannot be written, and ``Interrupted`` on Ctrl-C and the like. In
     both cases the journal contains everything measured.
     """
+    if strange := options.keys() - RunOptions.__annotations__.keys():
+        raise TypeError(f"run() got an unexpected keyword argument {min(strange)!r}")
+    patterns, profile, out = _listed(options, "patterns"), options.get("profile", "default"), options.get("out")
     allowed = Pattern.__args__  # type: ignore[attr-defined]
-    for name in _listed(patterns):
+    for name in patterns:
         if name not in allowed:
             raise unknown("pattern", name, allowed)
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
-    full = profile == "thorough"
+    workloads, software = frozenset(_listed(options, "workloads")), options.get("software", False)
     request = RunRequest(
-        stacks=_listed(stacks),
-        choice=Choice(frozenset(_listed(patterns)), frozenset(_listed(workloads)), software, full=full),
+        stacks=[stacks] if isinstance(stacks, str) else list(stacks),
+        choice=Choice(frozenset(patterns), workloads, software, full=profile == "thorough"),
         profile=cast(Profile, profile),
-        plan=PROFILES[cast(Profile, profile)],
-        plugins=[str(plugin) for plugin in _listed(plugins)],
+        plan=PROFILES[profile],
         out=None if out is None else Path(out),
-        pythons=_listed(pythons),
-        env=_listed(env),
-        env_new=_listed(env_new),
-        require=_listed(require),
+        plugins=_listed(options, "plugins"),
+        pythons=_listed(options, "pythons"),
+        env=_listed(options, "env"),
+        env_new=_listed(options, "env_new"),
+        require=_listed(options, "require"),
     )
     return measure(request, listener or Listener())
 
 
-def _listed(given: str | Path | Sequence[Any]) -> list[Any]:
-    """One name or path, or several, as a list."""
-    return [given] if isinstance(given, str | Path) else list(given)
+def _listed(options: RunOptions, name: str) -> list[str]:
+    """The option, one name or path or several, as a list."""
+    given: Any = options.get(name, ())
+    return [str(given)] if isinstance(given, str | Path) else list(map(str, given))
 
 
-def measure(request: RunRequest, listener: Listener, campaign: Callable[..., Campaign] = Campaign) -> Outcome:
-    """Measure what is requested, as ``run`` describes. ``campaign`` makes the campaign."""
+def measure(request: RunRequest, listener: Listener) -> Outcome:
+    """Measure what is requested, as ``run`` describes."""
     if len(request.pythons) > len(SIDES):
         raise UsageError(f"--python: {len(request.pythons)} interpreters given; give one, or two to compare")
     sides = SIDES if request.env_new or len(request.pythons) == len(SIDES) else ("",)
@@ -144,7 +155,7 @@ def measure(request: RunRequest, listener: Listener, campaign: Callable[..., Cam
             runs = _begin(stacks, request, journals, given, listener)
             rng = random.Random(os.fsencode(journals[0].path.name))
             try:
-                campaign(runs, request.plan, listener, request.plugins, rng).run()
+                Campaign(runs, request.plan, listener, request.plugins, rng, request.limits).run()
             finally:
                 listener.end()
             return finish(journals)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from overhead.devices import same_decorated_name
 from overhead.errors import unknown
@@ -17,7 +17,7 @@ from overhead.probes import registry, space_of
 from overhead.probes.base import Space
 from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, Target
-from overhead.runner.budget import Allotment, Candidate, allot
+from overhead.runner.budget import Candidate, allot
 from overhead.runner.protocol import Assignment
 from overhead.workloads import runs_of, stack_works, workloads
 
@@ -29,26 +29,24 @@ _FEW_CASES = 4
 class Task:
     """Everything that the workers of one target measure.
 
-    ``seconds``: sampling time of one process. ``processes``: the number of processes. ``staged``: keys of the cases
-    whose calls are timed one by one (on the target itself, the first case of each caller). ``extras``: keys of the
-    cases with slow one-off values (the base case).
+    ``seconds``: sampling time of one process. ``processes``: the number of processes.
     """
 
     target: Target
     assignments: tuple[Assignment, ...]
     seconds: float
     processes: int
-    extras: tuple[str, ...] = ()
-    staged: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, target: Target, assignments: Sequence[Assignment], seconds: float, processes: int) -> Task:
-        task = cls(target, tuple(assignments), seconds, processes)
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """Keys of the assignments whose calls are timed one by one: on the target itself, the first of each caller.
+
+        The first of them, the base case, also gets the slow one-off values.
+        """
         firsts: dict[str, str] = {}
-        for a in task.own:
+        for a in self.own:
             firsts.setdefault(a.case.caller, a.key)
-        staged = tuple(firsts.values())
-        return dataclasses.replace(task, extras=staged[:1], staged=staged)
+        return tuple(firsts.values())
 
     @property
     def met(self) -> tuple[str, ...]:
@@ -65,7 +63,8 @@ class Task:
         left = [a for a in self.assignments if a.key not in dropped]
         if len(left) == len(self.assignments):
             return self
-        return Task.of(self.target, left, self.seconds * len(left) / len(self.assignments), self.processes)
+        seconds = self.seconds * len(left) / len(self.assignments)
+        return dataclasses.replace(self, assignments=tuple(left), seconds=seconds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,10 +111,18 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     if spaces:
         _check_workloads(choice, spaces.values())
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
-    allotment = _allot(wanted, plan)
+    stacks = registry()
+    candidates = {key: [Candidate(a.key, stacks[a.target.stack].cost) for a in each] for key, each in wanted.items()}
+    allotment = allot(candidates, plan)
     for worker, candidate, reason in allotment.left_out:
         left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
-    return _tasks(chosen, wanted, allotment), left_out
+    tasks = []
+    for target in chosen:
+        cases = allotment.cases.get(target.key, {})
+        taken = tuple(a for a in wanted[target.key] if a.key in cases)
+        if taken:
+            tasks.append(Task(target, taken, sum(cases.values()), allotment.processes[target.key]))
+    return tasks, left_out
 
 
 def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
@@ -125,14 +132,6 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
         strange -= {case.workload for space in spaces for case in space.cross()}
     if strange:
         raise unknown("workload", min(strange), known)
-
-
-def _allot(wanted: Mapping[str, Sequence[Assignment]], plan: Plan) -> Allotment:
-    """Divide the budget of the plan among the assignments that each worker should measure."""
-    stacks = registry()
-    return allot(
-        {key: [Candidate(a.key, stacks[a.target.stack].cost) for a in own] for key, own in wanted.items()}, plan
-    )
 
 
 def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
@@ -147,18 +146,18 @@ def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Tar
     for target in targets:
         if target.software and hardware and not choice.software:
             reason = "a software adapter, and there is a GPU; --software measures it too"
-        elif target.api == "OpenGL" and not choice.full and _has_vulkan_twin(target, by_vulkan):
+        elif (
+            target.api == "OpenGL"
+            and not choice.full
+            # Drivers add other words to the name of the adapter in the other API.
+            and any(t.stack == target.stack and same_decorated_name(t.adapter, target.adapter) for t in by_vulkan)
+        ):
             reason = "the same adapter is measured through Vulkan; --profile thorough takes both"
         else:
             chosen.append(target)
             continue
         left_out.append(LeftOut(target=target.key, case="all", reason=reason))
     return chosen, left_out
-
-
-def _has_vulkan_twin(target: Target, by_vulkan: Sequence[Target]) -> bool:
-    """Whether the stack can use the same adapter through Vulkan. Drivers add other words to its name there."""
-    return any(t.stack == target.stack and same_decorated_name(t.adapter, target.adapter) for t in by_vulkan)
 
 
 def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:
@@ -181,13 +180,3 @@ def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequen
 
 def _fits(other: Target, target: Target) -> bool:
     return other.environment == target.environment or (not other.environment and other.api == "CPU")
-
-
-def _tasks(targets: Sequence[Target], wanted: dict[str, list[Assignment]], allotment: Allotment) -> list[Task]:
-    tasks = []
-    for target in targets:
-        cases = allotment.cases.get(target.key, {})
-        taken = tuple(a for a in wanted[target.key] if a.key in cases)
-        if taken:
-            tasks.append(Task.of(target, taken, sum(cases.values()), allotment.processes[target.key]))
-    return tasks

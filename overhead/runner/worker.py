@@ -1,22 +1,16 @@
-"""The worker process: it reads one job from standard input and answers on a private copy of standard output.
-
-Standard output itself is redirected to standard error before anything is imported, so that the output of a library
-cannot be mistaken for an answer.
-"""
+"""The worker process: it finds the targets of a stack, or opens and measures the cases of a job."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
-from overhead.child import connect
+from overhead.child import Parent, serve
 from overhead.errors import BadPlugin
 from overhead.measure.fitting.data import OneOff
-from overhead.measure.sampling.clock import Clock, SystemClock
+from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.description import describe, opening_of
 from overhead.measure.sampling.events import (
     Doing,
@@ -24,53 +18,37 @@ from overhead.measure.sampling.events import (
     Event,
     OneOffMeasured,
     RoundMeasured,
-    Settings,
     reason_of,
     status_of,
 )
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.arms import open_case
-from overhead.probes.base import Chain, Probe, Unavailable
-from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
-from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
-from overhead.runner.workers import WorkerNote
+from overhead.probes.base import Chain, Unavailable
+from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine, RoundLine, Status
+from overhead.runner.protocol import Assignment, FoundTargets, Job, Pause, Ready
+from overhead.runner.workers import Note
 
-_LONGEST_SILENCE_S = 20.0
+LONGEST_SILENCE_S = 20.0
 """A worker sends its lines at least this often, except while one step of one case takes longer."""
-
-Measure = Callable[[Mapping[str, Chain], Clock, Settings, Callable[[Event], None]], str]
 
 
 class Worker:
-    """Runs one job. ``out`` takes protocol lines; ``wait_for_go`` blocks until the parent lets the worker go on.
+    """Runs one job.
 
-    ``stacks`` returns the registered stacks; ``measure`` samples the open chains.
+    Lines are added to the answers, and delivered where nothing is measured. ``parent.wait`` returns when the worker may
+    go on.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        out: IO[bytes],
-        wait_for_go: Callable[[], object],
-        *,
-        longest_silence_s: float = _LONGEST_SILENCE_S,
-        stacks: Callable[[], Mapping[str, Probe]] = registry,
-        measure: Measure = measure_cases,
-    ) -> None:
-        self.job, self.out, self.wait_for_go = job, out, wait_for_go
-        self.longest_silence_s, self.stacks, self.measure = longest_silence_s, stacks, measure
-        self.note: WorkerNote | None = None
+    def __init__(self, job: Job, parent: Parent) -> None:
+        self.job, self.parent = job, parent
+        self.note: Note | None = None
         with contextlib.suppress(OSError):  # someone has deleted the file: it only serves to explain a death
-            self.note = WorkerNote(Path(job.doing_file)) if job.doing_file else None
+            self.note = Note(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
         self.paused = time.monotonic()
-
-    def send(self, message: Message | JournalLine) -> None:
-        """Write one line; ``out.flush`` delivers it."""
-        self.out.write(encode(message))  # type: ignore[arg-type]
 
     def note_step(self, case: str, what: str) -> None:
         """Note the next step where the parent finds it if this process dies."""
@@ -80,7 +58,7 @@ class Worker:
     def discover(self) -> None:
         """Answer with the targets of the job's stack, or why it cannot be measured. Check its other answers too."""
         try:
-            probe = self.stacks()[self.job.stack]
+            probe = registry()[self.job.stack]
             environments_of(probe)
             found = FoundTargets(targets=targets_of(probe))
             for target in found.targets:
@@ -88,25 +66,24 @@ class Worker:
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
         except BaseException as error:  # a library that fails to load may raise anything
-            found = FoundTargets(reason=reason_of(error), mend=self.stacks()[self.job.stack].mend)
-        self.send(found)
-        self.out.flush()
+            found = FoundTargets(reason=reason_of(error), mend=registry()[self.job.stack].mend)
+        self.parent(found)
 
     def open_and_measure(self) -> None:
         """Open every chain, wait for the turn, measure, close."""
         for name, assignment in self.by_id.items():
             self.note_step(name, "opening")
             self._open(name, assignment)
-            self.out.flush()  # before the next open, which may compile for long or crash
+            self.parent.flush()  # before the next open, which may compile for long or crash
         self.note_step("", "waiting for its turn")
-        self.send(Ready())
-        self.out.flush()
-        self.wait_for_go()
-        rule = self._sample_chains() if self.chains else "no case could be opened"
+        self.parent(Ready())
+        self.parent.wait()
+        rule = "no case could be opened"
+        if self.chains:
+            rule = measure_cases(self.chains, SystemClock(), self.job.settings, self._take)
         self.note_step("", "ending")
-        self.send(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
-        self.out.flush()
-        self.wait_for_go()
+        self.parent(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
+        self.parent.wait()
         for name in list(self.chains):
             self._close(name)
 
@@ -114,7 +91,7 @@ class Worker:
         target, case = assignment.target, assignment.case
         begin = time.perf_counter_ns()
         try:
-            chain = self.chains[name] = open_case(self.stacks()[target.stack], target, case)
+            chain = self.chains[name] = open_case(registry()[target.stack], target, case)
             took = time.perf_counter_ns() - begin
             found = describe(chain)
             opening = opening_of(chain)
@@ -122,17 +99,7 @@ class Worker:
             self._send_failure(name, status_of(error), reason_of(error))
             self._close(name)
             return
-        self.send(
-            OpenedLine(
-                **self._which(name),
-                overlap=found.overlap,
-                synchronous=found.synchronous,
-                wait_spins=found.wait_spins,
-                window=found.window,
-                kernels=found.kernels,
-                flags=found.flags,
-            )
-        )
+        self.parent.add(OpenedLine(**self._which(name), **vars(found)))
         self._send_one_off(name, "open", OneOff([took]))
         for figure, value in opening.items():
             self._send_one_off(name, figure, OneOff([value]))
@@ -154,10 +121,10 @@ class Worker:
         }
 
     def _send_failure(self, name: str, status: str, reason: str) -> None:
-        self.send(FailedLine(**self._which(name), status=cast(Status, status), reason=reason))
+        self.parent.add(FailedLine(**self._which(name), status=cast(Status, status), reason=reason))
 
     def _send_one_off(self, name: str, figure: str, one_off: OneOff) -> None:
-        self.send(
+        self.parent.add(
             OneOffLine(
                 **self._which(name),
                 name=figure,
@@ -167,31 +134,15 @@ class Worker:
             )
         )
 
-    def _sample_chains(self) -> str:
-        """Measure all open chains; return the rule that stopped it."""
-        settings = Settings(
-            seconds=self.job.seconds,
-            min_rounds=self.job.min_rounds,
-            target=self.job.target,
-            seed=self.job.seed,
-            extras=frozenset(self.job.extras),
-            staged=frozenset(self.job.staged),
-            met=frozenset(self.job.met),
-            by_processor=self.job.by_processor,
-            ladders=self.job.ladders,
-            max_rounds=self.job.max_rounds,
-        )
-        return self.measure(self.chains, SystemClock(), settings, self._take)
-
     def _take(self, event: Event) -> None:
         """Send an event of the measurement as a line of the journal; wait at the steps where others may measure."""
         match event:
             case Doing(case, what, others):
-                if not case or time.monotonic() - self.paused > self.longest_silence_s:
+                if not case or time.monotonic() - self.paused > LONGEST_SILENCE_S:
                     self._pause(others)
                 self.note_step(case, what)
             case RoundMeasured(case, one):
-                self.send(
+                self.parent.add(
                     RoundLine(
                         **self._which(case),
                         round=one.number,
@@ -209,29 +160,22 @@ class Worker:
 
         Called between rounds, and between long steps before them, while nothing is measured.
         """
-        self.send(Pause(others=others))
-        self.out.flush()
-        self.wait_for_go()
+        self.parent(Pause(others=others))
+        self.parent.wait()
         self.paused = time.monotonic()
 
 
-def main() -> int:
-    lines, out = connect()
-    job = decode_job(next(lines))
+def _answer(job: Job, parent: Parent) -> None:
     allow_entry_points(job.entry_points)
     try:
         for plugin in job.plugins:
             load_plugin(Path(plugin))
-        worker = Worker(job, out, lambda: next(lines))
     except BadPlugin as error:
-        print(error, file=sys.stderr)
-        return 2
-    if job.stack:
-        worker.discover()
-    else:
-        worker.open_and_measure()
-    return 0
+        raise SystemExit(str(error)) from None
+    worker = Worker(job, parent)
+    worker.discover() if job.stack else worker.open_and_measure()
+    raise SystemExit
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    serve(Job, _answer)

@@ -1,40 +1,43 @@
-"""Control one worker process from the parent: start it, read its lines within limits, find out why it died.
-
-Also the note: a file in which a worker writes its next step, and which the parent reads if the worker dies.
-"""
+"""Control one worker process from the parent, and find out what it did when it died."""
 
 from __future__ import annotations
 
 import contextlib
 import mmap
-import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from overhead import scratch
-from overhead.child import LimitExceeded, SupervisedProcess
+from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.probes import usable_entry_points
 from overhead.results import JournalLine
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.protocol import GO, Job, Message, UnknownLine, decode, encode
+from overhead.runner.protocol import GO, Job, Message, decode
 
 RELEASE_S = 5.0
 """How long a worker may take to release its objects. Workers released together share this time."""
-_POLL_S = 1.0
-"""Seconds between two checks of the worker's resident memory while the parent waits for its next line."""
-_EXIT_S = 10.0
-"""How long a worker may take to exit after its last line."""
+_MEMORY_POLL_S = 1.0
 _NOTE_BYTES = 4096
 
 
-class WorkerNote:
-    """Writes the note, in the worker. It is a mapped file, because writing to it wakes no other process."""
+class Note:
+    """A file in which a worker writes its next step, and which the parent reads if the worker dies.
 
-    def __init__(self, path: Path) -> None:
+    It is mapped, because writing to it then wakes no other process. It stays readable if someone deletes the file.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Map the file; without a path, create one."""
+        if path is None:
+            descriptor, name = tempfile.mkstemp(prefix="doing-", dir=scratch.folder())
+            with open(descriptor, "wb") as file:
+                file.write(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
+            path = Path(name)
+        self.path = path
         with open(path, "r+b") as file:
             self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
 
@@ -42,18 +45,6 @@ class WorkerNote:
         """Write the next step, and the index of its assignment (-1: none)."""
         body = f"{index} {what}".encode()[: _NOTE_BYTES - 1]
         self._map[: len(body) + 1] = body + b"\0"
-
-
-class NoteReader:
-    """The note of one worker, in the parent. It stays readable if someone deletes its file."""
-
-    def __init__(self) -> None:
-        descriptor, name = tempfile.mkstemp(prefix="doing-", dir=scratch.folder())
-        self.path = Path(name)
-        with open(descriptor, "r+b") as file:
-            file.write(b"-1 starting\0".ljust(_NOTE_BYTES, b"\0"))
-            file.flush()
-            self._map = mmap.mmap(file.fileno(), _NOTE_BYTES)
 
     def read(self) -> tuple[int, str]:
         """The index of the assignment (-1: none), and the last step that the worker wrote."""
@@ -64,7 +55,7 @@ class NoteReader:
         except ValueError:  # the worker overwrote the mapped memory
             return -1, "doing something unknown"
 
-    def close(self) -> None:
+    def remove(self) -> None:
         """Remove the file."""
         self._map.close()
         with contextlib.suppress(OSError):
@@ -80,84 +71,47 @@ class WorkerDied(Exception):
 
 
 class WorkerProcess:
-    """A running worker. It is killed if it sends no line for ``silence_s`` seconds.
-
-    Tests replace ``start`` and ``clock`` (s).
-    """
+    """A running worker. It is killed if it sends no line for ``silence_s`` seconds or takes more memory."""
 
     def __init__(
         self,
         job: Job,
         environment: Mapping[str, str],
+        interpreter: Interpreter = HERE,
         *,
         silence_s: float,
         memory_bytes: int,
-        interpreter: Interpreter = HERE,
-        start: Callable[..., SupervisedProcess] = SupervisedProcess,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.silence_s, self._clock = silence_s, clock
+        self._note = Note()
         self._release_until = 0.0
-        self._note = NoteReader()
-        self.job = msgspec.structs.replace(job, doing_file=str(self._note.path), entry_points=usable_entry_points())
-        self._process = start(
-            interpreter.command,
+        self._child = ChildProcess(
+            "overhead.runner.worker",
+            msgspec.structs.replace(job, doing_file=str(self._note.path), entry_points=usable_entry_points()),
+            decode,
+            ChildLimits(silence_s, memory_bytes, poll_s=_MEMORY_POLL_S),
             {**interpreter.environment, **environment},
-            memory_bytes=memory_bytes,
-            poll_s=_POLL_S,
+            interpreter.python_command,
         )
-        self._process.send(encode(self.job))
+        self.kill = self._child.kill
 
     def go(self) -> None:
         """Let the worker start its turn, or continue after a pause."""
-        self._process.send(GO)
+        self._child.send(GO)
 
     def release(self) -> None:
         """Let the worker release its objects and exit, after it has done its job."""
-        self._release_until = self._clock() + RELEASE_S
-        self._process.send(GO)
+        self._release_until = time.monotonic() + RELEASE_S
+        self._child.send(GO)
 
-    def listen(self) -> Message | JournalLine | None:
-        """The next line of the worker; None when it has ended normally. Raises ``WorkerDied``."""
+    def listen(self) -> Message | JournalLine:
+        """The next line of the worker. Raises ``WorkerDied`` if none comes."""
         try:
-            raw = self._process.receive(self.silence_s)
-        except LimitExceeded as exceeded:
-            raise self._death(self._limit_words(exceeded)) from None
-        if not raw:
-            self._check_exit()
-            return None
-        try:
-            return decode(raw)
-        except UnknownLine as error:
-            raise self._death(f"answered with rubbish: {error}") from None
-
-    def _limit_words(self, exceeded: LimitExceeded) -> str:
-        if exceeded.limit == "time":
-            return f"gave no answer for {self.silence_s:.0f} s and was ended"
-        return (
-            f"took {exceeded.used / 2**30:.1f} GiB of memory, over its limit of "
-            f"{self._process.memory_bytes / 2**30:.1f} GiB, and was ended"
-        )
-
-    def _check_exit(self) -> None:
-        code = self._process.exit_code(_EXIT_S)
-        if code is None:
-            raise self._death("closed its answers and hung")
-        if code == 0:
-            return
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        raise self._death(f"{how}{self._process.last_words()}")
-
-    def _death(self, reason: str) -> WorkerDied:
-        index, what = self._note.read()
-        self._process.kill()
-        return WorkerDied(index, f"the worker {reason} (while {what})")
-
-    def kill(self) -> None:
-        """Kill the worker; any thread may do this. ``end`` must follow."""
-        self._process.kill()
+            return self._child.receive()
+        except ChildEnded as ended:
+            index, what = self._note.read()
+            raise WorkerDied(index, f"{ended} (while {what})") from None
 
     def end(self) -> None:
         """End the worker. After ``release`` it gets the rest of its time to exit; otherwise it is killed at once."""
-        self._process.end(max(0.0, self._release_until - self._clock()))
-        self._note.close()
+        self._child.end(max(0.0, self._release_until - time.monotonic()))
+        self._note.remove()

@@ -11,9 +11,8 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, TextIO
+from collections.abc import Callable
+from typing import Any, TextIO, cast
 
 CANNOT_WRITE = 74
 """EX_IOERR of BSD's sysexits.h."""
@@ -21,57 +20,41 @@ BROKEN_PIPE = 141
 """What a shell reports for a program that SIGPIPE ended: 128 + 13."""
 
 
-class Guarded(io.TextIOBase):
+class Guarded:
     """A text stream that replaces what its encoding lacks, and discards everything after its first error.
 
-    ``error``: the first error of the stream, or None.
+    ``error``: the first error of the stream, or None. A stream of None was closed before the program started.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self.error: OSError | None = None
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream or io.StringIO()
+        self.error = None if stream else OSError(errno.EBADF, os.strerror(errno.EBADF))
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def writable(self) -> bool:
-        return True
-
     def write(self, text: str) -> int:
-        if self.error is None:
-            try:
-                self._stream.write(text)
-            except OSError as error:
-                self._fail(error)
+        self._guard(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        if self.error is None:
-            try:
-                self._stream.flush()
-            except OSError as error:
-                self._fail(error)
+        self._guard(self._stream.flush)
 
-    def _fail(self, error: OSError) -> None:
-        self.error = error
-        # What the stream still holds must go somewhere, or the interpreter fails when it flushes the stream at its end.
-        with contextlib.suppress(OSError, ValueError):
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self._stream.fileno())
-            os.close(null)
-            self._stream.flush()
+    def _guard(self, call: Callable[[], object]) -> None:
+        if self.error is not None:
+            return
+        try:
+            call()
+        except OSError as error:
+            self.error = error
+            # What the stream still holds must go somewhere, or the interpreter fails when it flushes it at its end.
+            with contextlib.suppress(OSError, ValueError):
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, self._stream.fileno())
+                os.close(null)
+                self._stream.flush()
 
     def close(self) -> None:
         """Leave the stream open: it belongs to the interpreter."""
@@ -83,20 +66,15 @@ class Streams:
     def __enter__(self) -> Streams:
         _open_missing_descriptors()
         self._before = sys.stdout, sys.stderr
-        self.out, self.err = (Guarded(stream) if stream else _closed(name) for name, stream in self._named())
-        sys.stdout, sys.stderr = self.out, self.err
+        self.out, self.err = map(Guarded, self._before)
+        sys.stdout, sys.stderr = cast(TextIO, self.out), cast(TextIO, self.err)
         return self
 
-    def _named(self) -> Iterator[tuple[str, TextIO | None]]:
-        return zip(("standard output", "standard error"), self._before, strict=True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.out.flush()
         failed = self.out.error
         if failed is not None and not _is_broken_pipe(failed):
-            print(f"overhead: standard output: {failed.strerror or failed}", file=self.err)
+            print(f"overhead: standard output: {failed.strerror or failed}", file=sys.stderr)
         self.err.flush()
         sys.stdout, sys.stderr = self._before
 
@@ -118,10 +96,3 @@ def _open_missing_descriptors() -> None:
         while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(opened, True)
         os.close(opened)
-
-
-def _closed(name: str) -> Guarded:
-    """A stream in place of one that was closed before the program started."""
-    guarded = Guarded(io.StringIO())
-    guarded.error = OSError(errno.EBADF, os.strerror(errno.EBADF), name)
-    return guarded

@@ -81,7 +81,7 @@ MISTAKES = {
         "        return [Target(", "        return 2 * [Target(", "two targets have the key mistake-"
     ),
     "a name that is not the target's": Mistake(
-        "stack=self.name", 'stack="thread"', "Target.stack is 'thread'; it must be 'mistake-"
+        "stack=self.name", 'stack="thread"', "targets() has the stack 'thread'; it must be 'mistake-"
     ),
     "a parameter that changes nothing": Mistake(
         'int(case.params["arguments"])', "1", "open() never reads params['arguments']", level="warning"
@@ -97,9 +97,6 @@ MISTAKES = {
     ),
     "an empty window": Mistake("window=WINDOW", "window={}", "window() is empty", level="warning"),
     "a wait that is not named": Mistake(', "wait": "event"}', "}", "window() names no wait", level="warning"),
-    "a device time in microseconds": Mistake(
-        "(n, end - start,", "(n, (end - start) / 1e3,", "ns to T(n): is span in ns?", level="warning"
-    ),
     "a device time in seconds": Mistake(
         "(n, end - start,", "(n, (end - start) / 1e9,", "ns to T(n): is span in ns?", level="warning"
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import os
@@ -11,6 +10,7 @@ import sys
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -22,17 +22,16 @@ from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall, handed_ove
 from overhead.explain.timing import Timing, plan_of, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
-from overhead.runner.campaign import Campaign
-from tests.fakes.workers import no_lock
+from tests.fakes.workers import Unlocked
 
 PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.1)
-unlocked = functools.partial(Campaign, lock=no_lock)
 NUMPY = "import numpy as np; x = np.zeros(256)"
 
 
 def measure(*calls: str, setup: str = "", wait: str = "", labels: tuple[str, ...] = ()) -> Timing:
     spec = CallSpec(calls=list(calls), setup=setup, wait=wait)
-    return time_statements(spec, plan=PLAN, labels=labels, campaign=unlocked)
+    with mock.patch("overhead.runner.run.Campaign", Unlocked):
+        return time_statements(spec, plan=PLAN, labels=labels)
 
 
 def found(one_s: float) -> FoundCall:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import functools
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import msgspec
 
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, JournalLine, Target
-from overhead.runner import run as run_module
-from overhead.runner.campaign import Campaign
+from overhead.runner import run as run_module, worker
 from overhead.runner.discovery import Discovery
-from overhead.runner.interpreter import HERE, Interpreter
+from overhead.runner.interpreter import Interpreter
 from overhead.runner.output import Outcome
-from overhead.runner.protocol import Job, Message, decode, encode
-from overhead.runner.worker import Worker
+from overhead.runner.protocol import Job, Message
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
-from tests.fakes.workers import no_lock, run_with
+from tests.fakes.workers import Parent, Unlocked, run_with
 
 PLUGIN = Path(__file__).parent / "stacks" / "steady.py"
 TARGET = Target(stack="steady", api="CPU", adapter="A")
@@ -53,8 +52,8 @@ class _FinishedWorker:
     def __init__(self, lines: Sequence[Message | JournalLine]) -> None:
         self.lines = iter(lines)
 
-    def listen(self) -> Message | JournalLine | None:
-        return next(self.lines, None)
+    def listen(self) -> Message | JournalLine:
+        return next(self.lines)
 
     def go(self) -> None:
         """The lines do not depend on the time."""
@@ -68,26 +67,24 @@ class _FinishedWorker:
 
 @functools.cache
 def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | JournalLine]:
-    import msgspec
-
-    clock = FakeClock(_NOISE, seed=process)
-    output = io.BytesIO()
+    clock, parent = FakeClock(_NOISE, seed=process), Parent()
 
     def measure(chains: Any, _: object, settings: Any, emit: Any) -> str:
         return measure_cases(chains, clock, settings, emit)
 
-    stacks: Callable[[], dict[str, Probe]] = lambda: {TARGET.stack: _Simulated(clock, factor)}  # noqa: E731
-    Worker(msgspec.json.decode(job, type=Job), output, lambda: None, stacks=stacks, measure=measure).open_and_measure()
-    return [decode(line) for line in output.getvalue().splitlines()]
+    stacks = {TARGET.stack: _Simulated(clock, factor)}
+    with mock.patch.multiple(worker, registry=lambda: stacks, measure_cases=measure):
+        worker.Worker(msgspec.json.decode(job, type=Job), parent).open_and_measure()
+    return parent.answers
 
 
-def _spawn(job: Job, _: object, *, interpreter: Interpreter = HERE, **__: object) -> _FinishedWorker:
-    factor = float(interpreter.variables.get("STEADY_FACTOR", "1"))
-    return _FinishedWorker(_lines(encode(job), job.process, factor))
+class _SimulatedCampaign(Unlocked):
+    def spawn(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
+        factor = float(interpreter.variables.get("STEADY_FACTOR", "1"))
+        return _FinishedWorker(_lines(msgspec.json.encode(job), job.process, factor))
 
 
 def simulated_run(**options: Any) -> Outcome:
     """``run`` with simulated workers; the same options give the same samples."""
-    campaign = functools.partial(Campaign, spawn=_spawn, lock=no_lock)
     with mock.patch.object(run_module, "discover", return_value=Discovery([TARGET], [])):
-        return run_with(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=campaign, **options)
+        return run_with(profile="quick", plugins=[PLUGIN], plan=PLAN, campaign=_SimulatedCampaign, **options)

@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from overhead.profiles import Plan
+import msgspec
+
+from overhead import child
+from overhead.profiles import PROFILES, Plan
 from overhead.results import EndedLine
 from overhead.runner import run as run_module
 from overhead.runner.campaign import Campaign
 from overhead.runner.output import Outcome
-from overhead.runner.progress import Listener
-from overhead.runner.protocol import Job, Pause, Ready
-from overhead.runner.run import RunRequest, measure, run
+from overhead.runner.protocol import Job, Pause, Ready, decode
+from overhead.runner.run import run
 from overhead.runner.workers import WorkerDied
 
 
-def no_lock(waiting: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
-    """Instead of the machine's lock: a test need not wait for other runs."""
-    return contextlib.nullcontext()
+class Unlocked(Campaign):
+    """A campaign that does not wait for other runs on this machine."""
 
-
-unlocked = functools.partial(Campaign, lock=no_lock)
+    def lock(self, waiting: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
 
 def run_with(
-    *stacks: Any, plan: Plan | None = None, campaign: Callable[..., Campaign] = unlocked, **options: Any
+    *stacks: Any, plan: Plan | None = None, campaign: Callable[..., Campaign] = Unlocked, **options: Any
 ) -> Outcome:
     """``run`` with another plan than that of its profile, or another campaign."""
-
-    def replaced(request: RunRequest, listener: Listener) -> Outcome:
-        return measure(dataclasses.replace(request, plan=plan or request.plan), listener, campaign)
-
-    with mock.patch.object(run_module, "measure", replaced):
+    profiles = PROFILES if plan is None else dict.fromkeys(PROFILES, plan)
+    with mock.patch.multiple(run_module, Campaign=campaign, PROFILES=profiles):
         return run(*stacks, **options)
+
+
+class Parent(child.Parent):
+    """The parent of a worker in this process. ``answers``: as received; ``flushed``: their number at every flush."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+        self.flushed: list[int] = []
+
+    def add(self, answer: object) -> None:
+        self.answers.append(decode(msgspec.json.encode(answer)))
+
+    def flush(self) -> None:
+        self.flushed.append(len(self.answers))
+
+    def wait(self) -> None:
+        """The worker may go on at once."""
 
 
 class FakeJournal:
@@ -74,7 +87,7 @@ class FakeWorkers:
         self.jobs: list[Job] = []
         self.now_s = 0.0
 
-    def __call__(self, job: Job, *_: object, **__: object) -> FakeWorker:
+    def __call__(self, job: Job) -> FakeWorker:
         self.jobs.append(job)
         self.now_s += self.start_s
         return FakeWorker(self, job)
@@ -109,3 +122,16 @@ class FakeWorker:
 
     def end(self) -> None:
         self.workers.calls.append(f"{self.name} ends")
+
+
+def faked(workers: FakeWorkers, clock: Callable[[], float] | None = None) -> type[Campaign]:
+    """A campaign with these workers and their clock, or another one."""
+
+    class Faked(Unlocked):
+        def spawn(self, job: Job, *_: object) -> Any:
+            return workers(job)
+
+        def clock(self) -> float:
+            return (clock or workers.clock)()
+
+    return Faked

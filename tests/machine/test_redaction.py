@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from overhead.machine import Owner, hide_secrets, redacted
+from overhead.machine import Owner, hide_secrets, redact, redacted
+from overhead.machine.redaction import owner
 from overhead.results import Case, FailedLine, PlannedLine, Target
 
 DAWN = Owner(hosts=frozenset({"dawn"}), user="", home="")
@@ -68,3 +69,62 @@ def test_what_looks_like_a_secret_is_hidden_in_any_value(value: str, secret: str
 )
 def test_other_values_stay_as_they_are(name: str, value: str) -> None:
     assert hide_secrets(name, value) == value
+
+
+def test_redaction_works_for_a_user_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert owner.__wrapped__().user == ""
+
+
+JANE = Owner(frozenset({"falcon.lan", "falcon"}), "jane", "/home/jane")
+JANE_ON_WINDOWS = Owner(frozenset({"FALCON"}), "Jane Doe", "C:\\Users\\Jane Doe")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cannot open /home/jane/work/lib.so: no such file", "cannot open …/lib.so: no such file"),
+        ('File "/home/jane/a b/x.py", line 3', 'File "…/x.py", line 3'),
+        ("jane@falcon.lan said falcon-like things to janet", "<user>@<host> said falcon-like things to janet"),
+        ("/opt/one/a.json:/srv/two/b.json", "…/a.json:…/b.json"),
+        ("file:///home/jane/x.html and https://example.org/a/b", "…/x.html and https://example.org/a/b"),
+        ("gcc -I/opt/secret/inc -o ~/out/x /home/jane", "gcc -I…/inc -o …/x ~"),
+        ("NVIDIA H100/PCIe/SSE2, 3 us/op and/or 1 / 2, N/A", "NVIDIA H100/PCIe/SSE2, 3 us/op and/or 1 / 2, N/A"),
+        ("(/var/lib/thing/)", "(…/thing)"),
+        ("/home/janet/x", "…/x"),
+        ("can't read '/mnt/her disk/model file'", "can't read '…/model file'"),
+    ],
+)
+def test_redaction_removes_owner_and_absolute_paths(text: str, expected: str) -> None:
+    assert redact(text, JANE) == expected
+    assert redact(expected, JANE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"C:\Users\Jane Doe\AppData\x.dll failed", "…/x.dll failed"),
+        ("C:/Users/Jane Doe/x.dll failed on FALCON", "…/x.dll failed on <host>"),
+        (r"'D:\Program Files\Thing\y.dll'", "'…/y.dll'"),
+        (r"\\server\share\z.dll", "…/z.dll"),
+        ("user Jane Doe", "user <user>"),
+    ],
+)
+def test_redaction_removes_windows_paths(text: str, expected: str) -> None:
+    assert redact(text, JANE_ON_WINDOWS) == expected
+    assert redact(expected, JANE_ON_WINDOWS) == expected
+
+
+def test_default_names_are_not_redacted() -> None:
+    assert redact("root on localhost", Owner(frozenset({"localhost"}), "root", "/root")) == "root on localhost"
+
+
+def test_redaction_removes_the_owner_of_this_machine() -> None:
+    whose = owner()
+    text = f"{' '.join(whose.hosts)} {whose.home}/.cache/x {whose.user} /tmp/y"
+    left = redact(text)
+    assert whose.home not in left
+    assert not any(host in left.split() for host in whose.hosts)

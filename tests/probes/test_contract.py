@@ -12,6 +12,7 @@ import pytest
 
 from overhead import probes
 from overhead.checking import contract
+from overhead.checking.findings import Findings
 from overhead.probes.base import Probe, Unavailable
 from overhead.probes.common.library_import import import_library
 from overhead.probes.vulkan import drivers
@@ -155,7 +156,8 @@ def every_subject(*, installed: bool) -> list[Any]:
 def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]) -> None:
     """Check the whole contract of a case. ``window``: part of its window."""
     cases = list(probe.space(target).star())
-    found = contract.check_case(probe, target, case, contract.base_parameters(cases, case))
+    found = Findings()
+    contract.check_case(found, probe, target, case, contract.base_parameters(cases, case))
     assert not found.unavailable
     assert [one for one in found.found if one.level == "error"] == []
     chain = probe.open(target, case)

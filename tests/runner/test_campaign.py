@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from overhead.profiles import Plan
 from overhead.results import Case, Target
-from overhead.runner.campaign import Campaign
+from overhead.runner.campaign import InterpreterRun, WorkerLimits, room_for_workers
+from overhead.runner.interpreter import Interpreter
 from overhead.runner.progress import Listener
-from overhead.runner.protocol import Assignment
+from overhead.runner.protocol import Assignment, Job
 from overhead.runner.schedule import Task
-from overhead.runner.turns import InterpreterRun, WorkerLimits, room_for_workers
-from tests.fakes.workers import FakeJournal, FakeWorkers, no_lock
+from tests.fakes.workers import FakeJournal, FakeWorkers, faked
 
 ENDLESS_S = 1e9
 
@@ -47,8 +47,7 @@ def calls(
     limits = WorkerLimits(turn_s=turn_s, open_workers=8, memory_bytes=1)
     plan = Plan(processes=processes, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     runs = [InterpreterRun(FakeJournal(), tasks)]  # type: ignore[arg-type]
-    replaced: dict[str, Any] = {"spawn": workers, "lock": no_lock, "clock": clock or workers.clock}
-    Campaign(runs, plan, listener or Listener(), [], InOrder(1), limits=limits, **replaced).run()
+    faked(workers, clock)(runs, plan, listener or Listener(), [], InOrder(1), limits).run()
     return workers.calls
 
 
@@ -99,6 +98,24 @@ def test_a_target_with_fewer_processes_is_measured_in_the_first_ones() -> None:
     assert (ends.count("a ends"), ends.count("b ends")) == (4, 3)
     assert "b" not in done[-1 - done[::-1].index("b ends") + 1 :]
     assert ends[-1] == "a ends"
+
+
+def test_the_workers_of_two_interpreters_take_turns_and_the_order_changes() -> None:
+    workers, order = FakeWorkers(), list[tuple[str, int]]()
+
+    class Sides(faked(workers)):  # type: ignore[misc]
+        def spawn(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
+            order.append((interpreter.python, job.process))
+            return super().spawn(job)
+
+    plan = Plan(processes=3, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
+    sides = [Interpreter(python="base"), Interpreter(python="new")]
+    runs = [InterpreterRun(FakeJournal(), [task("a", processes=3)], side) for side in sides]  # type: ignore[arg-type]
+    Sides(runs, plan, Listener(), [], random.Random(1), WorkerLimits(memory_bytes=1, open_workers=8)).run()
+    turns = [order[i : i + 2] for i in (0, 2, 4)]
+    assert [{process for _, process in turn} for turn in turns] == [{0}, {1}, {2}]
+    assert all({side for side, _ in turn} == {"base", "new"} for turn in turns)
+    assert turns[0][0][0] == turns[2][0][0] != turns[1][0][0]
 
 
 def test_a_worker_that_died_is_started_again_with_all_its_cases() -> None:

@@ -89,16 +89,6 @@ def test_a_run_whose_every_case_failed_ends_with_exit_code_1(
     monkeypatch.setenv("FAULTS", "")
     monkeypatch.setenv("BASE_FAULT", "open")
     monkeypatch.setattr("overhead.runner.run.run", functools.partial(run_with, plan=PLAN))
-    arguments = [
-        "run",
-        "--profile",
-        "quick",
-        "--plugin",
-        str(PLUGIN),
-        "-p",
-        "faulty",
-        "--out",
-        str(tmp_path / "r.json"),
-    ]
-    assert main(arguments) == 1
+    arguments = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "faulty"]
+    assert main([*arguments, "--out", str(tmp_path / "r.json")]) == 1
     assert "no case was measured" in capsys.readouterr().err

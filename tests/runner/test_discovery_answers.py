@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
+from unittest import mock
 
 import pytest
 
 from overhead.probes.base import Chain, Probe, Space
 from overhead.results import Case, Target
-from overhead.runner.protocol import FoundTargets, Job, decode
-from overhead.runner.worker import Worker
+from overhead.runner import worker
+from overhead.runner.protocol import FoundTargets, Job
+from tests.fakes.workers import Parent
 
 TARGET = Target(stack="odd", api="CPU", adapter="A")
 
@@ -45,9 +46,10 @@ def asked(**answers: Callable[[], Any]) -> FoundTargets:
         pass
 
     Told.answers = answers
-    out = io.BytesIO()
-    Worker(Job(worker="discover odd", stack="odd"), out, lambda: None, stacks=lambda: {"odd": Told()}).discover()
-    answer = decode(out.getvalue())
+    parent = Parent()
+    with mock.patch.object(worker, "registry", return_value={"odd": Told()}):
+        worker.Worker(Job(worker="discover odd", stack="odd"), parent).discover()
+    (answer,) = parent.answers
     assert isinstance(answer, FoundTargets)
     return answer
 

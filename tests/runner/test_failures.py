@@ -8,8 +8,8 @@ from rich.console import Console
 
 from overhead.errors import cause_of
 from overhead.results import FailedLine, Fingerprint, Record
+from overhead.runner.campaign import InterpreterRun
 from overhead.runner.progress import Listener
-from overhead.runner.turns import InterpreterRun
 from overhead.terminal import fingerprint
 from tests.fakes.report import crowded
 from tests.fakes.workers import FakeJournal

@@ -110,7 +110,7 @@ def test_the_met_cost_of_each_case_is_measured_where_a_target_has_few() -> None:
 def test_of_many_cases_the_met_cost_of_the_first_of_each_caller_is_measured() -> None:
     cases = [Case(pattern="per-submit", caller=c, params={"n": n}) for n in range(3) for c in ("binding", "native")]
     own = [Assignment(target("dawn"), case) for case in cases]
-    task = Task.of(target("dawn"), own, 1.0, 2)
+    task = Task(target("dawn"), tuple(own), 1.0, 2)
     assert task.met == task.staged == (own[0].key, own[1].key)
 
 

@@ -6,52 +6,27 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
-import overhead
 from overhead.cli import main
 from overhead.comparing import compare
 from overhead.loading import files
 from overhead.results import HeaderLine
-from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter import HERE, recorded, with_variables
-from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.terminal.comparison import summary
-from tests.runner.test_two_pythons import PLUGIN, PROCESSES, Watched, short_run
+from tests.fakes.simulated import PLUGIN, TARGET, simulated_run
+from tests.runner.test_two_pythons import short_run
 
-pytestmark = pytest.mark.slow
 RUN = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady"]
 
 
-@pytest.fixture(autouse=True)
-def library(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library that the stack needs, for the workers of this interpreter."""
-    folder = tmp_path_factory.mktemp("packages")
-    (folder / "steadylib.py").write_text("__version__, COST = '1.0', 1000.0\n")
-    package = Path(overhead.__file__).parents[1]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(package)]))
-
-
-def measure(tmp_path: Path, campaign: Callable[..., Campaign] = Watched, **options: Any) -> Outcome:
-    out = tmp_path / "r.json"
-    return short_run(["steady"], profile="quick", plugins=[PLUGIN], out=out, campaign=campaign, **options)
-
-
-def test_both_sides_are_measured_in_turn_and_compared_by_pairs(tmp_path: Path) -> None:
-    made: list[Watched] = []
-
-    def campaign(*given: Any) -> Campaign:
-        made.append(Watched(*given))
-        return made[0]
-
-    outcome = measure(tmp_path, campaign, env=["STEADY_FACTOR=1", "COMMON=x"], env_new=["STEADY_FACTOR=1.5"])
-    assert sorted(made[0].ended) == [(side, number) for side in ("base", "new") for number in range(PROCESSES)]
-    assert {side for side, _ in made[0].ended[:2]} == {"base", "new"}
+def test_both_sides_are_measured_and_compared_by_pairs(tmp_path: Path) -> None:
+    env, env_new = ["STEADY_FACTOR=1", "COMMON=x"], ["STEADY_FACTOR=1.5"]
+    outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env=env, env_new=env_new)
     assert outcome.second is not None
     base, new = outcome.fingerprint, outcome.second.fingerprint
     assert base.environment == {"STEADY_FACTOR": "1", "COMMON": "x"}
@@ -70,7 +45,8 @@ def test_both_sides_are_measured_in_turn_and_compared_by_pairs(tmp_path: Path) -
 
 
 def test_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
-    outcome = measure(tmp_path, env=["STEADY_FACTOR=2", "MY_API_TOKEN=opensesame"])
+    env = ["STEADY_FACTOR=2", "MY_API_TOKEN=opensesame"]
+    outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env=env)
     assert outcome.second is None
     assert outcome.path == tmp_path / "r.json"
     assert outcome.fingerprint.environment == {"STEADY_FACTOR": "2", "MY_API_TOKEN": "<hidden d9fb>"}
@@ -81,9 +57,12 @@ def test_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
     assert small.value("complete") == pytest.approx(2_000.0, rel=0.05)
 
 
-def test_the_command_ends_with_the_comparison(
+@pytest.mark.slow
+def test_the_variables_reach_real_workers_and_the_command_ends_with_the_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "steadylib.py").write_text("__version__, COST = '1.0', 1000.0\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setattr("overhead.runner.run.run", short_run)
     assert main([*RUN, "--out", str(tmp_path), "--env-new", "STEADY_FACTOR=0.5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -115,17 +94,11 @@ def test_bad_variables_give_a_one_line_error(
 
 
 def test_a_note_says_that_the_stack_sets_a_variable_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = tmp_path / "sets.py"
-    plugin.write_text(
-        "from tests.fakes.stacks.steady import Steady\nSteady.environments = lambda self: [{'STEADY_FACTOR': '3'}]\n"
-    )
-    notes: list[str] = []
-    listener = Listener()
+    target = msgspec.structs.replace(TARGET, environment={"STEADY_FACTOR": "3"})
+    monkeypatch.setattr("tests.fakes.simulated.TARGET", target)
+    notes, listener = list[str](), Listener()
     monkeypatch.setattr(listener, "note", notes.append)
-    out = tmp_path / "r.json"
-    outcome = short_run(
-        ["steady"], profile="quick", plugins=[plugin], out=out, env="STEADY_FACTOR=2", listener=listener
-    )
+    outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env="STEADY_FACTOR=2", listener=listener)
     assert any("the stack sets STEADY_FACTOR itself, so --env does not change it there" in note for note in notes)
     assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
 
@@ -147,7 +120,7 @@ def test_two_interpreters_may_differ_in_variables_too() -> None:
     base, new = with_variables([HERE, HERE], ["A=1", "B=1"], ["B=2"])
     assert base.variables == {"A": "1", "B": "1"}
     assert new.variables == {"A": "1", "B": "2"}
-    assert base.command == (sys.executable, "-m", "overhead.runner.worker")
+    assert base.python_command == (sys.executable,)
 
 
 def test_an_empty_value_is_a_value() -> None:

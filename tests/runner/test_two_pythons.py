@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import itertools
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +17,13 @@ from overhead import __version__, scratch
 from overhead.cli import main
 from overhead.comparing import Verdicts, compare
 from overhead.errors import UsageError
-from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
-from overhead.results import EndedLine, Fingerprint, JournalLine, RoundLine
-from overhead.runner.campaign import Campaign
+from overhead.results import Fingerprint
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted
-from overhead.runner.turns import InterpreterRun
-from tests.fakes.workers import no_lock, run_with
+from tests.fakes.workers import run_with
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,33 +36,7 @@ PROCESSES = 2
 PLAN = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
 
 
-class Watched(Campaign):
-    """A campaign that does not wait for other runs and lists the processes that ended, by side."""
-
-    ended: list[tuple[str, int]]
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, lock=no_lock, **more)
-        self.ended = []
-        for own in self.runs:
-            setattr(own, "keep", functools.partial(self.keep, own, own.keep))  # noqa: B010
-
-    def keep(self, run: InterpreterRun, keep: Callable[..., None], line: JournalLine, listener: Listener) -> None:
-        keep(line, listener)
-        if isinstance(line, EndedLine) and run.together:
-            self.ended.append((run.together.side, line.process))
-
-
-class InterruptedAfterOne(Watched):
-    """Ctrl-C after the first process."""
-
-    def keep(self, *given: Any) -> None:
-        super().keep(*given)
-        if self.ended:
-            raise KeyboardInterrupt
-
-
-short_run = functools.partial(run_with, plan=PLAN, campaign=Watched)
+short_run = functools.partial(run_with, plan=PLAN)
 """A run with a small budget."""
 
 
@@ -100,9 +68,9 @@ def builds(tmp_path: Path) -> list[str]:
     return two_builds(tmp_path)
 
 
-def measure(tmp_path: Path, pythons: list[str], campaign: Callable[..., Campaign] = Watched) -> Outcome:
+def measure(tmp_path: Path, pythons: list[str], **more: Any) -> Outcome:
     out = tmp_path / "r.json"
-    return short_run(["steady"], profile="quick", plugins=[PLUGIN], out=out, pythons=pythons, campaign=campaign)
+    return short_run(["steady"], profile="quick", plugins=[PLUGIN], out=out, pythons=pythons, **more)
 
 
 def both(outcome: Outcome) -> tuple[Fingerprint, Fingerprint]:
@@ -115,30 +83,14 @@ def verdicts(outcome: Outcome) -> Verdicts:
     return compare(outcome.path, outcome.second.path)
 
 
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """A run with two builds. ``order``: side and number of each process, in the order in which the processes ended."""
-
-    folder: Path
-    outcome: Outcome
-    order: list[tuple[str, int]]
-
-
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("two")
-    made: list[Watched] = []
-
-    def campaign(*given: Any) -> Campaign:
-        made.append(Watched(*given))
-        return made[0]
-
-    outcome = measure(folder, two_builds(folder), campaign)
-    return Measured(folder, outcome, made[0].ended)
+    return measure(folder, two_builds(folder))
 
 
-def test_each_file_contains_its_own_build_and_the_id_of_the_common_run(measured: Measured) -> None:
-    outcome, folder = measured.outcome, measured.folder
+def test_each_file_contains_its_own_build_and_the_id_of_the_common_run(measured: Outcome) -> None:
+    outcome, folder = measured, measured.path.parents[1]
     base, new = both(outcome)
     assert outcome.path == folder / "base" / "r.json"
     assert outcome.second is not None
@@ -155,8 +107,8 @@ def test_each_file_contains_its_own_build_and_the_id_of_the_common_run(measured:
     assert str(folder) not in outcome.path.read_text() + outcome.second.path.read_text()
 
 
-def test_the_comparison_pairs_processes(measured: Measured) -> None:
-    found = verdicts(measured.outcome)
+def test_the_comparison_pairs_processes(measured: Outcome) -> None:
+    found = verdicts(measured)
     assert {case.verdict for case in found.cases} == {"slower"}
     assert len(found.cases) == 2
     for case in found.cases:
@@ -165,21 +117,6 @@ def test_the_comparison_pairs_processes(measured: Measured) -> None:
     assert found.yardstick.startswith("measured in turn")
     assert found.base == ("base/r.json",)
     assert {d.field for d in found.differences} == {"steadylib"}
-
-
-def test_processes_take_turns_and_the_order_changes(measured: Measured) -> None:
-    turns = [measured.order[i : i + 2] for i in range(0, 2 * PROCESSES, 2)]
-    assert [{process for _, process in turn} for turn in turns] == [{number} for number in range(PROCESSES)]
-    first = [turn[0][0] for turn in turns]
-    assert all({side for side, _ in turn} == {"base", "new"} for turn in turns)
-    assert all(a != b for a, b in itertools.pairwise(first))
-
-
-def test_rounds_of_a_pair_share_their_process_number(measured: Measured) -> None:
-    assert measured.outcome.second is not None
-    for path in (measured.outcome.samples, measured.outcome.second.samples):
-        numbers = {line.process for line in files.read_journal(path) if isinstance(line, RoundLine)}
-        assert numbers == set(range(PROCESSES))
 
 
 def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list[str]) -> None:
@@ -191,8 +128,13 @@ def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list
 
 
 def test_ctrl_c_keeps_both_journals(tmp_path: Path, builds: list[str]) -> None:
+    class Interrupting(Listener):
+        def working(self, what: str) -> None:
+            if what.endswith("process 2"):
+                raise KeyboardInterrupt
+
     with pytest.raises(Interrupted) as stopped:
-        measure(tmp_path, builds, InterruptedAfterOne)
+        measure(tmp_path, builds, listener=Interrupting())
     assert [str(path.relative_to(tmp_path)) for path in stopped.value.journals] == ["base/r.jsonl", "new/r.jsonl"]
     assert all(load(path).records for path in stopped.value.journals)
 
@@ -206,7 +148,7 @@ def test_if_one_build_crashes_only_that_case_is_lost(
     assert cases["small"].verdict == "slower"
     assert min(cases["small"].processes) == PROCESSES
     assert cases["large"].verdict == "undecided"
-    assert "no value in NEW: failed: the worker ended with exit code 3" in cases["large"].reason
+    assert "no value in NEW: failed: the process ended with exit code 3" in cases["large"].reason
 
 
 def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,6 +156,10 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho nonsense >&2\nexit 7\n")
     silent.chmod(0o755)
+    old = tmp_path / "old"
+    answer = json.dumps({"version": [3, 9], "python": "CPython 3.9.2", "lacks": [], "packages": {}})
+    old.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    old.chmod(0o755)
     good = sys.executable
     wanted = {
         (bare, good): f"--python {bare}: msgspec numpy psutil scipy missing; "
@@ -221,6 +167,7 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
         (good, str(tmp_path / "nowhere")): "nowhere: no such program",
         (good, str(tmp_path)): "no such program",
         (str(silent), good): "this Python does not work: nonsense",
+        (str(old),): "CPython 3.9.2; 3.11 or newer is needed",
         (good, good, good): "3 interpreters",
     }
     for pythons, words in wanted.items():
@@ -233,27 +180,10 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     assert not list((tmp_path / "out").rglob("*.json*"))
 
 
-def test_the_error_for_an_old_python_contains_its_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = tmp_path / "old"
-    answer = json.dumps({"version": [3, 9], "python": "CPython 3.9.2", "lacks": [], "packages": {}})
-    old.write_text(f"#!/bin/sh\necho '{answer}'\n")
-    old.chmod(0o755)
-    assert main(["run", "-p", "numpy", "--python", str(old), "--out", str(tmp_path / "o")]) == 2
-    assert "CPython 3.9.2; 3.11 or newer is needed" in capsys.readouterr().err
-
-
 def test_if_one_build_lacks_the_stack_nothing_is_written(tmp_path: Path, builds: list[str]) -> None:
     without = interpreter(tmp_path, "without")
     with pytest.raises(UsageError, match="steady: there is no steadylib"):
         measure(tmp_path, [builds[0], without])
-    assert not list(tmp_path.rglob("*.jsonl"))
-
-
-def test_results_are_not_overwritten(tmp_path: Path, builds: list[str]) -> None:
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / "r.json").write_text("mine")
-    with pytest.raises(UsageError, match=r"new.r\.json: exists"):
-        measure(tmp_path, builds)
     assert not list(tmp_path.rglob("*.jsonl"))
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from overhead.measure.sampling.events import Doing
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Case, OneOffLine, OpenedLine, Target
-from overhead.runner.protocol import Assignment, Job, Pause, Ready, decode
-from overhead.runner.worker import Worker
+from overhead.runner import worker
+from overhead.runner.protocol import Assignment, Job, Pause, Ready
+from tests.fakes.workers import Parent
 
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 CASES = [Case(pattern="per-submit", params={"n": n}) for n in range(3)]
@@ -48,17 +49,6 @@ class Fake(Probe):
         return Idle()
 
 
-class Output(io.BytesIO):
-    """Records the number of lines at every flush."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.flushed: list[int] = []
-
-    def flush(self) -> None:
-        self.flushed.append(self.getvalue().count(b"\n"))
-
-
 def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list[int]]:
     """The lines of a worker whose measurement emits these events, and the number of lines at every flush."""
 
@@ -68,17 +58,13 @@ def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list
         return "enough"
 
     job = Job(worker=TARGET.key, assignments=[Assignment(TARGET, case) for case in CASES])
-    output = Output()
-    worker = Worker(
-        job,
-        output,
-        lambda: None,
-        longest_silence_s=longest_silence_s,
-        stacks=lambda: {"fake": Fake()},
-        measure=measure,
-    )
-    worker.open_and_measure()
-    return [decode(line) for line in output.getvalue().splitlines()], output.flushed
+    parent = Parent()
+    stacks = {"fake": Fake()}
+    with mock.patch.multiple(
+        worker, LONGEST_SILENCE_S=longest_silence_s, registry=lambda: stacks, measure_cases=measure
+    ):
+        worker.Worker(job, parent).open_and_measure()
+    return parent.answers, parent.flushed
 
 
 def test_every_opening_is_sent_at_once() -> None:

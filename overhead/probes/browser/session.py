@@ -1,7 +1,7 @@
 """One browser with one page that accepts commands. It is opened at the first use and closed when the worker ends.
 
 The event loop of the server runs only during these calls, in the thread of the caller. While the page measures, this
-process waits for the answer and no other thread runs. Therefore the browser is not a ``SupervisedProcess``, which needs
+process waits for the answer and no other thread runs. Therefore the browser is not a ``ChildProcess``, which needs
 a reading thread.
 """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,9 @@ import msgspec
 import psutil
 
 from overhead import scratch
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, serve
 from overhead.errors import OutOfTime
 from overhead.probes.base import Chain, Unverified, whole_units
-from overhead.probes.common.child_process import Answer, Child, Ended, serve
 from overhead.results import Case, Scalar
 from overhead.workloads import UNROLLED, unrolled_of
 
@@ -34,6 +35,7 @@ _START_S = 60.0
 _FIRST_COMPILE_S = 90.0
 """Time limit for the parts that torch compiles once with an empty cache, such as C++ headers, seconds."""
 MIB = 1 << 20
+Answer = dict[str, Any]
 
 
 class CompileError(Exception):
@@ -85,8 +87,9 @@ class Unrolled(Chain):
                 raise self._failed(found["failure"], found["compile_ns"] / 1e9, f": {found['detail']}")
         except BaseException as error:
             self.close()
-            if isinstance(error, Ended):
-                raise self._failed(error.why, time.monotonic() - began) from None
+            if isinstance(error, ChildEnded):
+                what = f"{error.why} limit" if error.why in ("time", "memory") else f"died: {error}"
+                raise self._failed(what, time.monotonic() - began) from None
             raise
         self._opening = {"compile": float(found["compile_ns"]), "peak_memory": float(self._child.peak_bytes)}
 
@@ -94,9 +97,10 @@ class Unrolled(Chain):
         kind = CompileTimeLimit if what == "time limit" else CompileError
         return kind(f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB{detail}")
 
-    def _ask(self, do: str, limit_s: float = float("inf"), **fields: Any) -> Answer:
-        """The child's answer. Raises ``Unverified`` or ``Ended``."""
-        found = self._child.ask(do, limit_s, **fields)
+    def _ask(self, do: str, limit_s: float = math.inf, **fields: Any) -> Answer:
+        """The child's answer. Raises ``Unverified`` or ``ChildEnded``."""
+        self._child.send({"do": do, **fields})
+        found = self._child.receive(limit_s)
         if "differs" in found:
             raise Unverified(found["differs"])
         return found
@@ -126,9 +130,11 @@ class Unrolled(Chain):
         self._child.end()
 
 
-def _child(cache: str, memory_bytes: int) -> Child:
+def _child(cache: str, memory_bytes: int) -> ChildProcess[Answer]:
     environment = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
-    return Child(__spec__.name, environment, min(memory_bytes, psutil.virtual_memory().total // 2))
+    memory_bytes = min(memory_bytes, psutil.virtual_memory().total // 2)
+    limits = ChildLimits(memory_bytes=memory_bytes, count_descendants=True)
+    return ChildProcess(__spec__.name, None, msgspec.json.Decoder(Answer).decode, limits, environment)
 
 
 @functools.cache
@@ -139,11 +145,14 @@ def _cache(device: str) -> str:
     torch compiles once, so that they do not count for any loop.
     """
     folder = tempfile.mkdtemp(dir=scratch.folder())
-    child = _child(folder, 8192 * MIB)
-    with contextlib.suppress(Ended):  # opening a case fails in the same way, and then reports the reason
-        child.ask("start", _START_S, device=device, case=msgspec.to_builtins(_loop(1)))
-        child.ask("compile", _FIRST_COMPILE_S)
-    child.end()
+    with (
+        _child(folder, 8192 * MIB) as child,
+        contextlib.suppress(ChildEnded),  # opening a case fails in the same way, and then reports the reason
+    ):
+        child.send({"do": "start", "device": device, "case": msgspec.to_builtins(_loop(1))})
+        child.receive(_START_S)
+        child.send({"do": "compile"})
+        child.receive(_FIRST_COMPILE_S)
     return folder
 
 
@@ -238,4 +247,4 @@ def _made(device: str, case: Case) -> Any:
 
 
 if __name__ == "__main__":
-    serve(_answer)
+    serve(Answer, lambda request, send: send(_answer(request)))

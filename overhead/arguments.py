@@ -127,7 +127,7 @@ def _add_browser(added: Any) -> None:
         "--browser",
         metavar="BROWSER",
         default="chromium",
-        help="chromium (default), firefox, safari, the path of a program, or open: the desktop's default browser",
+        help="chromium (default), firefox, or the path of a program",
     )
     browser.add_argument(
         "--import", dest="file", metavar="FILE", type=Path, help="convert the file that a page offered for download"

@@ -49,18 +49,18 @@ def run_command(a: argparse.Namespace) -> int:
 
 
 def browser_command(a: argparse.Namespace) -> int:
-    from overhead.probes.browser import command
+    from overhead.probes.browser import launch, page_files
     from overhead.probes.browser.importing import import_file
 
     if a.page is not None:
-        command.write_page(a.page)
+        page_files.write_page(a.page)
         print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
         return DONE
     if a.file is not None:
         from overhead.runner.output import write_lines
 
         return _show_outcome(a, write_lines(import_file(a.file), a.out))
-    return _measure(a, [command.choose(a.browser)])
+    return _measure(a, [launch.choose(a.browser)])
 
 
 def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:

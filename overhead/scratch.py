@@ -16,7 +16,8 @@ from pathlib import Path
 from overhead.errors import CannotWrite
 from overhead.locks import is_at, try_lock
 
-_PREFIX = "overhead-"
+PREFIX = "overhead-"
+"""How the names of temporary folders begin; ``sweep`` looks for it."""
 _OWNER, _FILES = "owner", "files"
 
 _one_thread = threading.Lock()
@@ -37,7 +38,7 @@ def folder() -> Path:
 def _new_folder() -> tuple[Path, int]:
     while True:
         try:
-            path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            path = Path(tempfile.mkdtemp(prefix=PREFIX))
             (path / _FILES).mkdir()
             descriptor = os.open(path / _OWNER, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -65,7 +66,7 @@ def remove() -> None:
 
 def sweep() -> None:
     """Remove the folders of processes that were killed."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OWNER}"):
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{_OWNER}"):
         with contextlib.suppress(OSError):
             if not path.parent.is_symlink():
                 descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))

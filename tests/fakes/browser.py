@@ -48,7 +48,6 @@ class Page:
             "no-webgpu": {"adapter": None, "reason": "this browser offers no WebGPU"},
             "other-kernels": {"kernels": {"step.wgsl": "0" * 64}},
             "other-browser": {"user_agent": "Mozilla/5.0 Firefox/1.0", "brands": []},
-            "software": {"adapter": {**PAGE["adapter"], "type": "CPU"}},
         }
         self.secret = self.post(
             "hello", {**PAGE, "kernels": hashes(), **changes.get(self.behaviour, {}), "token": self.token}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import gzip
+import http.client
 import io
 import json
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -136,49 +139,41 @@ def changed_download(folder: Path, data: st.DataObject) -> None:
 
 def changed_posts(folder: Path, data: st.DataObject) -> None:
     """After changed posts of a page, the server still answers a correct page."""
-    with mock.patch.object(server, "IDLE_SECONDS", 0.01):
-        asyncio.run(_posts(data))
-
-
-async def _posts(data: st.DataObject) -> None:
-    unhandled: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+    unhandled: list[BaseException | None] = []
     page = server.PageServer()
-    origin, _, token = (await page.start()).partition("/#token=")
+    page.handle_error = lambda request, client_address: unhandled.append(sys.exception())  # type: ignore[method-assign]
     adapter = {"vendor": "apple", "architecture": "metal-3", "fallback": False}
+    token = page.url.partition("#token=")[2]
     hello = {"token": token, "user_agent": "a test", "kernels": hashes(), "adapter": adapter, "brands": ["B 1"]}
     answer = {"id": 1, "samples": ROWS[:3], "values": [[0] * 256], "data": "AAAA", "visible": True, "kind": ""}
     try:
-        first = await _post(origin, "/hello", "", _changed(hello, data))
-        assert first[0] in _ANSWERED, first
-        status, body = first if first[0] == 200 else await _post(origin, "/hello", "", json.dumps(hello).encode())
-        assert status == 200, body
-        secret = json.loads(body)["secret"]
-        asked = asyncio.create_task(page.ask("time", chain=1, ns=[0, 0, 0]))
-        for _ in range(data.draw(st.integers(1, 3))):
-            found = await _post(origin, "/next", secret, _changed(answer, data))
-            assert found[0] in _ANSWERED, found
-        status, body = await _post(origin, "/next", secret, json.dumps(answer).encode())
-        assert status == 200, body
-        await asyncio.wait_for(asked, 5.0)
+        with mock.patch.object(server, "IDLE_SECONDS", 0.01), ThreadPoolExecutor(1) as pool:
+            first = _post(page, "/hello", "", _changed(hello, data))
+            assert first[0] in _ANSWERED, first
+            status, body = first if first[0] == 200 else _post(page, "/hello", "", json.dumps(hello).encode())
+            assert status == 200, body
+            secret = json.loads(body)["secret"]
+            asked = pool.submit(page.ask, "time", 5.0, chain=1, ns=[0, 0, 0])
+            while not page._command.id:
+                time.sleep(0.001)
+            for _ in range(data.draw(st.integers(1, 3))):
+                found = _post(page, "/next", secret, _changed(answer, data))
+                assert found[0] in _ANSWERED, found
+            status, body = _post(page, "/next", secret, json.dumps(answer).encode())
+            assert status == 200, body
+            assert asked.result() is not None
     finally:
-        await page.stop()
+        page.close()
     assert not unhandled, unhandled
 
 
-async def _post(origin: str, path: str, secret: str, body: bytes) -> tuple[int, bytes]:
+def _post(page: server.PageServer, path: str, secret: str, body: bytes) -> tuple[int, bytes]:
     """Send a body as the page does. Returns the status and the body of the answer."""
-    host = origin.removeprefix("http://")
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(host.partition(":")[2]))
-    head = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Origin: {origin}", "Content-Type: application/json"]
-    head += [f"Authorization: Bearer {secret}", f"Content-Length: {len(body)}"]
-    writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
-    async with asyncio.timeout(10.0):
-        raw = await reader.read()
-    writer.close()
-    answer_head, _, rest = raw.partition(b"\r\n\r\n")
-    assert answer_head, f"no answer to {body[:300]!r}"
-    return int(answer_head.split(b" ")[1]), rest
+    client = http.client.HTTPConnection(page.host, timeout=10.0)
+    headers = {"Origin": page.origin, "Content-Type": "application/json", "Authorization": f"Bearer {secret}"}
+    client.request("POST", path, body, headers)
+    with contextlib.closing(client), client.getresponse() as answer:
+        return answer.status, answer.read()
 
 
 def _changed(message: Any, data: st.DataObject) -> bytes:

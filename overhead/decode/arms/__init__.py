@@ -107,5 +107,5 @@ _arm("cuda-driver", _cuda_driver, _open_cuda)
 _arm("cuda-graph", _cuda_graph, _open_cuda)
 _arm("wgpu-native", _wgpu_native, _open_webgpu)
 _arm("dawn", _dawn, _open_webgpu)
-for _browser_name in ("chromium", "firefox", "safari"):
+for _browser_name in ("chromium", "firefox"):
     _arm(_browser_name, _browser, _open_browser)

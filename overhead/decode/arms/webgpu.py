@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
@@ -17,16 +16,13 @@ from overhead.decode.chain import DecodeChain, StateValues, verified_decode
 from overhead.decode.decoders import WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.native_loop import NativeCall, NativeProgram, Slot, Store, compile_native
-from overhead.probes.common.step_kernel import WORDS
-from overhead.probes.kernels import lcg
-from overhead.probes.webgpu.cases import StepSpec
-from overhead.probes.webgpu.device_time import DeviceClock, wait_spins
+from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, Store, compile_ffi, compile_native
+from overhead.probes.webgpu.callers import c_calls
+from overhead.probes.webgpu.cases import Steps
+from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.resources import DeviceBuffers, WebGpuSession, session
 from overhead.results import Case, Scalar, Target
 
-_MOST_SUBMISSIONS = 1024
-"""Submissions behind a blocker, at most: well below the capacity of any queue."""
 _DISPATCH = "wgpuComputePassEncoderDispatchWorkgroups"
 
 
@@ -53,20 +49,18 @@ class WebGpuDecode(LoweredDecode):
 
     def __init__(self, target: Target, case: Case) -> None:
         super().__init__(case)
-        spec = StepSpec("fused", "binding", independent=False)
-        self.session = session(target, spec, self.lowered.limits.beyond_webgpu())
+        self.session = session(target, limits=self.lowered.limits.beyond_webgpu())
         self.library = self.session.library
         shared = _shared_on(f"{target.key} {id(self.session)}", case.workload)
         self.program = WebGpuProgram(self.library, self.session.device, self.lowered, self.initial_values(), shared)
         self.resources = DeviceBuffers(self.session)
-        self.resources.data = [self.resources.buffer(lcg.seeds(WORDS), self.resources.storage)]  # for the blocker
         self._submits_each = case.pattern == "per-submit"
         self.overlap = "serial" if self.latency else "pipelined"
         self.wait_spins = wait_spins(self.session)
         self.wait = self.library.waiter(self.session.device, self.session.queue)  # type: ignore[method-assign]
         count = len(self.program.dispatches)
         if case.caller == "native":
-            self._calls, self._kept = _c_calls(self.session, self.program, self._submits_each)
+            self._calls = _c_calls(self.session, self.program, self._submits_each)
             loop = compile_native(self._calls)
             self.run = lambda tokens: loop(tokens * count)  # type: ignore[method-assign]
         else:
@@ -99,11 +93,10 @@ class WebGpuDecode(LoweredDecode):
 
     def dispatches_of_a_token(self) -> int:
         if self.case.caller == "native":
-            counter = _CountedCall(next(call for call in self._calls.body if call.name == _DISPATCH))
-            body = tuple(counter.call if call.name == _DISPATCH else call for call in self._calls.body)
-            compile_native(dataclasses.replace(self._calls, body=body))(len(self.program.dispatches))
+            counted = _Counted(self._calls)
+            compile_ffi(counted.program)(len(self.program.dispatches))
             self.wait()
-            return counter.found
+            return counted.found
         with _counted_method(self.session) as found:
             self.run(1)
         self.wait()
@@ -112,14 +105,7 @@ class WebGpuDecode(LoweredDecode):
     @property
     def held_n(self) -> int:
         per_token = len(self.program.dispatches) if self._submits_each else 1
-        return max(1, min(self.max_n, _MOST_SUBMISSIONS // per_token))
-
-    def units_per_submit(self, n: int) -> int:
-        """The number of tokens in each submission, at least 1. ``held_n`` bounds submissions per dispatch."""
-        return 1
-
-    def exclude(self, steps: int) -> None:
-        """Do nothing, because ``device`` excludes the tokens."""
+        return max(1, min(self.max_n, MOST_SUBMISSIONS // per_token))
 
     def device(self, n: int) -> DeviceTime | None:
         if self.latency:
@@ -134,7 +120,7 @@ class WebGpuDecode(LoweredDecode):
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
-        return DeviceClock(self)  # type: ignore[arg-type]
+        return DeviceClock(self, self.resources)
 
     def window(self) -> dict[str, Scalar]:
         each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
@@ -174,57 +160,44 @@ def _python_loop(session: WebGpuSession, program: WebGpuProgram, submits_each: b
     return submission_each if submits_each else one_pass
 
 
-def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool) -> tuple[NativeProgram, Any]:
-    """The same calls in C, and an array that must live as long as they do. A unit of the loop is one dispatch."""
-    library = session.library
-    device, queue, null = session.device._internal, session.queue._internal, library.ffi.NULL
-    encoder, compute, commands = Slot(0), Slot(1), Slot(2)
-    submitted = library.ffi.new("WGPUCommandBuffer[1]")
-
-    def put(value: Any) -> None:
-        submitted[0] = value
-
-    def call(name: str, *args: Any, result: Slot | None = None) -> NativeCall:
-        return library.call(f"wgpu{name}", *args, stage=name, result=result)
-
+def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool) -> NativeProgram:
+    """The same calls in C. A unit of the loop is one dispatch."""
+    null = session.library.ffi.NULL
     pipelines, groups, grids = zip(*program.dispatches, strict=True)
-    head = (
-        call("DeviceCreateCommandEncoder", device, null, result=encoder),
-        call("CommandEncoderBeginComputePass", encoder, null, result=compute),
+    steps = Steps(
+        ("create encoder", "begin pass"),
+        ("set pipeline", "set bind group", "dispatch"),
+        ("end pass", "finish", "submit", "release pass", "release"),
+        1 if submits_each else len(program.dispatches),
     )
-    body = (
-        call("ComputePassEncoderSetPipeline", compute, library.cycle(p._internal for p in pipelines)),
-        call("ComputePassEncoderSetBindGroup", compute, 0, library.cycle(g._internal for g in groups), 0, null),
-        library.call(_DISPATCH, compute, *(library.cycle(g[i] for g in grids) for i in range(3)), stage="dispatch"),
-    )
-    tail = (
-        call("ComputePassEncoderEnd", compute),
-        call("CommandEncoderFinish", encoder, null, result=commands),
-        Store("commands", put, library.address(submitted), commands, "submit"),
-        call("QueueSubmit", queue, 1, submitted),
-        call("ComputePassEncoderRelease", compute),
-        call("CommandEncoderRelease", encoder),
-        call("CommandBufferRelease", commands),
-    )
-    return NativeProgram(head, body, tail, 1 if submits_each else len(program.dispatches)), submitted
+    given = {
+        "create encoder": (session.device._internal, null),
+        "begin pass": (null,),
+        "set pipeline": (Cycle(tuple(p._internal for p in pipelines)),),
+        "set bind group": (0, Cycle(tuple(g._internal for g in groups)), 0, null),
+        "dispatch": tuple(map(Cycle, zip(*grids, strict=True))),
+        "finish": (null,),
+        "submit": (session.queue._internal,),
+    }
+    return c_calls(session.library, steps, given)
 
 
-class _CountedCall:
-    """A C call that counts itself before it calls the library. ``found``: the calls so far."""
+class _Counted:
+    """The C calls of a token, of which those that dispatch are counted. ``found``: the dispatches so far."""
 
-    def __init__(self, call: NativeCall | Store) -> None:
-        assert isinstance(call, NativeCall)
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32)
-        library_function = kind(call.address)
+    def __init__(self, program: NativeProgram) -> None:
         self.found = 0
+        self.program = dataclasses.replace(program, body=tuple(map(self._counting, program.body)))
 
-        def counted(compute: int, x: int, y: int, z: int) -> None:
+    def _counting(self, call: NativeCall | Store) -> NativeCall | Store:
+        if call.name != _DISPATCH:
+            return call
+
+        def counted(*args: Any) -> None:
             self.found += 1
-            library_function(compute, x, y, z)
+            call.function(*args)
 
-        self._callback = kind(counted)
-        address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        self.call = dataclasses.replace(call, address=address)
+        return dataclasses.replace(call, function=counted)
 
 
 @contextlib.contextmanager

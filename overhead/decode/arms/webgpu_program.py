@@ -14,7 +14,7 @@ from overhead.decode.lowering.contents import DTYPES, contents, viewed
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import Program
 from overhead.probes.webgpu.library import Library
-from overhead.probes.webgpu.resources import COMPUTE_STAGE
+from overhead.probes.webgpu.resources import bind_group_layout, compute_pipeline, entries
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,25 +71,11 @@ class WebGpuProgram:
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
         kinds = ["storage" if binding.written else "read-only-storage" for binding in kernel.bindings]
-        layout = self.device.create_bind_group_layout(
-            entries=[
-                {"binding": i, "visibility": COMPUTE_STAGE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)
-            ]
-        )
-        module = self.device.create_shader_module(code=kernel.wgsl)
-        shared = self.device.create_pipeline_layout(bind_group_layouts=[layout])
-        compute = {"module": module, "entry_point": "main"}
-        return layout, self.device.create_compute_pipeline(layout=shared, compute=compute)
+        layout = bind_group_layout(self.device, kinds)
+        return layout, compute_pipeline(self.device, layout, self.device.create_shader_module(code=kernel.wgsl))
 
     def _group(self, layout: Any, names: tuple[str, ...]) -> Any:
-        bound = [self._buffers[name] for name in names]
-        return self.device.create_bind_group(
-            layout=layout,
-            entries=[
-                {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
-                for i, buffer in enumerate(bound)
-            ],
-        )
+        return self.device.create_bind_group(layout=layout, entries=entries(self._buffers[name] for name in names))
 
     def put(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole buffer."""

@@ -1,7 +1,6 @@
-"""WebGPU in Chromium, Firefox and Safari. Only the sampling loop runs in the page.
+"""WebGPU in Chromium and Firefox. Only the sampling loop runs in the page.
 
-``OVERHEAD_BROWSER`` names a program in place of the first one found, or ``open`` for the default browser of the
-desktop.
+``OVERHEAD_BROWSER`` names a program in place of the first one found.
 """
 
 from __future__ import annotations
@@ -123,11 +122,3 @@ class FirefoxProbe(BrowserProbe):
     mend = "install Firefox (Debian: apt install firefox-esr)"
     cost = "polling"
     kind = "firefox"
-
-
-@register
-class SafariProbe(BrowserProbe):
-    name = "safari"
-    title = "WebGPU in Safari"
-    mend = "run on macOS 26 or newer"
-    kind = "safari"

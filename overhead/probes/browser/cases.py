@@ -10,6 +10,7 @@ from overhead.probes.base import Space, Unsupported
 from overhead.probes.browser import messages
 from overhead.probes.browser.chain import WAITING_PATTERNS
 from overhead.probes.common.case_parameters import accepts
+from overhead.probes.common.step_kernel import webgpu_window
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
 
@@ -37,29 +38,13 @@ def case_spec(case: Case) -> messages.CaseSpec:
 
 def window(case: Case, page: messages.Page) -> dict[str, Scalar]:
     """The contents of the timed window, with the same keys and words as the native WebGPU stacks use."""
-    split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
     spec = case_spec(case)
-    submits = {"per-k": f"1 per {spec.k} units", "per-pass": "1", "one-pass": "1", "fused": "1"}.get(
-        case.pattern, "1 per unit"
-    )
-    binds_each = spec.bindgroup == "rotated" or case.pattern == "per-pass"
+    per = {"per-k": spec.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(spec.pattern, 1)
     reads = spec.wait == "map" or case.pattern == "read-each"
-    return {
-        "submits": submits,
-        **({"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}),
-        "passes": "1 per unit" if case.pattern == "per-pass" else submits,
-        "bind_changes": "1 per unit" if binds_each else submits,
-        "bindgroup": spec.bindgroup,
-        "bindings": 1,
-        "argument": "none",
-        "indirect": False,
-        "wait": "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone",
-        "recording": "inside",
-        "validation": "on",
-        "checks": "on",
-        "precision": "u32",
-        "workgroups": 4,
-    }
+    wait = "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone"
+    split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
+    dispatches: dict[str, Scalar] = {"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}
+    return webgpu_window(spec.pattern, per, spec.bindgroup, wait, **dispatches)
 
 
 def space() -> Space:

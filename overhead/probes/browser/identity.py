@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from overhead.probes.browser.launch import Browser, BrowserKind
+from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.messages import Page, PageAdapter
 from overhead.probes.common.software_adapters import names_software_renderer
 from overhead.results import Api, Target
@@ -16,6 +16,9 @@ _LOGGED = re.compile(
     r'Request adapter result AdapterInfo \{ name: "([^"]*)".*? device_type: (\w+),.*? driver: "([^"]*)", '
     r'driver_info: "([^"]*)", backend: (\w+)'
 )
+_APIS: dict[str, Api] = {
+    "vulkan": "Vulkan", "metal": "Metal", "d3d12": "D3D12", "d3d11": "D3D12", "opengl": "OpenGL", "opengles": "OpenGL",
+}  # fmt: skip
 UNNAMED = "not named by the browser"
 
 
@@ -38,7 +41,9 @@ def named_by_log(page: Page, log: str) -> Page:
 def adapter_name(adapter: PageAdapter) -> str:
     """The most specific adapter name that the browser gives, or ``UNNAMED``."""
     family = " ".join(word for word in (adapter.vendor, adapter.architecture) if word)
-    return adapter.description or (adapter.device if _is_name(adapter.device) else "") or family or UNNAMED
+    # In Chromium the field ``device`` is a PCI number.
+    device = "" if adapter.device.startswith("0x") else adapter.device
+    return adapter.description or device or family or UNNAMED
 
 
 def is_software(adapter: PageAdapter) -> bool:
@@ -52,23 +57,15 @@ def is_software(adapter: PageAdapter) -> bool:
 def api(page: Page) -> Api:
     """The API below WebGPU: the API that the browser names, or else the usual API of the platform."""
     backend = page.adapter.backend.lower() if page.adapter else ""
-    named: dict[str, Api] = {
-        "vulkan": "Vulkan",
-        "metal": "Metal",
-        "d3d12": "D3D12",
-        "d3d11": "D3D12",
-        "opengl": "OpenGL",
-        "opengles": "OpenGL",
-    }
-    if backend in named:
-        return named[backend]
+    if backend in _APIS:
+        return _APIS[backend]
     where = f"{page.platform} {page.user_agent}".lower()
     if "mac" in where or "iphone" in where or "ipad" in where:
         return "Metal"
     return "D3D12" if "win" in where else "Vulkan"
 
 
-def engine(page: Page) -> BrowserKind:
+def engine(page: Page) -> str:
     """The engine of the browser, from its user agent."""
     if "Firefox/" in page.user_agent:
         return "firefox"
@@ -92,17 +89,18 @@ def flags(page: Page) -> list[str]:
     return found
 
 
-def target(stack: str, page: Page, browser: Browser) -> Target:
-    """The target for the adapter of the browser. Its versions include the settings of the browser."""
+def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
+    """The target for the adapter of the page. Its versions include the settings of the browser, if it is known."""
     assert page.adapter is not None
     adapter = page.adapter
     described = {
-        "": browser.version() or version(page),
+        "": (browser.version() if browser else "") or version(page),
         "user-agent": page.user_agent[:200],
         "fallback adapter": "not said" if adapter.fallback is None else str(adapter.fallback).lower(),
         "adapter fields": " / ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.type))[:200],
         "clock step": f"{page.clock_step_ns} ns",
         "cross-origin isolated": str(page.isolated).lower(),
+        **(browser.settings if browser else {}),
     }
     return Target(
         stack=stack,
@@ -110,10 +108,5 @@ def target(stack: str, page: Page, browser: Browser) -> Target:
         adapter=adapter_name(adapter)[:200],
         software=is_software(adapter),
         driver=adapter.driver,
-        versions={f"{stack} {name}".strip(): text for name, text in {**described, **browser.settings}.items()},
+        versions={f"{stack} {name}".strip(): text for name, text in described.items()},
     )
-
-
-def _is_name(text: str) -> bool:
-    """Whether the text is a name. In Chromium the field ``device`` is a PCI number instead."""
-    return bool(text) and not text.startswith("0x")

@@ -6,13 +6,12 @@ record has a flag for that.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -24,7 +23,7 @@ from overhead.errors import BadFile
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.browser import identity, messages
 from overhead.probes.browser.cases import case_spec, window
-from overhead.probes.browser.launch import Browser
+from overhead.probes.browser.chain import WAITING_PATTERNS
 from overhead.probes.browser.page_files import PLAN, hashes
 from overhead.probes.common.step_kernel import RING
 from overhead.probes.kernels import lcg
@@ -72,7 +71,7 @@ def import_file(path: Path) -> list[JournalLine]:
     if found.page.kernels != hashes():
         raise BadFile(f"{path}: measured with the kernels of another version of overhead")
     stack = identity.engine(found.page)
-    target = identity.target(stack, found.page, Browser(stack))
+    target = identity.target(stack, found.page)
     flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]
     header = HeaderLine(
         schema_version=results.SCHEMA_VERSION,
@@ -99,70 +98,40 @@ def _lines(
     target: Target, process: int, page: messages.Page, entry: _CaseEntry, flags: list[str]
 ) -> Iterator[JournalLine]:
     case = _case(entry.case)
-    make = _LineMaker(target.key, case.key, process, page)
+    own: dict[str, Any] = {"target": target.key, "case": case.key, "worker": target.key, "process": process}
+    if failure := _failure(entry, case):
+        yield results.FailedLine(**own, status=failure[0], reason=failure[1])
+        return
+    kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
+    yield results.OpenedLine(
+        **own,
+        overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
+        synchronous=case.pattern in WAITING_PATTERNS,
+        window=window(case, page),
+        kernels={kernel: hashes()[kernel]},
+        flags=flags,
+    )
+    for name, n in (("empty_wait", 0), ("naive", 1)):
+        values = [float(row[2]) for row in entry.trial if row[0] == n]
+        yield results.OneOffLine(**own, name=name, values=values, at=[n] * len(values))
+        if n == 0 and values and min(values) > PLAN["polling_ms"] * 1e6:
+            yield results.OneOffLine(**own, name="wait_quantum", values=[statistics.median(values)], at=[0])
+    for number, rows in enumerate(entry.rounds):
+        yield results.RoundLine(**own, round=number, samples=rows)
+
+
+def _failure(entry: _CaseEntry, case: Case) -> tuple[results.Status, str] | None:
+    """The status and the reason of a case without figures."""
     try:
         case_spec(case)
         if not entry.kind:
             _check_values(entry)
-    except (Unsupported, Unverified) as error:
-        yield make.failed("unavailable" if isinstance(error, Unsupported) else "unverified", str(error))
-        return
-    if entry.kind:
-        yield make.failed("unavailable" if entry.kind == "unsupported" else entry.kind, entry.error)
-        return
-    yield make.opened(case, flags)
-    empty = [float(row[2]) for row in entry.trial if row[0] == 0]
-    yield make.once("empty_wait", 0, empty)
-    yield make.once("naive", 1, [float(row[2]) for row in entry.trial if row[0] == 1])
-    if empty and min(empty) > PLAN["polling_ms"] * 1e6:
-        yield make.once("wait_quantum", 0, [statistics.median(empty)])
-    for number, rows in enumerate(entry.rounds):
-        yield make.round(number, rows)
-
-
-@dataclasses.dataclass(frozen=True)
-class _LineMaker:
-    """Makes the journal lines of one case in one replicate."""
-
-    target: str
-    case: str
-    process: int
-    page: messages.Page
-
-    def failed(self, status: results.Status, reason: str) -> JournalLine:
-        return results.FailedLine(
-            target=self.target, case=self.case, worker=self.target, process=self.process, status=status, reason=reason
-        )
-
-    def opened(self, case: Case, flags: list[str]) -> JournalLine:
-        kernel = "fused.wgsl" if case.pattern == "fused" else "step.wgsl"
-        return results.OpenedLine(
-            target=self.target,
-            case=self.case,
-            worker=self.target,
-            process=self.process,
-            overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
-            synchronous=case.pattern in ("wait-each", "read-each"),
-            window=window(case, self.page),
-            kernels={kernel: hashes()[kernel]},
-            flags=flags,
-        )
-
-    def once(self, name: str, n: int, values: list[float]) -> JournalLine:
-        return results.OneOffLine(
-            target=self.target,
-            case=self.case,
-            worker=self.target,
-            process=self.process,
-            name=name,
-            values=values,
-            at=[n] * len(values),
-        )
-
-    def round(self, number: int, rows: list[list[int]]) -> JournalLine:
-        return results.RoundLine(
-            target=self.target, case=self.case, worker=self.target, process=self.process, round=number, samples=rows
-        )
+            return None
+    except Unsupported as error:
+        return "unavailable", str(error)
+    except Unverified as error:
+        return "unverified", str(error)
+    return ("unavailable" if entry.kind == "unsupported" else entry.kind), entry.error
 
 
 def _check_values(entry: _CaseEntry) -> None:

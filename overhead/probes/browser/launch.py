@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shlex
 import shutil
@@ -11,15 +12,15 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+from overhead.errors import UsageError
 from overhead.probes.base import Unavailable
 
 BROWSER = "OVERHEAD_BROWSER"
-"""Environment variable: the program of the browser, or ``open`` for the default browser of the desktop."""
+"""Environment variable: the program of the browser."""
 FLAGS = "OVERHEAD_BROWSER_FLAGS"
 """Environment variable: flags to add to the command line. A flag after ``!`` is removed instead."""
 
-BrowserKind = Literal["chromium", "firefox", "safari"]
-OPEN = "open"
+BrowserKind = Literal["chromium", "firefox"]
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "chromium": (
@@ -33,12 +34,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "msedge",
     ),
     "firefox": ("firefox", "firefox-esr"),
-    "safari": (),
 }
 _MAC: dict[str, tuple[str, ...]] = {
     "chromium": ("Google Chrome", "Chromium", "Microsoft Edge"),
     "firefox": ("Firefox",),
-    "safari": ("Safari",),
 }
 _WINDOWS: dict[str, tuple[str, ...]] = {
     "chromium": (
@@ -47,7 +46,6 @@ _WINDOWS: dict[str, tuple[str, ...]] = {
         r"Microsoft\Edge\Application\msedge.exe",
     ),
     "firefox": (r"Mozilla Firefox\firefox.exe",),
-    "safari": (),
 }
 _WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
@@ -101,22 +99,21 @@ FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Browser:
-    """A browser: its kind, its program, and its settings.
-
-    If ``program`` is empty, the desktop opens the URL. Then overhead does not start, configure or end the browser.
-    """
+    """A browser: its kind, its program, and its settings."""
 
     kind: BrowserKind
-    program: str = ""
+    program: str
 
     @property
     def settings(self) -> dict[str, str]:
         """Flags, preferences and environment variables by name, for the record."""
-        if not self.program or self.kind == "safari":
-            return {}
         preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
         flags = {name: value or "set" for name, value in _flags(self.kind).items()}
-        return {**flags, **{name: _js(value).strip('"') for name, value in preferences.items()}, **self.environment}
+        return {
+            **flags,
+            **{name: json.dumps(value).strip('"') for name, value in preferences.items()},
+            **self.environment,
+        }
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,18 +122,16 @@ class Browser:
 
     def command(self, profile: Path, url: str) -> list[str]:
         """The command line that opens the URL. For Firefox, also writes the preferences into the profile."""
-        if self.kind == "safari":
-            return ["open", "-a", self.program, url]
         flags = [f"{name}={value}" if value else name for name, value in _flags(self.kind).items()]
         if self.kind == "chromium":
             return [self.program, *flags, f"--user-data-dir={profile}", url]
-        lines = (f"user_pref({_js(name)}, {_js(value)});" for name, value in FIREFOX_PREFERENCES.items())
+        lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in FIREFOX_PREFERENCES.items())
         (profile / "user.js").write_text("\n".join(lines) + "\n", encoding="utf-8")
         return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
         """The output of the program for ``--version``, or an empty string if there is none."""
-        if not self.program or self.kind == "safari" or sys.platform == "win32":
+        if sys.platform == "win32":
             return ""
         try:
             done = subprocess.run([self.program, "--version"], capture_output=True, text=True, timeout=20, check=False)
@@ -145,12 +140,22 @@ class Browser:
         return " ".join(done.stdout.split())[:100]
 
 
+def choose(browser: str) -> str:
+    """The name of the stack that measures this browser, which is a kind or a program.
+
+    Sets an environment variable, which the workers inherit. Raises ``UsageError`` if there is no such browser.
+    """
+    if browser in _NAMES:
+        return browser
+    if shutil.which(browser) is None:
+        raise UsageError(f"{browser}: no such browser; give {', '.join(_NAMES)} or a program")
+    os.environ[BROWSER] = browser
+    return kind_of(browser)
+
+
 def find(kind: BrowserKind) -> Browser:
     """The browser that the environment names, or else the first one of this kind. Raises ``Unavailable``."""
-    named = os.environ.get(BROWSER, "")
-    if named == OPEN:
-        return Browser(kind)
-    if named:
+    if named := os.environ.get(BROWSER, ""):
         program = shutil.which(named)
         if program is None:
             raise Unavailable(f"{BROWSER} names no program: {named}", f"set {BROWSER} to a browser's program")
@@ -158,32 +163,26 @@ def find(kind: BrowserKind) -> Browser:
             return Browser(kind, program)
     for program in candidates(kind):
         return Browser(kind, program)
-    if kind == "safari":
-        raise Unavailable("Safari runs on macOS only", "measure Safari on a Mac")
     raise Unavailable(f"no {kind.title()} browser found", f"install it, or set {BROWSER} to its program")
 
 
 def candidates(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
     """Programs of this kind in PATH and in the usual folders of the platform, the preferred ones first."""
+    places: list[Path] = []
     if platform == "darwin":
         roots = [Path("/Applications"), Path.home() / "Applications"]
-        if kind == "safari":
-            return ["Safari"] if Path("/Applications/Safari.app").exists() else []
         places = [root / f"{app}.app/Contents/MacOS/{app}" for app in _MAC[kind] for root in roots]
         places += [p.with_name(p.name.lower()) for p in places if kind == "firefox"]
     elif platform == "win32":
         roots = [Path(os.environ[name]) for name in _WINDOWS_ROOTS if os.environ.get(name)]
         places = [root.joinpath(*app.split("\\")) for app in _WINDOWS[kind] for root in roots]
-    else:
-        places = []
     on_path = [found for name in _NAMES[kind] if (found := shutil.which(name))]
     return [*on_path, *(str(place) for place in places if place.is_file())]
 
 
 def kind_of(program: str) -> BrowserKind:
     """The kind of a browser from its program name; any other name counts as Chromium."""
-    name = Path(program).name.lower()
-    return "firefox" if "firefox" in name else "safari" if "safari" in name else "chromium"
+    return "firefox" if "firefox" in Path(program).name.lower() else "chromium"
 
 
 def _flags(kind: BrowserKind) -> dict[str, str]:
@@ -198,9 +197,3 @@ def _flags(kind: BrowserKind) -> dict[str, str]:
         else:
             flags[name] = value
     return flags
-
-
-def _js(value: bool | int | str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else f'"{value}"'

@@ -2,133 +2,224 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import secrets
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 import msgspec
 
 from overhead.probes.browser import messages
-from overhead.probes.browser.http import HttpServer, Refusal, Request, Response
 from overhead.probes.browser.page_files import TYPES, page_data, page_files
 
 IDLE_SECONDS = 20.0
 """After this time without a command the server answers "idle", and the page asks again."""
+_READ_SECONDS = 5.0
+"""Longest wait for the next bytes of a request."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Connection": "close",
+}
 
 
-class PageServer:
-    """Serves the files to every local client. Only the first page with the correct token gets commands."""
+class _Refusal(Exception):
+    """A refused request: the HTTP status, and one line of plain text."""
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves the files to every local client. Only the first page with the correct token gets commands.
+
+    It listens on the loopback interface only. ``url`` is the address for the browser, which contains the token.
+    """
+
+    request_queue_size = 256
+    daemon_threads = True
+    allow_reuse_address = False
 
     def __init__(self) -> None:
-        self._files = {f"/{name}": _static(name, text) for name, text in page_files().items()}
-        self._files["/"] = self._files["/index.html"]
-        self._files["/page-data.json"] = Response(messages.encode(page_data()), "application/json")
-        self._http = HttpServer(self._handle, self._check, messages.MAX_BODY_BYTES)
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files = {
+            f"/{name}": (text.encode(), f"{TYPES[name.rpartition('.')[2]]}; charset=utf-8")
+            for name, text in page_files().items()
+        }
+        self.files["/"] = self.files["/index.html"]
+        self.files["/page-data.json"] = messages.encode(page_data()), "application/json"
+        self.host = f"127.0.0.1:{self.server_port}"
+        self.origin = f"http://{self.host}"
         self._token, self._secret = secrets.token_urlsafe(24), ""
+        self.url = f"{self.origin}/#token={self._token}"
         self._command = messages.Command(id=0, do="idle")
-        self._changed = asyncio.Condition()
-        self._origin = ""
-        self._pages: list[messages.Page] = []
-        self._answers: list[messages.PageAnswer] = []
+        self._changed = threading.Condition()
+        self._page: messages.Page | None = None
+        self._answer: messages.PageAnswer | None = None
+        self._given_up = self._closed = False
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
-    async def start(self) -> str:
-        """Listen on a free port. Returns the URL for the browser, which contains the token."""
-        port = await self._http.start()
-        self._origin = f"http://127.0.0.1:{port}"
-        return f"{self._origin}/#token={self._token}"
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)  # that of ``HTTPServer`` looks up the name of the host
+        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
-    async def stop(self) -> None:
-        await self._http.stop()
+    def _serve(self) -> None:
+        # ``serve_forever`` would wake up twice a second while the page measures.
+        while not self._closed:
+            self.handle_request()
 
-    async def hello(self) -> messages.Page:
-        """Wait until the page has connected. Returns its description."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._pages)
-        return self._pages[0]
-
-    async def ask(self, do: Any, **fields: Any) -> messages.PageAnswer:
-        """Send a command to the page. Returns its answer."""
-        async with self._changed:
-            self._command = messages.Command(id=self._command.id + 1, do=do, **fields)
-            self._answers.clear()
-            self._changed.notify_all()
-            await self._changed.wait_for(lambda: self._answers)
-        return self._answers[0]
-
-    async def end(self) -> None:
-        """Send the page the command to stop. The page sends no answer."""
-        async with self._changed:
+    def close(self) -> None:
+        """Send the page the command to stop, which it does not answer, and stop listening."""
+        with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do="end")
             self._changed.notify_all()
+        self._closed = True
+        socket.create_connection(("127.0.0.1", self.server_port)).close()  # the thread waits for a connection
+        self._thread.join()
+        self.server_close()
 
-    def _check(self, request: Request) -> None:
-        """Raise ``Refusal`` unless the head of the request comes from this page."""
-        headers = request.headers
-        if headers.get("host") != self._origin.removeprefix("http://"):
-            raise Refusal(403, "wrong host")
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            raise Refusal(403, "wrong site")
-        if request.method == "GET":
-            if request.path not in self._files:
-                raise Refusal(404, "no such file")
-            return
-        if request.method != "POST":
-            raise Refusal(405, "GET or POST")
-        if headers.get("origin") != self._origin:
-            raise Refusal(403, "wrong origin")
-        if request.path not in ("/hello", "/next"):
-            raise Refusal(404, "no such place")
-        if headers.get("content-type") != "application/json":
-            raise Refusal(415, "send application/json")
-        if request.path == "/next" and not self._authorized(headers.get("authorization", "")):
-            raise Refusal(401, "no session of this server")
+    def give_up(self) -> None:
+        """Let ``hello`` and ``ask`` return None at once, now and later."""
+        with self._changed:
+            self._given_up = True
+            self._changed.notify_all()
 
-    def _authorized(self, authorization: str) -> bool:
+    def hello(self, seconds: float) -> messages.Page | None:
+        """Wait until the page has connected. Returns its description, or None after this time."""
+        with self._changed:
+            self._wait(lambda: self._page is not None, seconds)
+            return self._page
+
+    def ask(self, do: Any, seconds: float, **fields: Any) -> messages.PageAnswer | None:
+        """Send a command to the page. Returns its answer, or None after this time."""
+        with self._changed:
+            self._command = messages.Command(id=self._command.id + 1, do=do, **fields)
+            self._answer = None
+            self._changed.notify_all()
+            self._wait(lambda: self._answer is not None, seconds)
+            return self._answer
+
+    def _wait(self, done: Callable[[], bool], seconds: float) -> None:
+        self._changed.wait_for(lambda: done() or self._given_up, seconds)
+
+    def accept_hello(self, hello: messages.Hello) -> dict[str, str]:
+        """The secret for all later requests of this page. Raises ``_Refusal``."""
+        if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
+            raise _Refusal(401, "wrong token")
+        with self._changed:
+            if self._secret:
+                raise _Refusal(409, "this link has been used")
+            self._secret = secrets.token_urlsafe(24)
+            self._page = hello
+            self._changed.notify_all()
+        return {"secret": self._secret}
+
+    def authorized(self, authorization: str) -> bool:
+        """Whether this is the secret of the page."""
         expected = f"Bearer {self._secret}".encode()
         return bool(self._secret) and hmac.compare_digest(authorization.encode("latin-1"), expected)
 
-    async def _handle(self, request: Request) -> Response:
-        if request.method == "GET":
-            return self._files[request.path]
-        try:
-            if request.path == "/hello":
-                return await self._accept_hello(messages.decode_hello(request.body))
-            return _json(await self._exchange(messages.decode_answer(request.body)))
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise Refusal(400, f"not understood: {' '.join(str(error).split())[:200]}") from None
+    def exchange(self, answer: messages.PageAnswer) -> messages.Command:
+        """Store the answer to the current command, then wait for the next command. A repeated answer is ignored.
 
-    async def _accept_hello(self, hello: messages.Hello) -> Response:
-        if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
-            raise Refusal(401, "wrong token")
-        if self._secret:
-            raise Refusal(409, "this link has been used")
-        self._secret = secrets.token_urlsafe(24)
-        fields = {name: getattr(hello, name) for name in messages.Page.__struct_fields__}
-        async with self._changed:
-            self._pages.append(messages.Page(**fields))
-            self._changed.notify_all()
-        return _json({"secret": self._secret})
-
-    async def _exchange(self, answer: messages.PageAnswer) -> messages.Command:
-        """Store the answer to the current command, then wait for the next command. A repeated answer is ignored."""
-        async with self._changed:
+        Raises ``_Refusal``.
+        """
+        with self._changed:
             if answer.id > self._command.id:
-                raise Refusal(409, "an answer to a command that was not given")
-            if answer.id == self._command.id and not self._answers:
-                self._answers.append(answer)
+                raise _Refusal(409, "an answer to a command that was not given")
+            if answer.id == self._command.id and self._answer is None:
+                self._answer = answer
                 self._changed.notify_all()
-            try:
-                async with asyncio.timeout(IDLE_SECONDS):
-                    await self._changed.wait_for(lambda: self._command.id > answer.id)
-            except TimeoutError:
-                return messages.Command(id=answer.id, do="idle")
-            return self._command
+            if self._changed.wait_for(lambda: self._command.id > answer.id, IDLE_SECONDS):
+                return self._command
+            return messages.Command(id=answer.id, do="idle")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # such as a client that closed the connection
+            super().handle_error(request, client_address)
 
 
-def _static(name: str, text: str) -> Response:
-    return Response(text.encode(), f"{TYPES[name.rpartition('.')[2]]}; charset=utf-8")
+class _Handler(BaseHTTPRequestHandler):
+    """One request. The head is checked before the body is read."""
 
+    server: PageServer
+    protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"
+    timeout = _READ_SECONDS
 
-def _json(value: Any) -> Response:
-    return Response(messages.encode(value), "application/json")
+    def do_GET(self) -> None:
+        self._respond(self._file)
+
+    def do_POST(self) -> None:
+        self._respond(self._message)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Do nothing."""
+
+    def _respond(self, handle: Callable[[], tuple[bytes, str]]) -> None:
+        status = 200
+        try:
+            self._check_head()
+            body, kind = handle()
+        except _Refusal as refusal:
+            status, text = refusal.args
+            body, kind = f"{text}\n".encode(), "text/plain; charset=utf-8"
+        self.send_response_only(status)
+        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _check_head(self) -> None:
+        names = [name.lower() for name in self.headers]
+        if self.headers.defects or len(set(names)) != len(names):
+            raise _Refusal(400, "a malformed or repeated header")
+        if self.headers.get("host") != self.server.host:
+            raise _Refusal(403, "wrong host")
+        if self.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise _Refusal(403, "wrong site")
+
+    def _file(self) -> tuple[bytes, str]:
+        if self.path not in self.server.files:
+            raise _Refusal(404, "no such file")
+        return self.server.files[self.path]
+
+    def _message(self) -> tuple[bytes, str]:
+        if self.headers.get("origin") != self.server.origin:
+            raise _Refusal(403, "wrong origin")
+        if self.path not in ("/hello", "/next"):
+            raise _Refusal(404, "no such place")
+        if self.headers.get("content-type") != "application/json":
+            raise _Refusal(415, "send application/json")
+        if self.path == "/next" and not self.server.authorized(self.headers.get("authorization", "")):
+            raise _Refusal(401, "no session of this server")
+        body = self._body()
+        try:
+            answer: Any = (
+                self.server.accept_hello(messages.decode_hello(body))
+                if self.path == "/hello"
+                else self.server.exchange(messages.decode_answer(body))
+            )
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            raise _Refusal(400, f"not understood: {' '.join(str(error).split())[:200]}") from None
+        return messages.encode(answer), "application/json"
+
+    def _body(self) -> bytes:
+        length = self.headers.get("content-length", "")
+        if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            raise _Refusal(411, "send a Content-Length")
+        if len(length) > 12 or int(length) > messages.MAX_BODY_BYTES:
+            raise _Refusal(413, f"the body is larger than {messages.MAX_BODY_BYTES} bytes")
+        return self.rfile.read(int(length))

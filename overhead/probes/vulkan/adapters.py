@@ -7,6 +7,7 @@ used, because their constants of extensions have wrong values in 1.3.275.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,13 @@ def load() -> tuple[Any, Any]:
     except OSError as error:
         raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
     return vulkan.ffi, vulkan.lib
+
+
+def structure(name: str, **fields: Any) -> Any:
+    """A structure of Vulkan with its ``sType`` set. ``name`` lacks the prefix ``Vk``."""
+    ffi, vk = load()
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
+    return ffi.new(f"Vk{name} *", {"sType": getattr(vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
 
 
 def check(result: int, what: str) -> None:
@@ -87,10 +95,7 @@ def loader_version() -> tuple[int, int, int]:
     """The Vulkan version of the loader."""
     ffi, vk = load()
     version = ffi.new("uint32_t *")
-    try:
-        check(vk.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
-    except AttributeError as error:
-        raise Unavailable("the Vulkan loader is older than 1.1", _LOADER_MEND) from error
+    check(vk.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
     return _version(version[0])
 
 
@@ -103,21 +108,15 @@ def instance() -> Any:
     ffi, vk = load()
     offered = _extensions(lambda count, out: vk.vkEnumerateInstanceExtensionProperties(ffi.NULL, count, out))
     portability = "VK_KHR_portability_enumeration" in offered
-    names = Strings(["VK_KHR_portability_enumeration"] if portability else [])
+    names, kept = c_strings(["VK_KHR_portability_enumeration"] if portability else [])
     version = min(loader_version()[:2], (1, 2))
-    application = ffi.new(
-        "VkApplicationInfo *",
-        {"sType": vk.VK_STRUCTURE_TYPE_APPLICATION_INFO, "apiVersion": version[0] << 22 | version[1] << 12},
-    )
-    info = ffi.new(
-        "VkInstanceCreateInfo *",
-        {
-            "sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-            "flags": vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
-            "pApplicationInfo": application,
-            "enabledExtensionCount": len(names),
-            "ppEnabledExtensionNames": names.pointer,
-        },
+    application = structure("ApplicationInfo", apiVersion=version[0] << 22 | version[1] << 12)
+    info = structure(
+        "InstanceCreateInfo",
+        flags=vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR if portability else 0,
+        pApplicationInfo=application,
+        enabledExtensionCount=len(kept),
+        ppEnabledExtensionNames=names,
     )
     out = ffi.new("VkInstance *")
     result = vk.vkCreateInstance(info, ffi.NULL, out)
@@ -129,15 +128,9 @@ def instance() -> Any:
 
 def _adapter(index: int, handle: Any) -> VulkanAdapter | None:
     ffi, vk = load()
-    identity = ffi.new("VkPhysicalDeviceIDProperties *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES})
-    driver = ffi.new(
-        "VkPhysicalDeviceDriverProperties *",
-        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, "pNext": identity},
-    )
-    properties = ffi.new(
-        "VkPhysicalDeviceProperties2 *",
-        {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": driver},
-    )
+    identity = structure("PhysicalDeviceIDProperties")
+    driver = structure("PhysicalDeviceDriverProperties", pNext=identity)
+    properties = structure("PhysicalDeviceProperties2", pNext=driver)
     vk.vkGetPhysicalDeviceProperties(handle, ffi.addressof(properties, "properties"))
     core = properties.properties
     version = _version(core.apiVersion)
@@ -181,16 +174,11 @@ def _family(handle: Any) -> tuple[int, int] | None:
     return None
 
 
-class Strings:
-    """An array of C strings that also keeps the strings in memory."""
-
-    def __init__(self, values: Sequence[str]) -> None:
-        ffi, _ = load()
-        self._kept = [ffi.new("char[]", value.encode()) for value in values]
-        self.pointer = ffi.new("char *[]", self._kept) if self._kept else ffi.NULL
-
-    def __len__(self) -> int:
-        return len(self._kept)
+def c_strings(values: Sequence[str]) -> tuple[Any, list[Any]]:
+    """An array of C strings, or NULL for none; and the strings, which must live as long as the array."""
+    ffi, _ = load()
+    kept = [ffi.new("char[]", value.encode()) for value in values]
+    return (ffi.new("char *[]", kept) if kept else ffi.NULL), kept
 
 
 def _listed(ask: Callable[[Any, Any], Any], kind: str) -> list[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from overhead.probes.common.step_kernel import RING, WORDS
 from overhead.probes.kernels import lcg
+from overhead.probes.vulkan.adapters import structure
 from overhead.probes.vulkan.gpu import VulkanGpu
 
 
@@ -19,17 +20,16 @@ class StorageBuffers:
         vk = gpu.vk
         self._gpu, self._size = gpu, 4 * words
         self._record = OneTimeCommands(gpu)
-        usage = (
-            vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
-            | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
-            | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
-        )
-        self._buffers = [gpu.buffer(self._size, usage) for _ in range(count)]
         transfer = vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
+        usage = transfer | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+        self._buffers = [gpu.buffer(self._size, usage) for _ in range(count)]
         self._staging = gpu.buffer(count * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
         self._mapped = np.frombuffer(mapped, np.uint32).reshape(count, words)
-        self._pool = self._descriptor_pool(sets)
+        size = gpu.ffi.new(
+            "VkDescriptorPoolSize *", {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
+        )
+        self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
 
     def close(self) -> None:
         self._record.close()
@@ -37,54 +37,21 @@ class StorageBuffers:
         for buffer in (*self._buffers, self._staging):
             self._gpu.release(buffer)
 
-    def _descriptor_pool(self, sets: int) -> Any:
-        gpu, vk = self._gpu, self._gpu.vk
-        size = gpu.ffi.new(
-            "VkDescriptorPoolSize *",
-            {
-                "type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                "descriptorCount": sets,
-            },
-        )
-        return gpu.create(
-            "DescriptorPool",
-            gpu.new(
-                "DESCRIPTOR_POOL_CREATE_INFO",
-                "VkDescriptorPoolCreateInfo",
-                maxSets=sets,
-                poolSizeCount=1,
-                pPoolSizes=size,
-            ),
-        )
-
     def sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
         """One new descriptor set for each buffer index."""
-        gpu, ffi, vk = self._gpu, self._gpu.ffi, self._gpu.vk
-        layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * len(buffers))
-        info = gpu.new(
-            "DESCRIPTOR_SET_ALLOCATE_INFO",
-            "VkDescriptorSetAllocateInfo",
-            descriptorPool=self._pool,
-            descriptorSetCount=len(buffers),
-            pSetLayouts=layouts,
+        gpu, ffi, count = self._gpu, self._gpu.ffi, len(buffers)
+        layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
+        info = structure(
+            "DescriptorSetAllocateInfo", descriptorPool=self._pool, descriptorSetCount=count, pSetLayouts=layouts
         )
-        sets = ffi.new("VkDescriptorSet[]", len(buffers))
+        sets = ffi.new("VkDescriptorSet[]", count)
         gpu.device_call("vkAllocateDescriptorSets", info, sets)
+        kind = gpu.vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
         for each, index in zip(sets, buffers, strict=True):
-            buffer = ffi.new(
-                "VkDescriptorBufferInfo *",
-                {
-                    "buffer": self._buffers[index].handle,
-                    "range": self._size,
-                },
-            )
-            write = gpu.new(
-                "WRITE_DESCRIPTOR_SET",
-                "VkWriteDescriptorSet",
-                dstSet=each,
-                descriptorCount=1,
-                descriptorType=vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                pBufferInfo=buffer,
+            place = {"buffer": self._buffers[index].handle, "range": self._size}
+            buffer = ffi.new("VkDescriptorBufferInfo *", place)
+            write = structure(
+                "WriteDescriptorSet", dstSet=each, descriptorCount=1, descriptorType=kind, pBufferInfo=buffer
             )
             gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
@@ -124,7 +91,7 @@ class StorageBuffers:
 
     def _barrier(self, cb: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
         gpu = self._gpu
-        memory = gpu.new("MEMORY_BARRIER", "VkMemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
+        memory = structure("MemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
         null = gpu.ffi.NULL
         gpu.function("vkCmdPipelineBarrier")(cb, before[0], after[0], 0, 1, memory, 0, null, 0, null)
 
@@ -158,13 +125,9 @@ class OneTimeCommands:
         self._gpu = gpu
         self._pool = gpu.command_pool()
         self.cb = gpu.command_buffers(self._pool, 1)[0]
-        self._begin = gpu.new(
-            "COMMAND_BUFFER_BEGIN_INFO",
-            "VkCommandBufferBeginInfo",
-            flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-        )
+        self._begin = structure("CommandBufferBeginInfo", flags=gpu.vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
         self._list = gpu.ffi.new("VkCommandBuffer *", self.cb)
-        self._submit = gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
+        self._submit = structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
 
     def __call__(self, record: Callable[[Any], None]) -> None:
         """Wait for pending work, then record, run and wait."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from overhead.probes import kernels
 from overhead.probes.base import Chain, DeviceTime, StartLatency
-from overhead.probes.common.loop_text import Issue
+from overhead.probes.common.loop_text import Issue, Stages
 from overhead.probes.common.native_loop import (
     Cycle,
     NativeCall,
@@ -26,7 +27,7 @@ from overhead.probes.common.step_kernel import RING
 from overhead.probes.vulkan.buffers import StepBuffers
 from overhead.probes.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
 from overhead.probes.vulkan.device_time import time_behind_blocker, time_one_submission, timer, wait_spins
-from overhead.probes.vulkan.gpu import VulkanGpu
+from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
 from overhead.results import Case, Scalar
 
 BATCH_UNITS = 256
@@ -35,8 +36,43 @@ BATCHES = 3
 """Number of batches that are used in turn, each with its own command buffers and fence."""
 
 
-class VulkanChain(Chain):
-    """Base class: the buffers, the command pool, the wait and the loops of one case.
+class VulkanParts:
+    """What every chain holds: the commands over a kernel, a command buffer from a pool, and the wait."""
+
+    _recorded_n = -1
+
+    def _acquire(self, gpu: VulkanGpu, kernel: Pipeline, wait: str, cleanup: contextlib.ExitStack) -> None:
+        self._gpu, self._cleanup = gpu, cleanup
+        self._commands, self._wait = Commands(gpu, kernel), VulkanWait(gpu, wait)
+        cleanup.callback(self._wait.close)
+        self._pool = gpu.command_pool()
+        cleanup.callback(gpu.destroy, "CommandPool", self._pool)
+        (self._cb,) = gpu.command_buffers(self._pool, 1)
+        self.wait_spins = wait_spins(gpu, wait)
+
+    def _call_now(self, calls: Iterable[NativeCall]) -> None:
+        """Make the calls now, outside the window."""
+        for call in calls:
+            self._gpu.call(call.name, *call.ffi_args)
+
+    def _record(self, record: Callable[[int], None], n: int) -> None:
+        """Record n units into the command buffer, which must not be pending, unless it contains them already."""
+        if n != self._recorded_n:
+            self._call_now([self._commands.begin(self._cb, 0)])
+            record(n)
+            self._call_now([self._commands.end(self._cb)])
+            self._recorded_n = n
+
+    def wait(self) -> None:
+        self._wait()
+
+    def close(self) -> None:
+        self._gpu.drain()
+        self._cleanup.close()
+
+
+class VulkanChain(VulkanParts, Chain):
+    """Base class of the step: the buffers and the loops of one case.
 
     Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers that must not be
     pending.
@@ -50,27 +86,18 @@ class VulkanChain(Chain):
     """Whether ``stages`` times the calls of a unit."""
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
-        self._gpu, self._case = gpu, case
+        self._case = case
         self._rotates = case.params.get("bindgroup") == "rotated"
         self._loops: list[NativeLoop] = []
-        self._stages: Callable[[int], dict[str, Any]] | None = None
-        self._cleanup = contextlib.ExitStack()
-        try:
+        with contextlib.ExitStack() as cleanup:
             kernel = gpu.kernel(self.kernel)
-            self._commands = Commands(gpu, kernel)
-            self._pool = gpu.command_pool()
-            self._cleanup.callback(gpu.destroy, "CommandPool", self._pool)
+            self._acquire(gpu, kernel, str(case.params.get("wait", next(iter(VULKAN_WAITS)))), cleanup)
             self._state = StepBuffers(gpu, kernel.set_layout)
-            self._cleanup.callback(self._state.close)
-            self._wait = VulkanWait(gpu, str(case.params.get("wait", next(iter(VULKAN_WAITS)))))
-            self._cleanup.callback(self._wait.close)
-            self.wait_spins = wait_spins(gpu, self._wait.kind)
-            self._program, self._issue = self._build()
-        except BaseException:
-            self._cleanup.close()
-            raise
+            cleanup.callback(self._state.close)
+            self._program, issue = self._build()
+            self._cleanup = cleanup.pop_all()
         # Stored on the instance, because a method of this class would add a Python call to the window.
-        self.issue = self._issue  # type: ignore[assignment, method-assign]
+        self.issue = issue  # type: ignore[assignment, method-assign]
         self.wait = self._wait  # type: ignore[method-assign]
 
     @abc.abstractmethod
@@ -78,10 +105,7 @@ class VulkanChain(Chain):
         """The C calls in the window, and the function ``issue(n)`` that makes them."""
 
     def issue(self, n: int) -> None:
-        self._issue(n)
-
-    def wait(self) -> None:
-        self._wait()
+        raise NotImplementedError  # bound in __init__
 
     def prepare(self, n: int) -> None:
         self._gpu.drain()
@@ -93,12 +117,14 @@ class VulkanChain(Chain):
     def stages(self, n: int) -> Mapping[str, Any]:
         if not self.timed_calls:
             return {}
-        if self._stages is None:
-            self._stages = compile_stages(self._program, "native" if self._case.caller == "native" else "ffi")
         self.prepare(n)
         found = self._stages(n)
         self.wait()
         return found
+
+    @functools.cached_property
+    def _stages(self) -> Stages:
+        return compile_stages(self._program, "native" if self._case.caller == "native" else "ffi")
 
     def start_latency(self, n: int) -> StartLatency:
         """Measure n times how long work takes from submission to start on an idle queue. Raises ``Unsupported``."""
@@ -128,19 +154,10 @@ class VulkanChain(Chain):
     def kernels(self) -> dict[str, str]:
         return {f"{self.kernel}.spv": kernels.binary(f"{self.kernel}.spv")[1]}
 
-    def close(self) -> None:
-        self._gpu.drain()
-        self._cleanup.close()
-
-    def _fence(self, signalled: bool = False) -> Any:
-        fence = self._gpu.fence(signalled)
+    def _fence(self, flags: int = 0) -> Any:
+        fence = self._gpu.create("Fence", flags=flags)
         self._cleanup.callback(self._gpu.destroy, "Fence", fence)
         return fence
-
-    def _call_now(self, calls: Iterable[NativeCall]) -> None:
-        """Make the calls now, outside the window."""
-        for call in calls:
-            self._gpu.call(call.name, *call.ffi_args)
 
     def _compile(self, program: NativeProgram) -> NativeLoop:
         loop = (compile_native if self._case.caller == "native" else compile_ffi)(program)
@@ -161,9 +178,6 @@ class VulkanChain(Chain):
             loop(n)
 
         return record
-
-    def _command_buffers(self, count: int) -> list[Any]:
-        return self._gpu.command_buffers(self._pool, count)
 
     @property
     def _sets(self) -> Any:
@@ -196,9 +210,9 @@ class BatchedSubmissions(VulkanChain):
         self._submissions = max(BATCH_UNITS // self._k, 8)
         self._batch = batch = self._submissions * self._k
         self._pooled = self._case.params.get("reset") == "pool"
-        fences = [self._fence(signalled=True) for _ in range(BATCHES)]
-        batches = []
-        for fence in fences:
+        signalled, batches = self._gpu.vk.VK_FENCE_CREATE_SIGNALED_BIT, []
+        for _ in range(BATCHES):
+            fence = self._fence(signalled)
             reset, program = self._batch_program(fence)
             recycle = NativeProgram(body=(*self._commands.wait_fence(fence), *reset))
             batches.append((self._compile(recycle), self._compile(program)))
@@ -271,7 +285,7 @@ class OnePass(VulkanChain):
     max_n = 1 << 16
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, (cb,) = self._commands, self._command_buffers(1)
+        c, cb = self._commands, self._cb
         program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.info(cb))), per=0)
         return program, self._compile(program)
 
@@ -291,25 +305,15 @@ class VulkanReplay(OnePass):
     timed_calls = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, (cb,) = self._commands, self._command_buffers(1)
-        record = self._unit_recorder(cb)
-        self._recorded_n = -1
+        c, cb = self._commands, self._cb
+        self._recorder = self._unit_recorder(cb)
         program = NativeProgram(head=(c.submit(c.info(cb)),), per=0)
         submit = self._compile(program)
-
-        def prepare(n: int) -> None:
-            self._gpu.drain()
-            if n != self._recorded_n:
-                self._call_now([c.begin(cb, 0)])
-                record(n)
-                self._call_now([c.end(cb)])
-                self._recorded_n = n
-
-        self._prepare = prepare
         return program, lambda n: submit(0)
 
     def prepare(self, n: int) -> None:
-        self._prepare(n)
+        super().prepare(n)
+        self._record(self._recorder, n)
 
 
 class VulkanLaunches(VulkanChain):
@@ -319,7 +323,7 @@ class VulkanLaunches(VulkanChain):
     records = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, (cb,) = self._commands, self._command_buffers(1)
+        c, cb = self._commands, self._cb
         self._call_now([*self._head(cb, c.simultaneous), *self._unit(cb), c.end(cb)])
         program = NativeProgram(body=(c.submit(c.info(cb)),))
         return program, self._compile(program)
@@ -339,7 +343,7 @@ class VulkanFused(VulkanChain):
     timed_calls = False
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, (cb,) = self._commands, self._command_buffers(1)
+        c, cb = self._commands, self._cb
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)
         program = NativeProgram((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
@@ -352,8 +356,7 @@ class VulkanFused(VulkanChain):
         return program, issue
 
     def _work(self, cb: Any) -> tuple[NativeCall, ...]:
-        c = self._commands
-        return (c.pipeline(cb), c.bind(cb, self._sets), c.barrier(cb), c.push(cb, self._steps), c.dispatch(cb))
+        return self._commands.fused(cb, self._sets, self._steps)
 
     def device(self, n: int) -> DeviceTime | None:
         def recorder(cb: Any) -> Callable[[int], None]:
@@ -371,7 +374,7 @@ class WaitEach(VulkanChain):
     latency = True
 
     def _build(self) -> tuple[NativeProgram, Issue]:
-        c, (cb,) = self._commands, self._command_buffers(1)
+        c, cb = self._commands, self._cb
         fence = self._fence()
         fenced = self._wait.kind == "fence"
         wait = c.wait_fence(fence) if fenced else (c.idle(),)

@@ -9,7 +9,7 @@ from typing import Any
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.common.native_loop import Cycle, NativeCall
 from overhead.probes.common.step_kernel import GROUPS
-from overhead.probes.vulkan.adapters import result_name, word
+from overhead.probes.vulkan.adapters import result_name, structure, word
 from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
 
 VULKAN_WAITS = {
@@ -35,9 +35,8 @@ class Commands:
         self._kept: list[Any] = []
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         self.simultaneous = vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
-        self._memory = gpu.new(
-            "MEMORY_BARRIER",
-            "VkMemoryBarrier",
+        self._memory = structure(
+            "MemoryBarrier",
             srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
             dstAccessMask=vk.VK_ACCESS_SHADER_READ_BIT | vk.VK_ACCESS_SHADER_WRITE_BIT,
         )
@@ -50,7 +49,7 @@ class Commands:
         return NativeCall(name, function, word(function), words, stage=stage, ffi_args=args, checked=checked)
 
     def begin(self, cb: Any, flags: int) -> NativeCall:
-        info = self._keep(self._gpu.new("COMMAND_BUFFER_BEGIN_INFO", "VkCommandBufferBeginInfo", flags=flags))
+        info = self._keep(structure("CommandBufferBeginInfo", flags=flags))
         return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
 
     def pipeline(self, cb: Any) -> NativeCall:
@@ -84,6 +83,11 @@ class Commands:
         """Dispatch this many workgroups; 0: the number that the step needs."""
         return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
 
+    def fused(self, cb: Any, descriptors: Any, steps: Any, groups: int = 0) -> tuple[NativeCall, ...]:
+        """One dispatch that loops as many times as ``steps`` points to."""
+        bound = (self.pipeline(cb), self.bind(cb, descriptors), self.barrier(cb))
+        return (*bound, self.push(cb, steps), self.dispatch(cb, groups))
+
     def end(self, cb: Any) -> NativeCall:
         return self.call("vkEndCommandBuffer", cb, stage="end")
 
@@ -110,7 +114,7 @@ class Commands:
     def info(self, cb: Any) -> Any:
         """A submission of one command buffer."""
         pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))
-        return self._keep(self._gpu.new("SUBMIT_INFO", "VkSubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))
+        return self._keep(structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))
 
     def _keep(self, value: Any) -> Any:
         self._kept.append(value)
@@ -144,7 +148,7 @@ class VulkanWait:
 
     def _fence(self) -> Callable[[], int]:
         gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
-        fence = gpu.fence()
+        fence = gpu.create("Fence")
         self._kept.append(("Fence", fence))
         submit, wait, reset = map(gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences"))
         pointer = gpu.ffi.new("VkFence *", fence)
@@ -157,22 +161,13 @@ class VulkanWait:
     def _timeline(self) -> Callable[[], int]:
         gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
         timeline = gpu.vk.VK_SEMAPHORE_TYPE_TIMELINE
-        kind = gpu.new("SEMAPHORE_TYPE_CREATE_INFO", "VkSemaphoreTypeCreateInfo", semaphoreType=timeline)
-        semaphore = gpu.create("Semaphore", gpu.new("SEMAPHORE_CREATE_INFO", "VkSemaphoreCreateInfo", pNext=kind))
+        kind = structure("SemaphoreTypeCreateInfo", semaphoreType=timeline)
+        semaphore = gpu.create("Semaphore", pNext=kind)
         self._kept.append(("Semaphore", semaphore))
         semaphores, value = gpu.ffi.new("VkSemaphore *", semaphore), gpu.ffi.new("uint64_t *", 0)
-        signal = gpu.new(
-            "TIMELINE_SEMAPHORE_SUBMIT_INFO",
-            "VkTimelineSemaphoreSubmitInfo",
-            signalSemaphoreValueCount=1,
-            pSignalSemaphoreValues=value,
-        )
-        info = gpu.new(
-            "SUBMIT_INFO", "VkSubmitInfo", pNext=signal, signalSemaphoreCount=1, pSignalSemaphores=semaphores
-        )
-        until = gpu.new(
-            "SEMAPHORE_WAIT_INFO", "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=value
-        )
+        signal = structure("TimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=value)
+        info = structure("SubmitInfo", pNext=signal, signalSemaphoreCount=1, pSignalSemaphores=semaphores)
+        until = structure("SemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=value)
         self._alive = (semaphores, signal)
         submit, wait = gpu.function("vkQueueSubmit"), gpu.function("vkWaitSemaphores")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,12 +33,10 @@ class Timer:
         self._state = StepBuffers(gpu, kernel.set_layout)
         self._commands = Commands(gpu, kernel)
         self._first, self._last = OneTimeCommands(gpu), OneTimeCommands(gpu)
-        self._fence = gpu.fence()
+        self._fence = gpu.create("Fence")
         self._fences = gpu.ffi.new("VkFence *", self._fence)
         self._steps = gpu.ffi.new("uint32_t *")
-        kind = gpu.vk.VK_QUERY_TYPE_TIMESTAMP
-        pool = gpu.new("QUERY_POOL_CREATE_INFO", "VkQueryPoolCreateInfo", queryType=kind, queryCount=_QUERIES)
-        self._queries = gpu.create("QueryPool", pool)
+        self._queries = gpu.create("QueryPool", queryType=gpu.vk.VK_QUERY_TYPE_TIMESTAMP, queryCount=_QUERIES)
 
     @functools.cached_property
     def quantum(self) -> float:
@@ -112,7 +109,7 @@ class Timer:
             gpu.drain()
             info = self._first.record(lambda cb: self._stamps(cb, [0], top=True))
             device, host, deviation = self._both_clocks()
-            begin = _now()
+            begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             submit(gpu.queue, 1, info, gpu.ffi.NULL)
             gpu.drain()
             ticks = (self._read(1)[0] - device + half) % (2 * half) - half
@@ -121,14 +118,7 @@ class Timer:
         return StartLatency(latencies, max(deviations, default=0.0))
 
     def _burn(self, cb: Any) -> None:
-        commands = self._commands
-        for call in (
-            commands.pipeline(cb),
-            commands.bind(cb, self._state.own[0]),
-            commands.barrier(cb),
-            commands.push(cb, self._steps),
-            commands.dispatch(cb),
-        ):
+        for call in self._commands.fused(cb, self._state.own[0], self._steps):
             call.function(*call.ffi_args)
 
     def _blocker(self, cb: Any) -> None:
@@ -158,13 +148,11 @@ class Timer:
 
     @functools.cached_property
     def _host_domain(self) -> int:
-        """The Vulkan time domain of the clock that ``_now`` reads."""
+        """The Vulkan time domain of CLOCK_MONOTONIC. Raises ``Unsupported`` if the driver lacks it, as on Windows."""
         vk, gpu = self._gpu.vk, self._gpu
         if not gpu.calibrated:
             raise Unsupported("the device has no VK_EXT_calibrated_timestamps")
         domain = vk.VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT
-        if sys.platform == "win32":
-            domain = vk.VK_TIME_DOMAIN_QUERY_PERFORMANCE_COUNTER_EXT
         count = gpu.ffi.new("uint32_t *")
         found = gpu.ffi.cast(
             "PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
@@ -185,15 +173,7 @@ class Timer:
         infos = gpu.ffi.new("VkCalibratedTimestampInfoEXT[]", [{"sType": kind, "timeDomain": each} for each in domains])
         values, deviation = gpu.ffi.new("uint64_t[2]"), gpu.ffi.new("uint64_t *")
         gpu.device_call("vkGetCalibratedTimestampsEXT", 2, infos, values, deviation)
-        return values[0], values[1] * _TICK_NS, float(deviation[0])
-
-
-if sys.platform == "win32":
-    _now: Callable[[], float] = time.perf_counter_ns
-    _TICK_NS = time.get_clock_info("perf_counter").resolution * 1e9
-else:
-    _now = functools.partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC)
-    _TICK_NS = 1.0
+        return values[0], float(values[1]), float(deviation[0])
 
 
 @functools.cache
@@ -236,15 +216,10 @@ def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
         chain.issue(n)
         took = time.perf_counter_ns() - begin
         chain.wait()
-        issue = functools.partial(chain.issue, n)
         for times in (3, 12, 48):
-            span, busy = clock.span_behind_blocker(issue, times * took + 1e6)
-            if busy:
-                return DeviceTime(
-                    n, span, True, clock.quantum, "vkCmdWriteTimestamp; a blocker outlasted the submissions"
-                )
-        if n < 64:
-            return DeviceTime(
-                n, span, False, clock.quantum, "vkCmdWriteTimestamp; no blocker outlasted the submissions"
-            )
+            span, busy = clock.span_behind_blocker(functools.partial(chain.issue, n), times * took + 1e6)
+            if busy or (times == 48 and n < 64):
+                outlasted = "a blocker" if busy else "no blocker"
+                method = f"vkCmdWriteTimestamp; {outlasted} outlasted the submissions"
+                return DeviceTime(n, span, busy, clock.quantum, method)
         n //= 2

@@ -12,7 +12,16 @@ from typing import Any
 
 from overhead.probes import kernels
 from overhead.probes.base import Unavailable
-from overhead.probes.vulkan.adapters import Strings, VulkanAdapter, VulkanError, adapters, check, instance, load
+from overhead.probes.vulkan.adapters import (
+    VulkanAdapter,
+    VulkanError,
+    adapters,
+    c_strings,
+    check,
+    instance,
+    load,
+    structure,
+)
 
 
 @dataclass(frozen=True)
@@ -51,43 +60,30 @@ class VulkanGpu:
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
     def _offers_timeline(self) -> bool:
-        timeline = self.new("PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES", "VkPhysicalDeviceTimelineSemaphoreFeatures")
-        features = self.new("PHYSICAL_DEVICE_FEATURES_2", "VkPhysicalDeviceFeatures2", pNext=timeline)
+        timeline = structure("PhysicalDeviceTimelineSemaphoreFeatures")
+        features = structure("PhysicalDeviceFeatures2", pNext=timeline)
         self.vk.vkGetPhysicalDeviceFeatures2(self.adapter.handle, features)
         return bool(timeline.timelineSemaphore)
 
     def _create(self) -> Any:
         wanted = {"VK_KHR_portability_subset", "VK_EXT_calibrated_timestamps"}
-        names = Strings(sorted(wanted & self.adapter.extensions))
+        names, kept = c_strings(sorted(wanted & self.adapter.extensions))
         priority = self.ffi.new("float *", 1.0)
-        queue = self.new(
-            "DEVICE_QUEUE_CREATE_INFO",
-            "VkDeviceQueueCreateInfo",
-            queueFamilyIndex=self.adapter.family,
-            queueCount=1,
-            pQueuePriorities=priority,
+        queue = structure(
+            "DeviceQueueCreateInfo", queueFamilyIndex=self.adapter.family, queueCount=1, pQueuePriorities=priority
         )
-        timeline = self.new(
-            "PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES",
-            "VkPhysicalDeviceTimelineSemaphoreFeatures",
-            timelineSemaphore=1,
-        )
-        info = self.new(
-            "DEVICE_CREATE_INFO",
-            "VkDeviceCreateInfo",
+        timeline = structure("PhysicalDeviceTimelineSemaphoreFeatures", timelineSemaphore=1)
+        info = structure(
+            "DeviceCreateInfo",
             pNext=timeline if self.timeline else self.ffi.NULL,
             queueCreateInfoCount=1,
             pQueueCreateInfos=queue,
-            enabledExtensionCount=len(names),
-            ppEnabledExtensionNames=names.pointer,
+            enabledExtensionCount=len(kept),
+            ppEnabledExtensionNames=names,
         )
         out = self.ffi.new("VkDevice *")
         check(self.vk.vkCreateDevice(self.adapter.handle, info, self.ffi.NULL, out), "vkCreateDevice")
         return out[0]
-
-    def new(self, kind: str, struct: str, **fields: Any) -> Any:
-        """A structure with its ``sType`` set."""
-        return self.ffi.new(f"{struct} *", {"sType": getattr(self.vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
 
     @functools.cache  # noqa: B019 - a VulkanGpu lives as long as the process
     def function(self, name: str) -> Any:
@@ -107,19 +103,14 @@ class VulkanGpu:
         if isinstance(result, int):
             check(result, name)
 
-    def create(self, what: str, info: Any) -> Any:
-        """A new object: ``create("Fence", info)`` is ``vkCreateFence``."""
+    def create(self, what: str, **fields: Any) -> Any:
+        """A new object: ``create("Fence", flags=0)`` is ``vkCreateFence`` with a ``VkFenceCreateInfo``."""
         out = self.ffi.new(f"Vk{what} *")
-        self.device_call(f"vkCreate{what}", info, self.ffi.NULL, out)
+        self.device_call(f"vkCreate{what}", structure(f"{what}CreateInfo", **fields), self.ffi.NULL, out)
         return out[0]
 
     def destroy(self, what: str, handle: Any) -> None:
         self.device_call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
-
-    def fence(self, signalled: bool = False) -> Any:
-        """A new fence."""
-        flags = self.vk.VK_FENCE_CREATE_SIGNALED_BIT if signalled else 0
-        return self.create("Fence", self.new("FENCE_CREATE_INFO", "VkFenceCreateInfo", flags=flags))
 
     def drain(self) -> None:
         """Wait until the queue is empty."""
@@ -128,13 +119,13 @@ class VulkanGpu:
     def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
         """A buffer with its own memory: device memory, or with ``host`` coherent memory that the host can access."""
         vk, ffi = self.vk, self.ffi
-        handle = self.create("Buffer", self.new("BUFFER_CREATE_INFO", "VkBufferCreateInfo", size=size, usage=usage))
+        handle = self.create("Buffer", size=size, usage=usage)
         needs = ffi.new("VkMemoryRequirements *")
         self.device_call("vkGetBufferMemoryRequirements", handle, needs)
         coherent = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
         kind = self._memory_type(needs.memoryTypeBits, coherent if host else vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
         memory = ffi.new("VkDeviceMemory *")
-        info = self.new("MEMORY_ALLOCATE_INFO", "VkMemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
+        info = structure("MemoryAllocateInfo", allocationSize=needs.size, memoryTypeIndex=kind)
         self.device_call("vkAllocateMemory", info, ffi.NULL, memory)
         self.device_call("vkBindBufferMemory", handle, memory[0], 0)
         mapped = ffi.new("void **")
@@ -157,49 +148,27 @@ class VulkanGpu:
         """The compute pipeline of the committed kernel ``<name>.spv``."""
         vk, ffi = self.vk, self.ffi
         code, _ = kernels.binary(f"{name}.spv")
-        binding = ffi.new(
-            "VkDescriptorSetLayoutBinding *",
-            {
-                "descriptorType": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                "descriptorCount": 1,
-                "stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT,
-            },
-        )
+        binding = {
+            "descriptorType": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            "descriptorCount": 1,
+            "stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT,
+        }
+        bindings = ffi.new("VkDescriptorSetLayoutBinding *", binding)
         set_layout = ffi.new("VkDescriptorSetLayout *")
-        set_layout[0] = self.create(
-            "DescriptorSetLayout",
-            self.new(
-                "DESCRIPTOR_SET_LAYOUT_CREATE_INFO",
-                "VkDescriptorSetLayoutCreateInfo",
-                bindingCount=1,
-                pBindings=binding,
-            ),
-        )
+        set_layout[0] = self.create("DescriptorSetLayout", bindingCount=1, pBindings=bindings)
         push = ffi.new("VkPushConstantRange *", {"stageFlags": vk.VK_SHADER_STAGE_COMPUTE_BIT, "size": 4})
         layout = self.create(
             "PipelineLayout",
-            self.new(
-                "PIPELINE_LAYOUT_CREATE_INFO",
-                "VkPipelineLayoutCreateInfo",
-                setLayoutCount=1,
-                pSetLayouts=set_layout,
-                pushConstantRangeCount=1,
-                pPushConstantRanges=push,
-            ),
+            setLayoutCount=1,
+            pSetLayouts=set_layout,
+            pushConstantRangeCount=1,
+            pPushConstantRanges=push,
         )
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.buffer(words)[:] = code
-        module = self.create(
-            "ShaderModule",
-            self.new(
-                "SHADER_MODULE_CREATE_INFO",
-                "VkShaderModuleCreateInfo",
-                codeSize=len(code),
-                pCode=words,
-            ),
-        )
+        module = self.create("ShaderModule", codeSize=len(code), pCode=words)
         entry = ffi.new("char[]", b"main")
-        info = self.new("COMPUTE_PIPELINE_CREATE_INFO", "VkComputePipelineCreateInfo", layout=layout)
+        info = structure("ComputePipelineCreateInfo", layout=layout)
         info.stage.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
         info.stage.stage = vk.VK_SHADER_STAGE_COMPUTE_BIT
         info.stage.module, info.stage.pName = module, entry
@@ -210,9 +179,7 @@ class VulkanGpu:
 
     def command_buffers(self, pool: Any, count: int) -> list[Any]:
         """Allocate primary command buffers from a pool."""
-        info = self.new(
-            "COMMAND_BUFFER_ALLOCATE_INFO", "VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=count
-        )
+        info = structure("CommandBufferAllocateInfo", commandPool=pool, commandBufferCount=count)
         out = self.ffi.new("VkCommandBuffer[]", count)
         self.device_call("vkAllocateCommandBuffers", info, out)
         return list(out)
@@ -220,15 +187,7 @@ class VulkanGpu:
     def command_pool(self, resets_buffers: bool = True) -> Any:
         """A new pool. Without ``resets_buffers``, only ``vkResetCommandPool`` can reset its command buffers."""
         flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT if resets_buffers else 0
-        return self.create(
-            "CommandPool",
-            self.new(
-                "COMMAND_POOL_CREATE_INFO",
-                "VkCommandPoolCreateInfo",
-                flags=flags,
-                queueFamilyIndex=self.adapter.family,
-            ),
-        )
+        return self.create("CommandPool", flags=flags, queueFamilyIndex=self.adapter.family)
 
 
 @functools.cache

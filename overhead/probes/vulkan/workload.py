@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,12 @@ import numpy as np
 
 from overhead.probes import kernels
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.native_loop import NativeCall
 from overhead.probes.common.software_adapters import longest_fused_chain
 from overhead.probes.common.workload_arms import IN_SPIRV
 from overhead.probes.vulkan.buffers import StorageBuffers
-from overhead.probes.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
-from overhead.probes.vulkan.device_time import time_one_submission, wait_spins
+from overhead.probes.vulkan.chains import VulkanParts
+from overhead.probes.vulkan.commands import VULKAN_WAITS, raise_failures
+from overhead.probes.vulkan.device_time import time_one_submission
 from overhead.probes.vulkan.gpu import VulkanGpu
 from overhead.probes.workload_chain import WorkChain, verified
 from overhead.results import Case, Scalar
@@ -32,7 +33,7 @@ def open_case(gpu: VulkanGpu, case: Case) -> WorkChain:
     return verified(VulkanWork(gpu, case))
 
 
-class VulkanWork(WorkChain):
+class VulkanWork(VulkanParts, WorkChain):
     """A workload with one submission and one wait.
 
     One buffer contains the fields of the state, then the inputs, then the counters.
@@ -44,32 +45,23 @@ class VulkanWork(WorkChain):
     launches = 0
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
-        super().__init__(case)
-        self._gpu, self._fused = gpu, case.pattern == "fused"
+        WorkChain.__init__(self, case)
+        self._fused = case.pattern == "fused"
         self._name = f"{case.workload}_{'fused' if self._fused else 'once'}"
         self.max_n = longest_fused_chain(gpu.adapter.name) if self._fused else 1 << 16
         self._inputs = sources.inputs(self.workload, self.inputs).view(np.uint32)
         self._words = self.elements * sum(f.width for f in self.workload.state)
-        self._cleanup = contextlib.ExitStack()
-        try:
+        with contextlib.ExitStack() as cleanup:
             pipeline = gpu.kernel(self._name)
-            self._commands, self._wait = Commands(gpu, pipeline), VulkanWait(gpu, next(iter(VULKAN_WAITS)))
-            self._cleanup.callback(self._wait.close)
+            self._acquire(gpu, pipeline, next(iter(VULKAN_WAITS)), cleanup)
             self._buffers = StorageBuffers(gpu, 1, self._words + len(self._inputs) + self.elements, 1)
-            self._cleanup.callback(self._buffers.close)
+            cleanup.callback(self._buffers.close)
             (self._set,) = self._buffers.sets(pipeline.set_layout, [0])
-            pool = gpu.command_pool()
-            self._cleanup.callback(gpu.destroy, "CommandPool", pool)
-            (self._cb,) = gpu.command_buffers(pool, 1)
             self._info = self._commands.info(self._cb)
             self._steps = gpu.ffi.new("uint32_t *")
-            self.wait_spins = wait_spins(gpu, self._wait.kind)
-        except BaseException:
-            self._cleanup.close()
-            raise
-        self._recorded_n, self._failed = -1, 0
+            self._cleanup = cleanup.pop_all()
+        self._failed = 0
         self._submit = gpu.function("vkQueueSubmit")
-        self._submission = (gpu.queue, 1, self._info, gpu.ffi.NULL)
 
     def put(self, state: dict[str, Array]) -> None:
         words = sources.state(self.workload, state, self.elements).view(np.uint32)
@@ -83,37 +75,21 @@ class VulkanWork(WorkChain):
 
     def prepare(self, n: int) -> None:
         self._gpu.drain()
-        if n != self._recorded_n:
-            c, cb = self._commands, self._cb
-            self._call_now(c.begin(cb, 0))
-            self._recorder(cb)(n)
-            self._call_now(c.end(cb))
-            self._recorded_n = n
+        self._record(self._recorder(self._cb), n)
 
     def _recorder(self, cb: Any) -> Callable[[int], None]:
         c, groups = self._commands, -(-self.elements // sources._GROUP_SIZE)
-        head = (c.pipeline(cb), c.bind(cb, self._set))
-        push, step = c.push(cb, self._steps), (c.barrier(cb), c.dispatch(cb, groups))
+        head, step = (c.pipeline(cb), c.bind(cb, self._set)), (c.barrier(cb), c.dispatch(cb, groups))
+        loop = c.fused(cb, self._set, self._steps, groups)
 
         def record(n: int) -> None:
-            self._call_now(*head)
-            if self._fused:
-                self._steps[0] = n
-                self._call_now(push)
-            for _ in range(1 if self._fused else n):
-                self._call_now(*step)
+            self._steps[0] = n
+            self._call_now(loop if self._fused else itertools.chain(head, *itertools.repeat(step, n)))
 
         return record
 
-    def _call_now(self, *calls: NativeCall) -> None:
-        for call in calls:
-            self._gpu.call(call.name, *call.ffi_args)
-
     def issue(self, n: int) -> None:
-        self._failed |= self._submit(*self._submission) & 0xFFFFFFFF
-
-    def wait(self) -> None:
-        self._wait()
+        self._failed |= self._submit(self._gpu.queue, 1, self._info, self._gpu.ffi.NULL) & 0xFFFFFFFF
 
     def device(self, n: int) -> DeviceTime | None:
         n = min(n, self.held_n)
@@ -135,7 +111,3 @@ class VulkanWork(WorkChain):
             "barrier": "before each dispatch",
             "wait": self._wait.words,
         }
-
-    def close(self) -> None:
-        self._gpu.drain()
-        self._cleanup.close()

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from overhead.probes.common.loop_text import Script, Statement
-from overhead.probes.common.native_loop import NativeCall, NativeProgram, Slot, Store
+from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, Slot, Store
 from overhead.probes.common.step_kernel import GROUPS, RING
 from overhead.probes.webgpu.cases import Steps
+from overhead.probes.webgpu.library import Library
 from overhead.probes.webgpu.resources import StepResources
 
+CallArguments = tuple[Any, ...]
 _ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
+_CALLS: Mapping[str, tuple[str, CallArguments, Slot | None]] = {
+    "write buffer": ("QueueWriteBuffer", (), None),
+    "create encoder": ("DeviceCreateCommandEncoder", (), _ENCODER),
+    "begin pass": ("CommandEncoderBeginComputePass", (_ENCODER,), _PASS),
+    "set pipeline": ("ComputePassEncoderSetPipeline", (_PASS,), None),
+    "create bind group": ("DeviceCreateBindGroup", (), _GROUP),
+    "set bind group": ("ComputePassEncoderSetBindGroup", (_PASS,), None),
+    "release bind group": ("BindGroupRelease", (_GROUP,), None),
+    "dispatch": ("ComputePassEncoderDispatchWorkgroups", (_PASS,), None),
+    "end pass": ("ComputePassEncoderEnd", (_PASS,), None),
+    "finish": ("CommandEncoderFinish", (_ENCODER,), _COMMANDS),
+    "release pass": ("ComputePassEncoderRelease", (_PASS,), None),
+}
+"""The function of each step, its first arguments, and the slot of its result."""
 
 
 def python_statements(steps: Steps, resources: StepResources, wait: Callable[[], None]) -> Script:
@@ -39,125 +57,82 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
     }
     if spec.indirect:
         lines["dispatch"] = "compute.dispatch_workgroups_indirect(indirect, 0)"
-    names = {
-        "device": resources.device,
-        "queue": resources.queue,
-        "pipeline": resources.pipeline,
-        "layout": resources.layout,
-        "data": resources.data[0],
-        "group": resources.groups[0],
-        "groups": resources.groups,
-        "entries": resources.entries,
-        "value": resources.value,
-        "uniform": resources.uniform,
-        "indirect": resources.indirect,
-        "wait": wait,
-    }
+    names = {**vars(resources), "data": resources.data[0], "group": resources.groups[0], "wait": wait}
 
     def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
         return tuple(Statement(lines[step], step) for step in part)
 
-    used = " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))
+    used = set(re.findall(r"\w+", " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))))
     bound = {name: value for name, value in names.items() if name in used}
     return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
 
 
-def c_calls(steps: Steps, resources: StepResources) -> NativeProgram:
-    """The loop as C calls of webgpu.h. Raises ``Unsupported`` or ``NativeUnavailable``."""
-    calls = _StepCalls(resources)
-    head, body, tail = (
-        tuple(call for step in part for call in calls.of(step)) for part in (steps.head, steps.body, steps.tail)
-    )
+def c_calls(library: Library, steps: Steps, given: Mapping[str, CallArguments]) -> NativeProgram:
+    """The loop as C calls of webgpu.h. ``given``: the arguments of the steps that depend on the case.
+
+    The calls keep the objects among their arguments alive, but not what these point to. Raises ``NativeUnavailable``.
+    """
+    submitted = library.ffi.new("WGPUCommandBuffer[1]")
+
+    def put(commands: Any) -> None:
+        submitted[0] = commands
+
+    def call(name: str, step: str, *args: Any, result: Slot | None = None) -> NativeCall:
+        return library.call(f"wgpu{name}", *args, stage=step, result=result)
+
+    def of(step: str) -> tuple[NativeCall | Store, ...]:
+        if step == "wait":
+            return library.wait_calls(*given["wait"])
+        if step == "submit":
+            store = Store("commands", put, library.address(submitted), _COMMANDS, step)
+            return store, call("QueueSubmit", step, *given[step], 1, submitted)
+        if step == "release":
+            return call("CommandEncoderRelease", step, _ENCODER), call("CommandBufferRelease", step, _COMMANDS)
+        name, args, result = _CALLS[step]
+        if step == "dispatch" and len(given[step]) == 2:
+            name += "Indirect"
+        return (call(name, step, *args, *given.get(step, ()), result=result),)
+
+    head, body, tail = (tuple(itertools.chain(*map(of, part))) for part in (steps.head, steps.body, steps.tail))
     return NativeProgram(head, body, tail, steps.per)
 
 
-class _StepCalls:
-    """Makes the C calls of each step. The resources own the descriptors and arrays that the calls point to."""
+def step_arguments(resources: StepResources) -> dict[str, CallArguments]:
+    """The arguments of the C calls of a case of the step."""
+    spec, library = resources.spec, resources.session.library
+    null, device, queue = library.ffi.NULL, resources.device._internal, resources.queue._internal
+    group: Any = resources.groups[0]._internal
+    if spec.bindgroup != "once":
+        group = _GROUP if spec.bindgroup == "fresh" else Cycle(tuple(g._internal for g in resources.groups))
+    given: dict[str, CallArguments] = {
+        "create encoder": (device, null),
+        "begin pass": (null,),
+        "set pipeline": (resources.pipeline._internal,),
+        "set bind group": (0, group, 0, null),
+        "dispatch": (GROUPS, 1, 1),
+        "finish": (null,),
+        "submit": (queue,),
+        "wait": (resources.device, resources.queue),
+    }
+    if spec.indirect:
+        given["dispatch"] = (resources.indirect._internal, 0)
+    if spec.argument == "write-buffer":
+        value = library.ffi.from_buffer("uint32_t[]", resources.value)
+        given["write buffer"] = (queue, resources.uniform._internal, 0, value, 4)
+    if spec.bindgroup == "fresh":
+        made = tuple(_descriptor(resources, entries) for entries in resources.entries)
+        given["create bind group"] = (device, Cycle(made) if len(made) > 1 else made[0])
+    return given
 
-    def __init__(self, resources: StepResources) -> None:
-        self.resources, self.library = resources, resources.session.library
-        self.ffi = self.library.ffi
-        self.device, self.queue = resources.device._internal, resources.queue._internal
-        self.submitted = resources.keep(self.ffi.new("WGPUCommandBuffer[1]"))
 
-    def of(self, step: str) -> tuple[NativeCall | Store, ...]:
-        if step == "wait":
-            return self.library.wait_calls(self.resources.device, self.resources.queue)
-        if step == "submit":
-            return self._submit()
-        name, args, result = self._one(step)
-        more = (self._call("CommandBufferRelease", step, _COMMANDS),) if step == "release" else ()
-        return (self.library.call(f"wgpu{name}", *args, stage=step, result=result), *more)
-
-    def _call(self, name: str, step: str, *args: Any) -> NativeCall:
-        return self.library.call(f"wgpu{name}", *args, stage=step)
-
-    def _submit(self) -> tuple[NativeCall | Store, ...]:
-        def put(commands: Any, array: Any = self.submitted) -> None:
-            array[0] = commands
-
-        store = Store("commands", put, self.library.address(self.submitted), _COMMANDS, "submit")
-        return store, self._call("QueueSubmit", "submit", self.queue, 1, self.submitted)
-
-    def _one(self, step: str) -> tuple[str, tuple[Any, ...], Slot | None]:
-        null, spec = self.ffi.NULL, self.resources.spec
-        match step:
-            case "write buffer":
-                return "QueueWriteBuffer", (self.queue, self._handle(self.resources.uniform), 0, self._value(), 4), None
-            case "create encoder":
-                return "DeviceCreateCommandEncoder", (self.device, null), _ENCODER
-            case "begin pass":
-                return "CommandEncoderBeginComputePass", (_ENCODER, null), _PASS
-            case "set pipeline":
-                return "ComputePassEncoderSetPipeline", (_PASS, self._handle(self.resources.pipeline)), None
-            case "create bind group":
-                return "DeviceCreateBindGroup", (self.device, self._descriptors()), _GROUP
-            case "set bind group":
-                return "ComputePassEncoderSetBindGroup", (_PASS, 0, self._group(), 0, null), None
-            case "release bind group":
-                return "BindGroupRelease", (_GROUP,), None
-            case "dispatch" if spec.indirect:
-                return (
-                    "ComputePassEncoderDispatchWorkgroupsIndirect",
-                    (_PASS, self._handle(self.resources.indirect), 0),
-                    None,
-                )
-            case "dispatch":
-                return "ComputePassEncoderDispatchWorkgroups", (_PASS, GROUPS, 1, 1), None
-            case "end pass":
-                return "ComputePassEncoderEnd", (_PASS,), None
-            case "finish":
-                return "CommandEncoderFinish", (_ENCODER, null), _COMMANDS
-            case "release pass":
-                return "ComputePassEncoderRelease", (_PASS,), None
-            case "release":
-                return "CommandEncoderRelease", (_ENCODER,), None
-        raise AssertionError(step)
-
-    def _handle(self, wrapped: Any) -> Any:
-        return wrapped._internal
-
-    def _value(self) -> Any:
-        return self.resources.keep(self.ffi.from_buffer("uint32_t[]", self.resources.value))
-
-    def _group(self) -> Any:
-        if self.resources.spec.bindgroup == "fresh":
-            return _GROUP
-        if self.resources.spec.bindgroup == "rotated":
-            return self.library.cycle(group._internal for group in self.resources.groups)
-        return self._handle(self.resources.groups[0])
-
-    def _descriptors(self) -> Any:
-        made = [self._descriptor(entries) for entries in self.resources.entries]
-        return self.library.cycle(made) if len(made) > 1 else made[0]
-
-    def _descriptor(self, entries: list[dict[str, Any]]) -> Any:
-        array = self.resources.keep(self.ffi.new("WGPUBindGroupEntry[]", len(entries)))
-        for slot, entry in zip(array, entries, strict=True):
-            resource = entry["resource"]
-            slot.binding, slot.buffer = entry["binding"], resource["buffer"]._internal
-            slot.offset, slot.size = resource["offset"], resource["size"]
-        descriptor = self.resources.keep(self.ffi.new("WGPUBindGroupDescriptor *"))
-        descriptor.layout = self._handle(self.resources.layout)
-        descriptor.entryCount, descriptor.entries = len(entries), array
-        return descriptor
+def _descriptor(resources: StepResources, entries: list[dict[str, Any]]) -> Any:
+    ffi = resources.session.library.ffi
+    array = resources.keep(ffi.new("WGPUBindGroupEntry[]", len(entries)))
+    for slot, entry in zip(array, entries, strict=True):
+        resource = entry["resource"]
+        slot.binding, slot.buffer = entry["binding"], resource["buffer"]._internal
+        slot.offset, slot.size = resource["offset"], resource["size"]
+    descriptor = ffi.new("WGPUBindGroupDescriptor *")
+    descriptor.layout = resources.layout._internal
+    descriptor.entryCount, descriptor.entries = len(entries), array
+    return descriptor

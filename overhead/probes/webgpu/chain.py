@@ -6,15 +6,17 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+import numpy as np
+
 from overhead.probes.base import Chain, DeviceTime, Unsupported, Unverified
 from overhead.probes.common import native_loop
 from overhead.probes.common.loop_text import Issue, Script, Stages, compile_python, compile_python_stages
 from overhead.probes.common.software_adapters import longest_fused_chain
-from overhead.probes.common.step_kernel import GROUPS
+from overhead.probes.common.step_kernel import webgpu_window
 from overhead.probes.kernels import lcg
 from overhead.probes.webgpu import callers
 from overhead.probes.webgpu.cases import StepSpec, steps
-from overhead.probes.webgpu.device_time import DeviceClock, wait_spins
+from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.resources import StepResources, session
 from overhead.results import Case, Scalar, Target
 
@@ -26,7 +28,7 @@ class WebGpuChain(Chain):
 
     def __init__(self, target: Target, case: Case) -> None:
         self.spec = spec = StepSpec.of(case)
-        self.session = session(target, spec)
+        self.session = session(target, spec.checks, spec.validation)
         self.library = self.session.library
         self.library.forget_errors()
         self.resources = StepResources(self.session, spec)
@@ -41,13 +43,13 @@ class WebGpuChain(Chain):
         self.issue = self._compile_loop()  # type: ignore[method-assign, assignment]
         self._written_n = -1
         self._steps_read = [0] * spec.buffers
-        self._total = self._excluded = 0
+        self._total = 0
         self.library.raise_errors()
 
     def _render_loop(self, wait: WebgpuWait) -> Script | native_loop.NativeProgram:
         if self.spec.caller == "binding":
             return callers.python_statements(steps(self.spec), self.resources, wait)
-        return callers.c_calls(steps(self.spec), self.resources)
+        return callers.c_calls(self.library, steps(self.spec), callers.step_arguments(self.resources))
 
     def _compile_loop(self) -> Issue:
         if isinstance(self._loop, Script):
@@ -87,7 +89,7 @@ class WebGpuChain(Chain):
     def prepare(self, n: int) -> None:
         """For the pattern ``fused``, write n to the uniform buffer that the kernel reads."""
         if self.spec.pattern == "fused" and n != self._written_n:
-            self.resources.put(self.resources.uniform, n)
+            self.resources.write(self.resources.uniform, np.array([n], np.uint32))
             self.wait()
             self._written_n = n
 
@@ -113,25 +115,17 @@ class WebGpuChain(Chain):
             (now - before) % lcg.PERIOD for now, before in zip(steps_read, self._steps_read, strict=True)
         )
         self._steps_read = steps_read
-        return self._total - self._excluded
+        return self._total - (self._clock.steps if "_clock" in vars(self) else 0)
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time behind a blocker. None if each unit waits, or if nothing runs. Raises ``Unsupported``."""
         if not self.executes or self.spec.waits_each:
             return None
-        return self._clock.measure(n)
+        return self._clock.measure(min(n, MOST_SUBMISSIONS * (self.spec.per or n)))
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
-        return DeviceClock(self)
-
-    def exclude(self, steps: int) -> None:
-        """Do not count these steps in ``executed``, because ``device`` ran them."""
-        self._excluded += steps
-
-    def units_per_submit(self, n: int) -> int:
-        """The number of units in each submission if n units are issued."""
-        return self.spec.per or n
+        return DeviceClock(self, self.resources)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
         """Durations of each stage, ns. Each duration includes one clock reading; ``clock`` contains nothing else."""
@@ -148,23 +142,9 @@ class WebGpuChain(Chain):
 
     def window(self) -> dict[str, Scalar]:
         spec = self.spec
-        submits = {1: "1 per unit", 0: "1"}.get(spec.per, f"1 per {spec.per} units")
-        rotates = spec.bindgroup != "once"
-        return {
-            "submits": submits,
-            "passes": "1 per unit" if spec.pattern == "per-pass" else submits,
-            "bind_changes": "1 per unit" if rotates or spec.pattern == "per-pass" else submits,
-            "bindgroup": spec.bindgroup,
-            "bindings": 1,
-            "argument": spec.argument,
-            "indirect": spec.indirect,
-            "wait": self._wait_name,
-            "recording": "inside",
-            "validation": spec.validation,
-            "checks": spec.checks,
-            "precision": "u32",
-            "workgroups": GROUPS,
-        }
+        changed: dict[str, Scalar] = {"argument": spec.argument, "indirect": spec.indirect}
+        changed |= {"validation": spec.validation, "checks": spec.checks}
+        return webgpu_window(spec.pattern, spec.per, spec.bindgroup, self._wait_name, **changed)
 
     def kernels(self) -> dict[str, str]:
         return {self.spec.kernel: self.resources.sha256}

@@ -9,17 +9,25 @@ from __future__ import annotations
 import functools
 import math
 from time import perf_counter_ns, thread_time_ns
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
-from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.step_kernel import GROUPS
-from overhead.probes.kernels import source
+from overhead.probes.base import Chain, DeviceTime, Unsupported
+from overhead.probes.common.step_kernel import GROUPS, WORDS
+from overhead.probes.kernels import lcg, source
 from overhead.probes.webgpu.cases import StepSpec
-from overhead.probes.webgpu.resources import StepResources, WebGpuSession, bind_group_layout, entries
+from overhead.probes.webgpu.resources import (
+    STEP_BINDINGS,
+    DeviceBuffers,
+    StepResources,
+    WebGpuSession,
+    bind_group_layout,
+    compute_pipeline,
+    entries,
+)
 
 _TIMESTAMPS = 64
 _MIN_QUANTA = 100
@@ -27,56 +35,43 @@ _BLOCKER_STEPS = 50_000
 """Steps of one dispatch of the blocker. llvmpipe silently ends every loop after 65,535 turns."""
 _LONGEST_BLOCKER_NS = 200e6
 """The longest intended duration of a blocker."""
-_MAX_SUBMISSIONS = 1024
+MOST_SUBMISSIONS = 1024
 """The most submissions behind a blocker, well below the capacity of any queue."""
 
 
-class TimedChain(Protocol):
-    """The methods of a chain that ``DeviceClock`` uses."""
-
-    resources: StepResources
-
-    def prepare(self, n: int) -> None: ...
-    def issue(self, n: int) -> None: ...
-    def wait(self) -> None: ...
-    def units_per_submit(self, n: int) -> int: ...
-    def exclude(self, steps: int) -> None:
-        """Do not count these steps as executed."""
-
-
 class DeviceClock:
-    """Measures the device time of a chain. Raises ``Unsupported`` if the adapter has no timestamp queries."""
+    """Measures the device time of a chain. ``steps``: how many steps it ran on the data of the resources.
 
-    def __init__(self, chain: TimedChain) -> None:
-        self.chain, self.resources = chain, chain.resources
-        if not self.resources.session.timestamps:
+    Raises ``Unsupported`` if the adapter has no timestamp queries.
+    """
+
+    def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
+        self.chain, self.resources, self.steps = chain, resources, 0
+        if not resources.session.timestamps:
             raise Unsupported("the adapter has no timestamp queries")
-        device, flags = self.resources.device, self.resources.flags
+        device, flags = resources.device, resources.flags
         self.queries = device.create_query_set(type="timestamp", count=_TIMESTAMPS)
-        self.resolved = self.resources.buffer(np.zeros(_TIMESTAMPS, np.uint64), flags.QUERY_RESOLVE | flags.COPY_SRC)
-        layout = bind_group_layout(device, uniform=True)
+        self.resolved = resources.buffer(np.zeros(_TIMESTAMPS, np.uint64), flags.QUERY_RESOLVE | flags.COPY_SRC)
+        layout = bind_group_layout(device, STEP_BINDINGS, uniform_bytes=4)
         module = device.create_shader_module(code=source("fused.wgsl")[0])
-        self.pipeline = device.create_compute_pipeline(
-            layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
-            compute={"module": module, "entry_point": "main"},
-        )
+        self.pipeline = compute_pipeline(device, layout, module)
+
+        data = resources.data or [resources.buffer(lcg.seeds(WORDS), resources.storage)]
 
         def groups(steps: int) -> list[Any]:
-            uniform = self.resources.buffer(np.array([steps], np.uint32), flags.UNIFORM)
-            bound = [entries(data, uniform) for data in self.resources.data]
-            return [device.create_bind_group(layout=layout, entries=each) for each in bound]
+            uniform = resources.buffer(np.array([steps], np.uint32), flags.UNIFORM)
+            return [device.create_bind_group(layout=layout, entries=entries([one, uniform])) for one in data]
 
         self.blocker, self.marker = groups(_BLOCKER_STEPS), groups(0)
         self.repeats = 1
         self.quantum = self._quantum()
 
     def measure(self, n: int) -> DeviceTime:
-        """Device time from the end of the blocker to the end of a marker that follows at most ``n`` units.
+        """Device time from the end of the blocker to the end of a marker that follows ``n`` units.
 
         The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is shorter
         than 100 clock steps.
         """
-        n = min(n, _MAX_SUBMISSIONS * max(1, self.chain.units_per_submit(n)))
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:
             raise Unsupported(f"{span:.0f} ns of device time are under {_MIN_QUANTA} quanta of {self.quantum:g} ns")
@@ -105,7 +100,7 @@ class DeviceClock:
         self.chain.issue(n)
         self.resources.queue.submit([marker])
         issuing = perf_counter_ns() - begin
-        self.chain.exclude(n + repeats * _BLOCKER_STEPS * len(self.blocker))
+        self.steps += n + repeats * _BLOCKER_STEPS * len(self.blocker)
         stamps = self._resolve(4)
         return float(stamps[3] - stamps[1]), float(stamps[1] - stamps[0]), float(issuing)
 
@@ -116,18 +111,9 @@ class DeviceClock:
         return encoder.finish()
 
     def _record(self, encoder: Any, groups: list[Any], repeats: int, first: int) -> None:
-        writes = {
-            "query_set": self.queries,
-            "beginning_of_pass_write_index": first,
-            "end_of_pass_write_index": first + 1,
-        }
-        compute = encoder.begin_compute_pass(timestamp_writes=writes)
-        compute.set_pipeline(self.pipeline)
-        for group in groups:
-            compute.set_bind_group(0, group)
-            for _ in range(repeats):
-                compute.dispatch_workgroups(GROUPS)
-        compute.end()
+        stamps = {"beginning_of_pass_write_index": first, "end_of_pass_write_index": first + 1}
+        compute = encoder.begin_compute_pass(timestamp_writes={"query_set": self.queries, **stamps})
+        _dispatch(compute, self.pipeline, groups, repeats)
 
     def _resolve(self, count: int) -> NDArray[np.float64]:
         """The first ``count`` timestamps, in ns since the first one."""
@@ -162,12 +148,14 @@ def wait_spins(session: WebGpuSession) -> bool:
 def _wait_spins(session: WebGpuSession) -> bool:
     """Compare CPU time and wall time of the thread during a wait of some milliseconds."""
     resources = StepResources(session, StepSpec("fused", "binding", independent=False))
-    resources.put(resources.uniform, _BLOCKER_STEPS)
+    resources.write(resources.uniform, np.array([_BLOCKER_STEPS], np.uint32))
     wait = session.library.waiter(resources.device, resources.queue)
     repeats, wall, cpu, total = 1, 0, 0, 0
     # If the submission itself waits for the device, only the total time grows, and nothing can be measured.
     while wall < 5_000_000 and total < 20_000_000 and repeats <= 1 << 12:
-        commands = _long_pass(resources, repeats)
+        encoder = resources.device.create_command_encoder()
+        _dispatch(encoder.begin_compute_pass(), resources.pipeline, resources.groups, repeats)
+        commands = encoder.finish()
         wait()
         begin = perf_counter_ns()
         resources.queue.submit([commands])
@@ -179,12 +167,10 @@ def _wait_spins(session: WebGpuSession) -> bool:
     return wall > 1_000_000 and cpu > wall / 2
 
 
-def _long_pass(resources: StepResources, repeats: int) -> Any:
-    encoder = resources.device.create_command_encoder()
-    compute = encoder.begin_compute_pass()
-    compute.set_pipeline(resources.pipeline)
-    compute.set_bind_group(0, resources.groups[0])
-    for _ in range(repeats):
-        compute.dispatch_workgroups(GROUPS)
+def _dispatch(compute: Any, pipeline: Any, groups: list[Any], repeats: int) -> None:
+    compute.set_pipeline(pipeline)
+    for group in groups:
+        compute.set_bind_group(0, group)
+        for _ in range(repeats):
+            compute.dispatch_workgroups(GROUPS)
     compute.end()
-    return encoder.finish()

@@ -15,51 +15,40 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from overhead.errors import install
 from overhead.probes.base import Unavailable, Unsupported, Unverified
-from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, Word, address_of
+from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
 
 _FOREVER = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class PythonBinding:
-    """The Python modules of a library."""
-
-    stack: str
-    module: str
-    backend: str
-
-
-_BINDINGS = {
-    "wgpu-native": PythonBinding("wgpu-native", "wgpu", "wgpu.backends.wgpu_native"),
-    "dawn": PythonBinding("dawn", "wgpudawn", "wgpudawn.backends.dawn"),
-}
+_BINDINGS = {"wgpu-native": ("wgpu", "wgpu.backends.wgpu_native"), "dawn": ("wgpudawn", "wgpudawn.backends.dawn")}
+"""The package of each library, and the module of its backend."""
 
 
 class Library:
     """A loaded library: wgpu-native or Dawn."""
 
-    def __init__(self, binding: PythonBinding) -> None:
+    def __init__(self, stack: str) -> None:
         # Without this variable, the EGL of Mesa prints an error for every adapter.
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-        self.stack = binding.stack
-        self.webgpu = importlib.import_module(binding.module)
-        self.extras = importlib.import_module(f"{binding.backend}.extras")
-        c = importlib.import_module(f"{binding.backend}._ffi")
+        module, backend = _BINDINGS[stack]
+        self.stack = stack
+        self.webgpu = importlib.import_module(module)
+        self.extras = importlib.import_module(f"{backend}.extras")
+        c = importlib.import_module(f"{backend}._ffi")
         self.ffi, self.lib = c.ffi, c.lib
-        self._helpers = importlib.import_module(f"{binding.backend}._helpers")
-        handler = importlib.import_module(f"{binding.backend}._api").error_handler
+        self._helpers = importlib.import_module(f"{backend}._helpers")
+        handler = importlib.import_module(f"{backend}._api").error_handler
         self._errors: list[str] = []
         # The default handler logs only the first ten errors of each kind.
         handler.log_error = self._errors.append
         # The binding of Dawn stores errors that occur outside a Python call.
         self._pending: list[tuple[str, str]] = getattr(handler, "pending", [])
         self.versions = {
-            binding.module: str(self.webgpu.__version__),
+            module: str(self.webgpu.__version__),
             self.stack: ".".join(map(str, c.lib_version_info)),
         }
 
@@ -101,14 +90,13 @@ class Library:
     def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
         """A call for the Python loop and the compiled loop.
 
-        Arguments are numbers, slots, cffi objects, or results of ``cycle``.
+        Arguments are numbers, slots, cffi objects, or a ``Cycle`` of them.
         """
         function, address = self.symbol(name)
-        words = tuple(arg.words if isinstance(arg, RotatingArgument) else self._word(arg) for arg in args)
-        objects = tuple(arg.objects if isinstance(arg, RotatingArgument) else arg for arg in args)
-        return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=objects)
+        words = tuple(Cycle(tuple(map(self._word, a.values))) if isinstance(a, Cycle) else self._word(a) for a in args)
+        return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=args)
 
-    def _word(self, arg: Any) -> Word:
+    def _word(self, arg: Any) -> Any:
         return arg if isinstance(arg, int | Slot) else self.address(arg)
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
@@ -176,30 +164,16 @@ class Library:
     def _futures(self) -> Any:
         return self.ffi.new("WGPUFutureWaitInfo *")
 
-    def cycle(self, objects: Any) -> RotatingArgument:
-        """An argument that is another one of these objects for each unit."""
-        items = tuple(objects)
-        return RotatingArgument(Cycle(tuple(self.address(item) for item in items)), Cycle(items))
-
-
-@dataclass(frozen=True)
-class RotatingArgument:
-    """An argument that changes with the unit: ``words`` for the compiled loop, ``objects`` for the Python loop."""
-
-    words: Any
-    objects: Any
-
 
 @functools.cache
 def library(stack: str) -> Library:
     """The library of a stack. It is loaded at the first call. Raises ``Unavailable``."""
-    binding = _BINDINGS[stack]
     try:
-        return Library(binding)
+        return Library(stack)
     except ModuleNotFoundError as error:
         raise Unavailable(f"no Python package {error.name} is installed", install("wgpu")) from None
     except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
-        reason = f"{binding.module} does not load: {type(error).__name__}: {_one_line(error)}"
+        reason = f"{_BINDINGS[stack][0]} does not load: {type(error).__name__}: {_one_line(error)}"
         raise Unavailable(reason, install("wgpu")) from error
 
 

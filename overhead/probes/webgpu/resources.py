@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from overhead.results import Target
 
 COMPUTE_STAGE = 4
 """``GPUShaderStage.COMPUTE``."""
+STEP_BINDINGS = ("storage", "uniform")
+"""The bindings of the kernels of the step: the data, and for some kernels one word that they read."""
 
 
 class WebGpuSession:
@@ -61,35 +63,48 @@ class WebGpuSession:
 _sessions: dict[tuple[Any, ...], WebGpuSession] = {}
 
 
-def session(target: Target, spec: StepSpec, limits: Mapping[str, int] | None = None) -> WebGpuSession:
+def session(
+    target: Target, checks: str = "on", validation: str = "on", limits: Mapping[str, int] | None = None
+) -> WebGpuSession:
     """The session of a case with these limits. It is opened at the first call.
 
     Raises ``Unavailable`` or ``Unsupported``.
     """
-    robust = spec.checks == "on" or target.stack != "dawn"
+    robust = checks == "on" or target.stack != "dawn"
     wanted = dict(limits or {})
-    key = (target.key, spec.validation, robust, *sorted(wanted.items()))
+    key = (target.key, validation, robust, *sorted(wanted.items()))
     if key not in _sessions:
-        _sessions[key] = WebGpuSession(library(target.stack), target, spec.validation, robust, wanted)
+        _sessions[key] = WebGpuSession(library(target.stack), target, validation, robust, wanted)
     return _sessions[key]
 
 
-def bind_group_layout(device: Any, uniform: bool) -> Any:
-    """A layout: the data buffer at binding 0, then the uniform buffer if any."""
-    kinds: list[dict[str, Any]] = [{"type": "storage"}]
-    if uniform:
-        kinds.append({"type": "uniform", "min_binding_size": 4})
+def bind_group_layout(device: Any, kinds: Iterable[str], uniform_bytes: int = 0) -> Any:
+    """The layout of buffers of these kinds at bindings 0, 1, ...; a uniform buffer has at least ``uniform_bytes``."""
+    least = {"uniform": uniform_bytes}
     return device.create_bind_group_layout(
-        entries=[{"binding": i, "visibility": COMPUTE_STAGE, "buffer": kind} for i, kind in enumerate(kinds)]
+        entries=[
+            {
+                "binding": i,
+                "visibility": COMPUTE_STAGE,
+                "buffer": {"type": kind, "min_binding_size": least.get(kind, 0)},
+            }
+            for i, kind in enumerate(kinds)
+        ]
     )
 
 
-def entries(data: Any, uniform: Any) -> list[dict[str, Any]]:
-    """The entries of a bind group with the layout ``bind_group_layout``."""
-    bound = [{"buffer": data, "offset": 0, "size": 4 * WORDS}]
-    if uniform is not None:
-        bound.append({"buffer": uniform, "offset": 0, "size": 4})
-    return [{"binding": i, "resource": resource} for i, resource in enumerate(bound)]
+def entries(buffers: Iterable[Any]) -> list[dict[str, Any]]:
+    """The entries of a bind group of whole buffers, at bindings 0, 1, ..."""
+    return [
+        {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+        for i, buffer in enumerate(buffers)
+    ]
+
+
+def compute_pipeline(device: Any, layout: Any, module: Any, entry_point: str = "main") -> Any:
+    """A pipeline with one bind group of this layout."""
+    shared = device.create_pipeline_layout(bind_group_layouts=[layout])
+    return device.create_compute_pipeline(layout=shared, compute={"module": module, "entry_point": entry_point})
 
 
 def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
@@ -114,7 +129,7 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
 
 
 class DeviceBuffers:
-    """A device and its buffers. ``data``: the buffers that the units work on."""
+    """A device and its buffers. ``data``: those that the units of the step work on."""
 
     def __init__(self, session: WebGpuSession) -> None:
         self.session, self.device, self.queue = session, session.device, session.queue
@@ -128,6 +143,11 @@ class DeviceBuffers:
         made = self.device.create_buffer_with_data(data=data, usage=usage)
         self._owned.append(made)
         return made
+
+    def write(self, buffer: Any, values: NDArray[Any]) -> None:
+        """Write and submit the write, because a pending write would be executed in the next window."""
+        self.queue.write_buffer(buffer, 0, values)
+        self.queue.submit([])
 
     def destroy(self) -> None:
         """Release all buffers."""
@@ -147,15 +167,17 @@ class StepResources(DeviceBuffers):
         self.data = [self.buffer(seeds, self.storage) for seeds in self.seeds]
         self.value = np.array([lcg.INCREMENT], np.uint32)
         uniform = self.flags.UNIFORM | self.flags.COPY_DST
-        self.uniform = self.buffer(np.zeros(1, np.uint32), uniform) if spec.uniform else None
-        self.indirect = (
+        self.uniform: Any = self.buffer(np.zeros(1, np.uint32), uniform) if spec.uniform else None
+        self.indirect: Any = (
             self.buffer(np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST)
             if spec.indirect
             else None
         )
-        self.layout = bind_group_layout(self.device, self.uniform is not None)
-        self.pipeline = self._pipeline()
-        self.entries = [entries(data, self.uniform) for data in self.data]
+        self.layout = bind_group_layout(self.device, STEP_BINDINGS[: 1 + spec.uniform], uniform_bytes=4)
+        module = shader_module(session, self.text, spec.checks)
+        self.pipeline = compute_pipeline(self.device, self.layout, module)
+        shared = [self.uniform] if spec.uniform else []
+        self.entries = [entries([data, *shared]) for data in self.data]
         self.groups = [
             self.device.create_bind_group(layout=self.layout, entries=self.entries[i % len(self.entries)])
             for i in range(RING if spec.bindgroup == "rotated" else len(self.entries))
@@ -166,21 +188,11 @@ class StepResources(DeviceBuffers):
         self._kept.append(thing)
         return thing
 
-    def put(self, uniform: Any, value: int) -> None:
-        """Write one word and submit the write, because a pending write would be executed in the next window."""
-        self.queue.write_buffer(uniform, 0, np.array([value], np.uint32))
-        self.queue.submit([])
-
     def staging(self) -> Any:
         """A buffer of four bytes that can be mapped."""
         made = self.device.create_buffer(size=4, usage=self.flags.MAP_READ | self.flags.COPY_DST)
         self._owned.append(made)
         return made
-
-    def _pipeline(self) -> Any:
-        layout = self.device.create_pipeline_layout(bind_group_layouts=[self.layout])
-        module = shader_module(self.session, self.text, self.spec.checks)
-        return self.device.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": "main"})
 
     def read(self) -> list[int]:
         """For each buffer, the number of steps from its seeds to its values, modulo 2^32. Raises ``Unverified``."""

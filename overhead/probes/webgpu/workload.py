@@ -11,12 +11,16 @@ import numpy as np
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.common.loop_text import Script, Statement, compile_python
 from overhead.probes.common.software_adapters import longest_fused_chain
-from overhead.probes.common.step_kernel import WORDS
 from overhead.probes.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
-from overhead.probes.kernels import lcg
-from overhead.probes.webgpu.cases import StepSpec
-from overhead.probes.webgpu.device_time import DeviceClock, wait_spins
-from overhead.probes.webgpu.resources import COMPUTE_STAGE, DeviceBuffers, session, shader_module
+from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
+from overhead.probes.webgpu.resources import (
+    DeviceBuffers,
+    bind_group_layout,
+    compute_pipeline,
+    entries,
+    session,
+    shader_module,
+)
 from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import sources
@@ -47,14 +51,13 @@ class WebGpuWork(WorkChain):
         self._fused = case.pattern == "fused"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
         self._checks = str(case.params.get("checks", "on"))
-        self.session = session(target, StepSpec("fused", "binding", independent=False, checks=self._checks))
+        self.session = session(target, self._checks)
         self.library = self.session.library
         self.library.forget_errors()
         if self.workload.precision == "float16" and "shader-f16" not in self.session.device.features:
             raise Unsupported("the adapter has no shader-f16")
         self._zeros = np.zeros(self.elements, np.uint32)
         self.resources = DeviceBuffers(self.session)
-        self.resources.data = [self.resources.buffer(lcg.seeds(WORDS), self.resources.storage)]  # for the blocker
         self._bind_buffers()
         self._prepared = -1
         bounded = longest_fused_chain(target.adapter, turns=self.workload.turns)
@@ -76,25 +79,10 @@ class WebGpuWork(WorkChain):
         self._state, self._counters = self.resources.buffer(state, storage), self.resources.buffer(self._zeros, storage)
         self._steps = self.resources.buffer(np.zeros(4, np.uint32), flags.UNIFORM | flags.COPY_DST)
         buffers = (self._state, self._counters, self.resources.buffer(inputs, flags.STORAGE), self._steps)
-        layout = device.create_bind_group_layout(
-            entries=[
-                {"binding": i, "visibility": COMPUTE_STAGE, "buffer": {"type": kind}}
-                for i, kind in enumerate(WGSL_BINDINGS)
-            ]
-        )
-        self._group = device.create_bind_group(
-            layout=layout,
-            entries=[
-                {"binding": i, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
-                for i, buffer in enumerate(buffers)
-            ],
-        )
+        layout = bind_group_layout(device, WGSL_BINDINGS)
+        self._group = device.create_bind_group(layout=layout, entries=entries(buffers))
         module = shader_module(self.session, self._text, self._checks)
-        shared = device.create_pipeline_layout(bind_group_layouts=[layout])
-        self._pipelines = [
-            device.create_compute_pipeline(layout=shared, compute={"module": module, "entry_point": entry.name})
-            for entry in self._entries
-        ]
+        self._pipelines = [compute_pipeline(device, layout, module, entry.name) for entry in self._entries]
 
     def _loop(self) -> Any:
         encoder = "encoder = device.create_command_encoder()"
@@ -127,9 +115,7 @@ class WebGpuWork(WorkChain):
             self._prepared = n
 
     def _write(self, buffer: Any, values: Array) -> None:
-        self.session.queue.write_buffer(buffer, 0, values)
-        # A pending write would be executed in the next window.
-        self.session.queue.submit([])
+        self.resources.write(buffer, values)
         self.wait()
 
     def issue(self, n: int) -> None:
@@ -150,20 +136,16 @@ class WebGpuWork(WorkChain):
         counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
         return sources.unpack(self.workload, state, self.elements), counters
 
-    def units_per_submit(self, n: int) -> int:
-        """The number of units in each submission if n units are issued."""
-        return 1 if self.case.pattern == "per-submit" else n
-
     def device(self, n: int) -> DeviceTime | None:
         before = self.get()[1]
         try:
-            return self._clock.measure(n)
+            return self._clock.measure(min(n, MOST_SUBMISSIONS) if self.case.pattern == "per-submit" else n)
         finally:
             self.aside += (self.get()[1] - before) % (1 << 32)
 
     @functools.cached_property
     def _clock(self) -> DeviceClock:
-        return DeviceClock(_TimedWork(self))
+        return DeviceClock(self, self.resources)
 
     def kernels(self) -> dict[str, str]:
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
@@ -176,15 +158,3 @@ class WebGpuWork(WorkChain):
         if "wait" in vars(self):
             self.wait()
         self.resources.destroy()
-
-
-class _TimedWork:
-    """A workload chain in the form that ``DeviceClock`` needs. ``WebGpuWork.device`` counts the steps."""
-
-    def __init__(self, chain: WebGpuWork) -> None:
-        self.resources: Any = chain.resources
-        self.prepare, self.issue, self.wait = chain.prepare, chain.issue, chain.wait
-        self.units_per_submit = chain.units_per_submit
-
-    def exclude(self, steps: int) -> None:
-        """Do nothing, because ``WebGpuWork.device`` excludes the steps."""

@@ -1,6 +1,6 @@
 """Controls a real browser in tests: Chromium through its debugging pipe.
 
-The tests use it to press buttons and to take screenshots.
+The tests use it to press buttons and to read the page.
 """
 
 from __future__ import annotations
@@ -123,23 +123,6 @@ class Driver:
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"])
         return found["result"].get("value")
-
-    def resize(self, width: int, height: int) -> None:
-        self._call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
-
-    def press(self, key: str) -> None:
-        """Press and release a key."""
-        code = {"Tab": 9, "Enter": 13}[key]
-        text = {"text": "\r"} if key == "Enter" else {}
-        for kind in ("keyDown", "keyUp"):
-            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
-
-    def accessibility(self) -> list[dict[str, Any]]:
-        """The nodes of the accessibility tree that are not ignored."""
-        nodes = self._call("Accessibility.getFullAXTree")["nodes"]
-        return [node for node in nodes if not node["ignored"]]
 
 
 def drive() -> Driver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -118,7 +118,6 @@ def test_the_api_is_derived_from_the_backend_or_the_platform(agent: str, backend
         (CHROME, [], "chromium", "Chrome 156.0.0.0"),
         (FIREFOX, [], "firefox", "Firefox 153.0"),
         (SAFARI, [], "safari", "Safari 26.0"),
-        ("something else", [], "safari", "something else"),
     ],
 )
 def test_engine_and_version_are_derived_from_the_user_agent_and_brands(
@@ -146,39 +145,31 @@ def test_a_browser_is_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     firefox = _program(tmp_path / "firefox-esr")
     assert launch.candidates("chromium", "linux") == [str(chrome), str(edge)]
     assert launch.candidates("firefox", "linux") == [str(firefox)]
-    assert launch.candidates("safari", "linux") == []
 
 
-def test_a_browser_is_found_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("PROGRAMFILES", str(tmp_path / "64"))
-    monkeypatch.setenv("PROGRAMFILES(X86)", str(tmp_path / "86"))
-    monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    edge = _program(tmp_path / "86" / "Microsoft" / "Edge" / "Application" / "msedge.exe")
-    firefox = _program(tmp_path / "64" / "Mozilla Firefox" / "firefox.exe")
-    assert launch.candidates("chromium", "win32") == [str(edge)]
-    assert launch.candidates("firefox", "win32") == [str(firefox)]
+@pytest.mark.parametrize(
+    ("platform", "program"),
+    [
+        ("darwin", "Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+        ("win32", "Microsoft/Edge/Application/msedge.exe"),
+    ],
+)
+def test_a_browser_is_found_in_the_folders_of_other_systems(
+    platform: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("PATH", "PROGRAMFILES(X86)", "LOCALAPPDATA"):
+        monkeypatch.setenv(variable, "")
+    for variable in ("HOME", "PROGRAMFILES"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert str(_program(tmp_path / program)) in launch.candidates("chromium", platform)
 
 
-def test_a_browser_is_found_on_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / "Applications"
-    chrome = _program(folder / "Google Chrome.app" / "Contents" / "MacOS" / "Google Chrome")
-    firefox = _program(folder / "Firefox.app" / "Contents" / "MacOS" / "firefox")
-    found = [*launch.candidates("chromium", "darwin"), *launch.candidates("firefox", "darwin")]
-    own = [one for one in found if one.startswith(str(tmp_path))]  # a Mac may have others in /Applications
-    assert own == [str(chrome), str(firefox)]
-
-
-def test_a_missing_browser_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_a_missing_browser_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(launch.BROWSER, raising=False)
     monkeypatch.setattr(launch, "candidates", lambda kind: [])
-    for kind in get_args(launch.BrowserKind):
-        with pytest.raises(Unavailable) as refused:
-            launch.find(kind)
-        assert refused.value.mend
+    with pytest.raises(Unavailable) as refused:
+        launch.find("chromium")
+    assert refused.value.mend
 
 
 @posix
@@ -187,27 +178,25 @@ def test_an_environment_variable_selects_the_browser_program(tmp_path: Path, mon
     monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])
     assert launch.find("firefox").program == str(tmp_path / "firefox-nightly")
     assert launch.find("chromium").program == "/usr/bin/chromium"
-    monkeypatch.setenv(launch.BROWSER, launch.OPEN)
-    assert launch.find("safari") == Browser("safari")
 
 
-def test_the_command_line_of_chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_adds_and_removes_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.FLAGS, "--use-vulkan=native '--a b' !--headless")
     browser = Browser("chromium", "chromium")
     command = browser.command(tmp_path, "http://127.0.0.1:1/#token=x")
-    assert command[0] == "chromium"
-    assert command[-1] == "http://127.0.0.1:1/#token=x"
     assert "--headless=new" not in command
     assert {"--use-vulkan=native", "--enable-unsafe-webgpu", f"--user-data-dir={tmp_path}", "--a b"} <= set(command)
     assert browser.settings["--use-vulkan"] == "native"
-    assert not any("user-data-dir" in name for name in browser.settings)
 
 
-def test_the_command_line_and_preferences_of_firefox(tmp_path: Path) -> None:
+def test_the_preferences_of_firefox_are_written_and_recorded(tmp_path: Path) -> None:
     browser = Browser("firefox", "firefox")
-    command = browser.command(tmp_path, "http://127.0.0.1:1/")
-    assert command[1:5] == ["--headless", "--no-remote", "--profile", str(tmp_path)]
-    assert browser.settings["--headless"] == "set"
+    assert browser.command(tmp_path, "http://127.0.0.1:1/")[1:5] == [
+        "--headless",
+        "--no-remote",
+        "--profile",
+        str(tmp_path),
+    ]
     written = (tmp_path / "user.js").read_text()
     for name, value in launch.FIREFOX_PREFERENCES.items():
         assert f'user_pref("{name}", {json.dumps(value)});' in written

@@ -11,7 +11,7 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
-from overhead.probes.browser import command, page_files
+from overhead.probes.browser import launch, page_files
 from overhead.probes.browser.importing import import_file
 from overhead.probes.browser.launch import BROWSER
 from overhead.probes.browser.page_files import hashes
@@ -126,8 +126,11 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         import_file(tmp_path / "missing")
 
 
-def test_the_single_file_page_needs_no_other_file() -> None:
-    text = page_files.single_file_page()
+def test_the_page_is_written_as_one_file_that_needs_no_other(tmp_path: Path) -> None:
+    page_files.write_page(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    with pytest.raises(UsageError):
+        page_files.write_page(tmp_path / "no" / "page.html")
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
     assert "http:" not in text.replace("http-equiv", "")
     embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)
@@ -137,15 +140,9 @@ def test_the_single_file_page_needs_no_other_file() -> None:
     assert found["plan"]["cases"]
 
 
-def test_a_browser_is_chosen_by_kind_program_or_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_browser_is_chosen_by_kind_or_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BROWSER, "")
-    assert [command.choose(kind) for kind in command._BROWSER_KINDS] == ["chromium", "firefox", "safari"]
-    with pytest.raises(UsageError, match="no-such-browser"):
-        command.choose("no-such-browser")
-
-
-def test_the_single_file_page_is_written(tmp_path: Path) -> None:
-    command.write_page(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page_files.single_file_page()
-    with pytest.raises(UsageError):
-        command.write_page(tmp_path / "no" / "page.html")
+    assert [launch.choose(kind) for kind in ("chromium", "firefox")] == ["chromium", "firefox"]
+    for browser in ("no-such-browser", "safari"):
+        with pytest.raises(UsageError, match=browser):
+            launch.choose(browser)

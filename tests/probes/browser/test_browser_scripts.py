@@ -63,17 +63,3 @@ def test_without_a_gpu_the_exit_code_is_3_and_nothing_is_measured(machine: Path)
     assert done.returncode == 3
     assert "overhead run" not in done.stdout
     assert "browsers measured on a GPU: 0" in done.stdout
-
-
-def test_sets_of_flags_can_be_chosen_by_name(machine: Path) -> None:
-    done = trial(machine, "--use-angle", ONLY="^headless-egl$")
-    assert [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("== headless")] == [
-        "== headless-egl"
-    ]
-
-
-@pytest.mark.parametrize("script", ["browser_gpu.sh", "pack_browsers.sh"])
-def test_wrong_use_prints_the_usage(script: str) -> None:
-    done = subprocess.run(["bash", str(SCRIPTS / script)], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert f"scripts/offline/{script}" in done.stderr

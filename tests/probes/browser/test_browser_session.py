@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from overhead import scratch
+from overhead.child import ChildProcess
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
 from overhead.probes.browser import browsers, cases, launch
 from overhead.probes.browser.launch import Browser
@@ -26,8 +27,9 @@ BASE = Case(pattern="per-submit", caller="browser")
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
     """A function that makes a browser program with a given behaviour. Its profiles are in the test's folder."""
+    scratch.remove()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def make(behaviour: str) -> str:
@@ -37,7 +39,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         path.chmod(0o755)
         return str(path)
 
-    return make
+    yield make
+    scratch.remove()
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def gone(folder: Path, seconds: float = 15.0) -> bool:
     """Whether the profile and the processes of the browser of this test end within ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if not list(folder.glob("overhead-browser-*")) and not _living(folder):
+        if not list(folder.glob("**/browser-*")) and not _living(folder):
             return True
         time.sleep(0.05)
     return False
@@ -97,10 +100,6 @@ def test_a_chain_is_sampled_and_verified(probe: Callable[[str], browsers.Browser
     assert gone(tmp_path)
 
 
-def test_a_software_adapter_is_marked_as_software(probe: Callable[[str], browsers.BrowserProbe]) -> None:
-    assert probe("software").targets()[0].software
-
-
 @pytest.mark.parametrize(
     ("behaviour", "reason"),
     [
@@ -133,12 +132,6 @@ def test_a_failing_start_is_unavailable_with_a_reason(
     assert gone(tmp_path)
 
 
-def test_a_missing_browser_program_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(launch.BROWSER, "no-such-browser")
-    with pytest.raises(Unavailable, match="names no program: no-such-browser"):
-        browsers.ChromiumProbe().targets()
-
-
 def test_a_browser_program_that_cannot_start_is_unavailable(program: Callable[[str], str], tmp_path: Path) -> None:
     path = Path(program("well"))
     path.write_bytes(b"\x7fELF rubbish")
@@ -168,39 +161,32 @@ def test_a_failing_sample_raises(
     assert gone(tmp_path)
 
 
-def test_a_lost_unit_is_unverified(program: Callable[[str], str]) -> None:
-    one = BrowserSession(Browser("chromium", program("loses-one")))
+@pytest.mark.parametrize(("behaviour", "executed", "flags"), [("loses-one", 11, []), ("hidden", 12, ["hidden-page"])])
+def test_a_lost_unit_and_a_hidden_page_are_seen(
+    program: Callable[[str], str], behaviour: str, executed: int, flags: list[str]
+) -> None:
+    one = BrowserSession(Browser("chromium", program(behaviour)))
     chain = browsers.BrowserChain(one, BASE)
     chain.sample([5, 5])
-    assert chain.executed() == 11
-    one.close()
-
-
-def test_samples_of_a_hidden_page_are_flagged(program: Callable[[str], str]) -> None:
-    one = BrowserSession(Browser("chromium", program("hidden")))
-    chain = browsers.BrowserChain(one, BASE)
-    chain.sample([1])
-    assert chain.flags == ["hidden-page"]
+    assert (chain.executed(), chain.flags) == (executed, flags)
     one.close()
 
 
 def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str], str], tmp_path: Path) -> None:
-    """The keeper ends the browser and removes the profile even if the worker was killed."""
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
         "from overhead.probes.browser.launch import Browser\n"
         "from overhead.probes.browser.session import BrowserSession\n"
         "BrowserSession(Browser('chromium', {program!r})); print('open', flush=True); time.sleep(60)\n"
     ).format(folder=str(tmp_path), program=program("well"))
-    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert worker.stdout is not None
-    assert worker.stdout.readline() == b"open\n"
-    assert list(tmp_path.glob("overhead-browser-*"))
-    children = psutil.Process(worker.pid).children(recursive=True)
-    assert children == []  # the keeper is no child of the worker, so it is not killed with it
+    (tmp_path / "its_worker.py").write_text(code)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    worker = ChildProcess("its_worker", None, bytes.strip, environment={"PYTHONPATH": path})
+    assert worker.receive(60) == b"open"
+    assert list(tmp_path.glob("**/browser-*"))
     os.kill(worker.pid, signal.SIGKILL)
-    worker.wait()
-    worker.stdout.close()
+    worker.end()
+    scratch.sweep()
     assert gone(tmp_path)
 
 

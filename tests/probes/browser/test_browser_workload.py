@@ -11,10 +11,9 @@ from overhead.probes import registry
 from overhead.probes.base import Unsupported, Unverified, vary
 from overhead.probes.browser import messages
 from overhead.probes.browser.workload import BrowserWork, open_case
-from overhead.probes.common.workload_arms import WGSL_BINDINGS
 from overhead.results import Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads import sources, workloads
+from overhead.workloads import workloads
 from tests.fakes.page import FakePage
 
 LLVMPIPE = messages.PageAdapter(description="llvmpipe (LLVM 15.0.6, 256 bits)", fallback=True)
@@ -46,28 +45,6 @@ def test_a_workload_is_verified_and_every_step_counts(pattern: str, monkeypatch:
     assert window["submits"] == ("1 per unit" if pattern == "per-submit" else "1")
     assert window["dispatches"] == ("1" if pattern == "fused" else "1 per unit")
     assert (window["wait"], window["language"]) == ("onSubmittedWorkDone", "wgsl")
-
-
-def test_the_page_gets_the_same_wgsl_as_the_native_stacks() -> None:
-    page = FakePage(case())
-    chain = opened(page, case())
-    made = sources.kernels(workloads()["recurrence"], "wgsl", 100)
-    assert made is not None
-    assert [kernel.code for kernel in page.program.kernels] == [made.text]
-    assert chain.kernels() == {"recurrence.wgsl": sources.digest(made.text)}
-    assert [(e.name, e.groups) for e in page.program.entries] == [("fused", [2])]
-    assert tuple(buffer.kind for buffer in page.program.buffers) == WGSL_BINDINGS
-    assert [buffer.size for buffer in page.program.buffers] == [800, 400, 400, 16]
-    assert page.program.buffers[page.program.count_buffer].kind == "uniform"
-
-
-def test_a_step_of_several_kernels_has_one_entry_per_kernel() -> None:
-    asked = case("per-submit", "rmsnorm", elements=2, columns=896, precision="float16", body="separate")
-    page = FakePage(asked)
-    chain = BrowserWork(cast(Any, page), asked)
-    assert len(page.program.entries) == 6
-    assert chain.window()["submits"] == chain.window()["dispatches"] == "6 per unit"
-    assert page.program.needs == ["shader-f16"]
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
@@ -120,7 +97,7 @@ def test_workload_cases_that_the_page_cannot_run_are_unsupported(asked: Case) ->
         open_case(cast(Any, FakePage(case())), asked)
 
 
-@pytest.mark.parametrize("stack", ["chromium", "firefox", "safari"])
+@pytest.mark.parametrize("stack", ["chromium", "firefox"])
 def test_browsers_offer_the_same_workload_cases_as_the_native_stacks(stack: str) -> None:
     def star(name: str) -> list[Case]:
         return list(registry()[name].space(Target(stack=name, api="Vulkan", adapter="x", software=True)).star())
@@ -140,15 +117,12 @@ def test_browsers_offer_the_same_workload_cases_as_the_native_stacks(stack: str)
     assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
 
 
-@pytest.mark.parametrize("size", [0, 3, messages.PIECE_BYTES])
-def test_a_piece_of_a_buffer_fits_into_an_answer(size: int) -> None:
-    raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * size))
-    assert len(raw) < messages.MAX_BODY_BYTES
-    assert messages.decode_answer(raw).data == b"\xff" * size
-
-
-def test_a_piece_over_the_size_limit_is_refused() -> None:
-    raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * (messages.PIECE_BYTES + 1)))
-    assert len(raw) < messages.MAX_BODY_BYTES
-    with pytest.raises(msgspec.ValidationError, match="length <= 131072"):
-        messages.decode_answer(raw)
+def test_the_size_of_a_piece_of_a_buffer_is_limited() -> None:
+    for size in (0, 3, messages.PIECE_BYTES, messages.PIECE_BYTES + 1):
+        raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * size))
+        assert len(raw) < messages.MAX_BODY_BYTES
+        if size <= messages.PIECE_BYTES:
+            assert messages.decode_answer(raw).data == b"\xff" * size
+        else:
+            with pytest.raises(msgspec.ValidationError):
+                messages.decode_answer(raw)

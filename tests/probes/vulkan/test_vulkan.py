@@ -119,9 +119,9 @@ def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pyte
     alive: Counter[str] = Counter()
     create, destroy = VulkanGpu.create, VulkanGpu.destroy
 
-    def creating(gpu: VulkanGpu, what: str, info: Any) -> Any:
+    def creating(gpu: VulkanGpu, what: str, **fields: Any) -> Any:
         alive[what] += 1
-        return create(gpu, what, info)
+        return create(gpu, what, **fields)
 
     def destroying(gpu: VulkanGpu, what: str, handle: Any) -> None:
         alive[what] -= 1

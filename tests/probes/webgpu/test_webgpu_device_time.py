@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -14,23 +13,23 @@ from overhead.probes.webgpu import device_time
 from overhead.probes.webgpu.device_time import DeviceClock
 
 
-def chain(stamps: list[int]) -> Any:
-    """A chain on a device whose timestamps have these values, in nanoseconds."""
-    resources = MagicMock(data=[object()], flags=SimpleNamespace(QUERY_RESOLVE=1, COPY_SRC=2, UNIFORM=4))
+def clock(stamps: list[int]) -> DeviceClock:
+    """The clock of a device whose timestamps have these values, in nanoseconds."""
+    resources = MagicMock(data=[MagicMock()], flags=SimpleNamespace(QUERY_RESOLVE=1, COPY_SRC=2, UNIFORM=4))
     resources.session = SimpleNamespace(timestamps=True, tick=1.0)
     resources.queue.read_buffer = lambda buffer, offset, size: np.array(stamps[: size // 8], np.uint64).tobytes()
-    return MagicMock(resources=resources)
+    return DeviceClock(MagicMock(), resources)
 
 
 def test_the_step_of_the_clock_is_the_common_divisor_of_the_timestamps() -> None:
-    assert DeviceClock(chain([7_000 + 84 * i * i for i in range(64)])).quantum == 84.0
+    assert clock([7_000 + 84 * i * i for i in range(64)]).quantum == 84.0
 
 
 @pytest.mark.parametrize("value", [0, 7_000])
 def test_a_clock_that_stands_still_is_unsupported(value: int) -> None:
     """Else the work that keeps the device busy would be made longer and longer, because it seems to take no time."""
     with pytest.raises(Unsupported, match="timestamps do not advance"):
-        DeviceClock(chain([value] * 64))
+        clock([value] * 64)
 
 
 @pytest.mark.parametrize("fine", [True, False])

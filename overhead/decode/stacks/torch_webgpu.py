@@ -5,6 +5,8 @@ from __future__ import annotations
 from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.common.library_import import import_library
+from overhead.probes.torch.targets import import_torch, open_shared
 from overhead.results import Case, Target
 
 
@@ -19,9 +21,6 @@ class TorchWebGpuProbe(Probe):
     cost = "slow"
 
     def targets(self) -> list[Target]:
-        from overhead.probes.common.library_import import import_library
-        from overhead.probes.torch.targets import import_torch
-
         import_library("torch_webgpu", self.mend)
         torch = import_torch(self.mend)
         try:
@@ -42,9 +41,5 @@ class TorchWebGpuProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload not in DECODERS:
             raise Unsupported(f"no workload {case.workload} here")
-        from overhead.probes.common.library_import import import_library
-
         import_library("torch_webgpu", self.mend)
-        from overhead.decode.arms import torch as decode
-
-        return decode.open_case("webgpu", case)
+        return open_shared("webgpu", case)

@@ -1,14 +1,15 @@
-"""The torch module, and its devices as targets of a stack."""
+"""The torch module, its devices as targets of a stack, and the chains that its stacks share."""
 
 from __future__ import annotations
 
 import uuid
 from typing import Any
 
+from overhead.decode.decoders import DECODERS
 from overhead.errors import install
-from overhead.probes.base import Unavailable, device_id
+from overhead.probes.base import Chain, Unavailable, device_id
 from overhead.probes.common.library_import import import_library
-from overhead.results import Api, Target
+from overhead.results import Api, Case, Target
 
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
 
@@ -50,3 +51,14 @@ def torch_target(torch: Any, stack: str, name: str) -> Target:
         options={"device": name},
         versions={name: str(version) for name, version in versions.items() if version},
     )
+
+
+def open_shared(device: str, case: Case) -> Chain:
+    """The chain of a workload or of a decoder on this device of torch."""
+    if case.workload in DECODERS:
+        from overhead.decode.arms import torch as decode
+
+        return decode.open_case(device, case)
+    from overhead.probes.torch import workload
+
+    return workload.open_case(device, case)

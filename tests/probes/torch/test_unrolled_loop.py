@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,7 +14,6 @@ from overhead.checking.findings import Findings
 from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
-from overhead.probes.common.child_process import Child
 from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
 from overhead.results import Target
@@ -23,11 +23,11 @@ from overhead.workloads import UNROLLED
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
 import time
-from overhead.probes.common.child_process import serve
+from overhead.child import serve
 def answer(request):
     {}
     return {{}}
-serve(answer)
+serve(dict, lambda request, send: send(answer(request)))
 """
 
 
@@ -38,7 +38,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     def use(code: str) -> None:
         (tmp_path / "fake_child.py").write_text(CHILD.format(code))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])]))
-        monkeypatch.setattr(unrolled_loop, "Child", lambda module, *rest: Child("fake_child", *rest))
+        monkeypatch.setattr(unrolled_loop, "__spec__", SimpleNamespace(name="fake_child"))
         monkeypatch.setattr(unrolled_loop, "_cache", lambda device: str(tmp_path))
 
     return use

@@ -153,13 +153,3 @@ class DecodeChain(HeldChain):
         if self.tokens > 1:
             held["prefill"] = f"{self.tokens} decode steps, one after another"
         return {**held, **checked}
-
-
-def verified_decode(chain: DecodeChain) -> DecodeChain:
-    """Check the chain and return it. If the check fails, close it and raise ``Unverified``."""
-    try:
-        chain.verify()
-    except BaseException:
-        chain.close()
-        raise
-    return chain

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
 from overhead.decode.onnxruntime_providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, import_onnxruntime, webgpu_device
 from overhead.probes.base import Unavailable, Unsupported, Unverified
+from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target
 
 _LOGITS, _NEXT = "logits", ".next"
@@ -27,7 +28,7 @@ def open_case(target: Target, case: Case) -> DecodeChain:
     """A verified chain for the pattern ``per-submit`` or ``read-each``."""
     if case.pattern not in ("per-submit", "read-each"):
         raise Unsupported(f"tokens have no {case.pattern} here")
-    return verified_decode(OnnxDecode(target, case))
+    return verified(OnnxDecode(target, case))
 
 
 @dataclasses.dataclass(frozen=True)

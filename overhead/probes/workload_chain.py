@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -199,11 +199,16 @@ class WorkChain(HeldChain):
         return {f.name: np.zeros((self.elements, *f.shape), self.workload.dtype) for f in self.workload.state}
 
 
-C = TypeVar("C", bound=WorkChain)
+class _Verifiable(Protocol):
+    def verify(self) -> None: ...
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Verifiable)
 
 
 def verified(chain: C) -> C:
-    """Check the chain against the reference and return it. If the check fails, close it and raise ``Unverified``."""
+    """Check the chain against its reference and return it. If the check fails, close it and raise ``Unverified``."""
     try:
         chain.verify()
     except BaseException:

@@ -77,11 +77,6 @@ def workloads() -> dict[str, Workload]:
     return WORKLOADS.items()
 
 
-def unrolled_of(name: str) -> str:
-    """The name of the workload that belongs to the unrolled loop ``name``; other names are returned unchanged."""
-    return name.removesuffix("-unrolled")
-
-
 def named(names: Iterable[str]) -> frozenset[str]:
     """The names among these that are registered workloads."""
     return frozenset(names) & frozenset(workloads())

@@ -9,7 +9,9 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import collections
+import itertools
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -81,33 +83,22 @@ class Reference:
 
     def run(self, state: dict[str, Array], at: int, steps: int, precision: type) -> dict[str, Array]:
         """The state after ``steps`` steps that begin at step ``at``, computed in this precision."""
-        return self._each(state, at, steps, precision, lambda t, s: None)
+        return collections.deque(self._states(state, at, steps, precision), maxlen=1)[0]
 
     def prefix(self, state: dict[str, Array]) -> int:
         """The number of steps, 1 to ``checked``, that float32 stays well within ``_PREFIX_TOLERANCE`` of float64."""
         most = self.workload.checked
-        exact: list[dict[str, Array]] = []
-        self._each(self.take(state), 0, most, np.float64, lambda t, s: exact.append(s))
-        rough: list[dict[str, Array]] = []
-        self._each(self.take(state), 0, most, np.float32, lambda t, s: rough.append(s))
+        rough, exact = (self._states(self.take(state), 0, most, precision) for precision in (np.float32, np.float64))
         # The rest of the tolerance is for the chain, which rounds differently from NumPy.
-        within = [self.distance(a, b) < _PREFIX_TOLERANCE / 4 for a, b in zip(rough, exact, strict=True)]
-        return max(1, within.index(False) if False in within else most)
+        close = (self.distance(a, b) < _PREFIX_TOLERANCE / 4 for a, b in zip(rough, exact, strict=True))
+        return max(1, sum(1 for _ in itertools.takewhile(bool, close)))
 
-    def _each(
-        self,
-        state: dict[str, Array],
-        at: int,
-        steps: int,
-        precision: type,
-        seen: Callable[[int, dict[str, Array]], None],
-    ) -> dict[str, Array]:
+    def _states(self, state: dict[str, Array], at: int, steps: int, precision: type) -> Iterator[dict[str, Array]]:
         fixed: dict[str, Array] = {k: v.astype(precision) for k, v in self._fixed.items()}
         state = {k: v.astype(precision) for k, v in state.items()}
         for t in range(at, at + steps):
             state = self.workload.step(np, state, fixed, np.array([t], np.int32))
-            seen(t, state)
-        return state
+            yield state
 
     def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
         """The largest difference of two values, relative to the scale of the field; infinite if one is not finite."""

@@ -90,6 +90,10 @@ def wgsl(workload: Workload, elements: int) -> str:
         ]
     )
     saved = "\n".join([*_copies(workload, elements, "u", save=True), "counters[i] = t;"])
+    step = f"{body}\nt = t + 1u;"
+    loop = f"for (var turn = 0u; turn < steps.x; turn = turn + 1u) {{\n{indent(step, '  ')}\n}}"
+    once = _wgsl_kernel("once", elements, declared, step, saved)
+    fused = _wgsl_kernel("fused", elements, declared, loop, saved)
     return f"""\
 @group(0) @binding(0) var<storage, read_write> state: array<f32>;
 @group(0) @binding(1) var<storage, read_write> counters: array<u32>;
@@ -98,26 +102,17 @@ def wgsl(workload: Workload, elements: int) -> str:
 const ELEMENTS: u32 = {elements}u;
 {constants}
 {lookups}
+{once}{fused}"""
 
+
+def _wgsl_kernel(name: str, elements: int, declared: str, steps: str, saved: str) -> str:
+    return f"""
 @compute @workgroup_size({group(elements)})
-fn once(@builtin(global_invocation_id) id: vec3<u32>) {{
+fn {name}(@builtin(global_invocation_id) id: vec3<u32>) {{
   let i = id.x;
   if (i >= ELEMENTS) {{ return; }}
 {indent(declared, "  ")}
-{indent(body, "  ")}
-  t = t + 1u;
-{indent(saved, "  ")}
-}}
-
-@compute @workgroup_size({group(elements)})
-fn fused(@builtin(global_invocation_id) id: vec3<u32>) {{
-  let i = id.x;
-  if (i >= ELEMENTS) {{ return; }}
-{indent(declared, "  ")}
-  for (var turn = 0u; turn < steps.x; turn = turn + 1u) {{
-{indent(body, "    ")}
-    t = t + 1u;
-  }}
+{indent(steps, "  ")}
 {indent(saved, "  ")}
 }}
 """
@@ -145,31 +140,25 @@ def cuda(workload: Workload, elements: int) -> str:
     )
     saved = "\n".join([*_copies(workload, elements, "u", save=True), "counters[i] = t;"])
     body = dedent(workload.cuda).strip()
-    head = "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__ inputs"
+    block = f"{{\n{indent(body, '  ')}\n"
+    loop = f"for (unsigned long long turn = 0; turn < steps; ++turn) {block}  t = t + 1u;\n}}"
+    once = _cuda_kernel("once", "", declared, f"{block}}}\nt = t + 1u;", saved)
+    fused = _cuda_kernel("fused", ", unsigned long long steps", declared, loop, saved)
     return f"""\
 constexpr unsigned int ELEMENTS = {elements}u;
 {constants}
 {lookups}
+{once}{fused}"""
 
-extern "C" __global__ void once({head}) {{
+
+def _cuda_kernel(name: str, parameter: str, declared: str, steps: str, saved: str) -> str:
+    head = "float* __restrict__ state, unsigned int* __restrict__ counters, const float* __restrict__ inputs"
+    return f"""
+extern "C" __global__ void {name}({head}{parameter}) {{
   const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= ELEMENTS) return;
 {indent(declared, "  ")}
-  {{
-{indent(body, "    ")}
-  }}
-  t = t + 1u;
-{indent(saved, "  ")}
-}}
-
-extern "C" __global__ void fused({head}, unsigned long long steps) {{
-  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= ELEMENTS) return;
-{indent(declared, "  ")}
-  for (unsigned long long turn = 0; turn < steps; ++turn) {{
-{indent(body, "    ")}
-    t = t + 1u;
-  }}
+{indent(steps, "  ")}
 {indent(saved, "  ")}
 }}
 """
@@ -198,32 +187,20 @@ def triton(workload: Workload, elements: int) -> str:
             "tl.store(counters + i, t, mask=inside)",
         ]
     )
-    start = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}"
-    return f"""\
-import triton
-import triton.language as tl
-
-{constants}
-
-
-@triton.jit(do_not_specialize=["steps"])
-def once(state, counters, inputs, steps, BLOCK: tl.constexpr):
-{indent(start, "    ")}
-{indent(loads, "    ")}
-{indent(body, "    ")}
-    t = t + 1
-{indent(saves, "    ")}
-
+    start = f"i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\ninside = i < {elements}\n{loads}"
+    step = f"{body}\nt = t + 1"
+    loop = f"for turn in range(steps):\n{indent(step, '    ')}"
+    bodies = {name: indent(f"{start}\n{lines}\n{saves}", "    ") for name, lines in (("once", step), ("fused", loop))}
+    kernels = "".join(
+        f"""
 
 @triton.jit(do_not_specialize=["steps"])
-def fused(state, counters, inputs, steps, BLOCK: tl.constexpr):
-{indent(start, "    ")}
-{indent(loads, "    ")}
-    for turn in range(steps):
-{indent(body, "        ")}
-        t = t + 1
-{indent(saves, "    ")}
+def {name}(state, counters, inputs, steps, BLOCK: tl.constexpr):
+{lines}
 """
+        for name, lines in bodies.items()
+    )
+    return f"import triton\nimport triton.language as tl\n\n{constants}\n{kernels}"
 
 
 def _plain(workload: Workload) -> list[Field]:

@@ -54,10 +54,9 @@ class _Handle:
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the probes use the fake driver, without NVRTC and cuda-bindings."""
-    from overhead.probes.cuda import api, chains, graphs, launch, session
+    from overhead.probes.cuda import api, launch, session
 
     monkeypatch.setattr(api, "open_library", library)
     monkeypatch.setattr(api, "driver", functools.cache(api.driver.__wrapped__))
     monkeypatch.setattr(session, "machine_code", lambda name, architecture: b"fake")
-    for module in (launch, chains, graphs):
-        monkeypatch.setattr(module, "bindings", bindings)
+    monkeypatch.setattr(launch, "bindings", bindings)

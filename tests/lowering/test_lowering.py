@@ -17,20 +17,24 @@ from overhead.decode.lowering.decoder_shapes import SHAPES
 from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.templates.gated_gemv import GatedGemv
-from overhead.decode.lowering.templates.gemv import Gemv
-from overhead.decode.lowering.templates.index_write import IndexWrite
+from overhead.decode.lowering.templates.elementwise import IndexWrite
+from overhead.decode.lowering.templates.gemv import GatedGemv, Gemv
 from overhead.errors import UsageError
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised  # noqa: E402
-from overhead.decode.lowering.torch_values import values_of  # noqa: E402
 
 pytestmark = pytest.mark.needs("torch")
 TOLERANCE = 1e-4
 TOKENS = (5, 7, 290, 33, 12, 264, 1, 2)
 ZERO = (torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
 on_lavapipe = pytest.mark.needs("wgpu", "numba", "lavapipe")
+
+
+def values_of(module: Any) -> dict[str, Any]:
+    """The weights and the state of a module, by name."""
+    named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    return {name: tensor.detach().numpy() for name, tensor in named.items()}
 
 
 def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[list[Any]]:
@@ -41,7 +45,7 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
     adapters = loaded.webgpu.gpu.enumerate_adapters_sync()
     adapter = next(a for a in adapters if a.info["backend_type"] == "Vulkan")
     made = adapter.request_device_sync(required_limits=program.limits.beyond_webgpu())
-    device = WebGpuProgram(loaded, made, program, values_of(module, program))
+    device = WebGpuProgram(loaded, made, program, values_of(module))
     try:
         found = []
         for step in steps:

@@ -13,8 +13,7 @@ import overhead
 from overhead.decode.lowering.buffers import TensorView, packed
 from overhead.decode.lowering.kernel import each
 from overhead.decode.lowering.operation import threads_along
-from overhead.decode.lowering.templates.gemv import Gemv, MatrixProduct
-from overhead.decode.lowering.templates.row_sums import one_row
+from overhead.decode.lowering.templates.gemv import Gemv, MatrixProduct, one_row
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from tests.lowering.test_lowering import on_lavapipe, run  # noqa: E402

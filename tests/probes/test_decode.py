@@ -19,9 +19,9 @@ from overhead.decode.decoders import BATCH_SIZES, CHECKED_STEPS, DECODERS, MOST_
 from overhead.decode.lowering.decoder_shapes import SHAPES
 from overhead.decode.lowering.padding import PADDING, Pad, padded
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.templates.cached_attention import CachedAttention
+from overhead.decode.lowering.templates.attention import CachedAttention
+from overhead.decode.lowering.templates.elementwise import IndexWrite
 from overhead.decode.lowering.templates.gemv import Gemv
-from overhead.decode.lowering.templates.index_write import IndexWrite
 from overhead.probes import registry, space_of
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable, Unsupported, Unverified
@@ -438,14 +438,12 @@ def test_added_dispatches_are_spread_and_depend_on_the_one_before() -> None:
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The fake driver. It runs the CUDA C of programs, compiled by g++."""
     from overhead.decode.arms import cuda as decode
-    from overhead.probes.cuda import api, graphs, workload
+    from overhead.probes.cuda import api, session
     from tests.fakes import kernels
-    from tests.fakes.cuda_driver import bindings, install
+    from tests.fakes.cuda_driver import install
 
     install(monkeypatch)
-    for module in (decode, graphs):
-        monkeypatch.setattr(module, "bindings", bindings)
-    monkeypatch.setattr(workload, "machine_code_of", kernels.machine_code_of)
+    monkeypatch.setattr(session, "machine_code_of", kernels.machine_code_of)
     monkeypatch.setattr(decode, "_shared_on", functools.cache(decode._shared_on.__wrapped__))
     return api.driver()
 

@@ -131,7 +131,7 @@ def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
 def test_jax_is_verified(name: str, loop: str) -> None:
     import jax
 
-    from overhead.probes.jax import workload
+    from overhead.probes.jax.chains import open_work
 
     chosen = case(name, "fused", loop=loop) if loop else case(name, "per-submit")
-    counts(workload.open_case(jax.devices("cpu")[0], chosen))
+    counts(open_work(jax.devices("cpu")[0], chosen))

@@ -22,12 +22,10 @@ from tests.workloads.workload_arms import ALL, KERNELS, PLAIN, case, counts, ele
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The fake driver. It runs generated CUDA C, compiled by g++."""
-    from overhead.probes.cuda import api, workload as _work_cuda
-    from tests.fakes.cuda_driver import bindings
+    from overhead.probes.cuda import api, session
 
     install(monkeypatch)
-    monkeypatch.setattr(_work_cuda, "bindings", bindings)
-    monkeypatch.setattr(_work_cuda, "machine_code_of", fake_kernels.machine_code_of)
+    monkeypatch.setattr(session, "machine_code_of", fake_kernels.machine_code_of)
     return api.driver()
 
 

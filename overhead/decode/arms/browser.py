@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import DECODERS, WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
 from overhead.decode.lowering.contents import DTYPES, contents, viewed
@@ -17,6 +17,7 @@ from overhead.probes.base import Unsupported
 from overhead.probes.browser import messages
 from overhead.probes.browser.chain import PageChain
 from overhead.probes.browser.session import BrowserSession
+from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar
 
 _IN_PAGE = {"per-pass": "per-k", "per-submit": "per-submit", "read-each": "read-each"}
@@ -32,7 +33,7 @@ def open_case(session: BrowserSession, case: Case) -> DecodeChain:
         raise Unsupported(f"the weights of {case.workload} are too large to send to a page")
     if case.pattern not in _IN_PAGE or case.caller != "browser" or case.params.get("readback", "token") != "token":
         raise Unsupported(f"in a page tokens have no {case.pattern} from {case.caller}")
-    return verified_decode(BrowserDecode(session, case))
+    return verified(BrowserDecode(session, case))
 
 
 class BrowserDecode(PageChain, LoweredDecode):

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.lowered import LOGITS, LoweredDecode
 from overhead.decode.lowering.contents import DTYPES, contents
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import cuda_name, cuda_text
-from overhead.probes.base import DeviceTime, Unsupported, Unverified
+from overhead.probes.base import Unsupported
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
 from overhead.probes.common.python_loops import Action, repeated
 from overhead.probes.cuda.api import CudaDriver
-from overhead.probes.cuda.graphs import capture, executable, graph_launch
-from overhead.probes.cuda.launch import bindings, bound_wait
-from overhead.probes.cuda.session import Arguments, SessionClock
-from overhead.probes.cuda.workload import WorkSession
+from overhead.probes.cuda.chains import SessionChain
+from overhead.probes.cuda.graphs import capture, executable, node_count
+from overhead.probes.cuda.launch import Launch, bound_launches, driver_launches, graph_launch
+from overhead.probes.cuda.session import Arguments, CudaSession
+from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar
 
 
@@ -36,7 +37,7 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> DecodeChain:
     }
     if case.pattern not in kinds or (case.caller == "native" and case.pattern != "per-submit"):
         raise Unsupported(f"tokens have no {case.pattern} from {case.caller}")
-    return verified_decode(kinds[case.pattern](driver, ordinal, case))
+    return verified(kinds[case.pattern](driver, ordinal, case))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,52 +47,40 @@ class _Shared:
     ``session`` owns them.
     """
 
-    session: WorkSession
+    session: CudaSession
     weights: dict[str, int] = dataclasses.field(default_factory=dict)
     functions: dict[Kernel, int] = dataclasses.field(default_factory=dict)
 
 
 @functools.cache
 def _shared_on(driver: CudaDriver, ordinal: int, name: str) -> _Shared:
-    return _Shared(WorkSession(driver, ordinal, own_stream=False))
+    return _Shared(CudaSession(driver, ordinal, own_stream=False))
 
 
-class CudaDecode(LoweredDecode):
+class CudaDecode(SessionChain, LoweredDecode):
     """A lowered decode step with its buffers on a CUDA device."""
 
     language = "cuda"
     call = "cuLaunchKernel"
-    wait_spins = True
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(case)
         self.overlap = "serial" if self.latency else "pipelined"
-        self.session = WorkSession(driver, ordinal, own_stream=True)
-        try:
-            shared = _shared_on(driver, ordinal, case.workload)
-            self._buffers = self._allocated(shared)
-            handles = self._compiled(shared)
-            kernels = self.lowered.kernels
-            self._arguments = [
-                Arguments(*(self._buffers[name] for name in dispatch.bindings)) for dispatch in self.lowered.dispatches
-            ]
-            self.launched = [
-                (handles[kernels[d.kernel]], (*d.grid, kernels[d.kernel].threads, 1, 1, 0), own.address)
-                for d, own in zip(self.lowered.dispatches, self._arguments, strict=True)
-            ]
-            self._wait = bound_wait(self.session, "stream")
-            self._clock: SessionClock | None = None
-            self.build()
-        except BaseException:
-            self.session.close()
-            raise
+        self._shared = _shared_on(driver, ordinal, case.workload)
+        self.opened(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
-        """Make the objects that ``run`` needs. Called once, when buffers and kernels exist."""
-        raise NotImplementedError
+        self._buffers, handles = self._allocated(), self._compiled()
+        kernels, dispatches = self.lowered.kernels, self.lowered.dispatches
+        self._arguments = [Arguments(*(self._buffers[name] for name in d.bindings)) for d in dispatches]
+        self.launched: list[Launch] = [
+            (handles[kernels[d.kernel]], (*d.grid, kernels[d.kernel].threads, 1, 1, 0), own.address)
+            for d, own in zip(dispatches, self._arguments, strict=True)
+        ]
 
-    def _allocated(self, shared: _Shared) -> dict[str, int]:
+    def _allocated(self) -> dict[str, int]:
         """The address of each buffer, by name. Raises ``Unsupported`` if the device has too little free memory."""
+        shared = self._shared
         wanted = [buffer for name, buffer in self.lowered.buffers.items() if name not in shared.weights]
         free, total = c_size_t(), c_size_t()
         self.session.driver.call("cuMemGetInfo_v2", byref(free), byref(total))
@@ -105,8 +94,9 @@ class CudaDecode(LoweredDecode):
             place[buffer.name] = session.buffer(filled)
         return {**shared.weights, **own}
 
-    def _compiled(self, shared: _Shared) -> dict[Kernel, int]:
+    def _compiled(self) -> dict[Kernel, int]:
         """The functions of all kernels. Only those that no other chain has are compiled."""
+        shared = self._shared
         new = {name: kernel for name, kernel in self.lowered.kernels.items() if kernel not in shared.functions}
         entries = [cuda_name(name) for name in new]
         functions = shared.session.functions(f"{self.case.workload}.cu", cuda_text(new), entries) if new else []
@@ -130,55 +120,38 @@ class CudaDecode(LoweredDecode):
 
     def dispatches_of_a_token(self) -> int:
         """The nodes of a graph that the driver captures while one token is issued."""
-        call, count = self.session.driver.call, c_size_t()
-        graph = capture(self.session, [self.launch_a_token])
-        call("cuGraphGetNodes", graph, None, byref(count))
-        call("cuGraphDestroy", graph)
-        return count.value
+        graph = capture(self.session, self.launches_of_a_token())
+        count = node_count(self.session, graph)
+        self.session.driver.call("cuGraphDestroy", graph)
+        return count
 
-    def launch_a_token(self) -> None:
-        """Launch all kernels of one token on the stream of the session."""
+    def launches_of_a_token(self) -> list[Action]:
+        """Functions that launch all kernels of one token on the stream of the session."""
         raise NotImplementedError
 
-    def wait(self) -> None:
-        self._wait()
-
-    def device(self, n: int) -> DeviceTime | None:
-        if self.latency:
-            return None
-        self._clock = self._clock or SessionClock(self.session)
-        return self.held(self._clock, n)
+    def count(self) -> int:
+        self.check_calls()
+        return super().count()
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "call": self.call, "stream": "own, non-blocking"}
-
-    def close(self) -> None:
-        self.session.close()
 
 
 class CudaLaunchedDecode(CudaDecode):
     """A launch per dispatch, from Python or from compiled code."""
 
     def build(self) -> None:
+        super().build()
         self.launches = len(self.launched)
         library, stream = self.session.driver.library, self.session.stream
         if self.case.caller == "native":
             words = tuple(zip(*((f, *dimensions, stream, own, 0) for f, dimensions, own in self.launched), strict=True))
-            address = address_of(library, "cuLaunchKernel")
-            launch = NativeCall(
-                "cuLaunchKernel", library.cuLaunchKernel, address, tuple(map(Cycle, words)), checked=True
-            )
+            address, arguments = address_of(library, "cuLaunchKernel"), tuple(map(Cycle, words))
+            launch = NativeCall("cuLaunchKernel", library.cuLaunchKernel, address, arguments, checked=True)
             self._native = compile_native(NativeProgram(body=(launch,)))
-            self._failure = self._native.failure
-            return
-        driver = bindings()
-        self._failure = lambda: 0
-        self._python: list[Action] = [
-            functools.partial(
-                driver.cuLaunchKernel, driver.CUfunction(function), *dimensions, driver.CUstream(stream), own, 0
-            )
-            for function, dimensions, own in self.launched
-        ]
+            self.failed = self._native.failure
+        else:
+            self._python = bound_launches(self.session, self.launched)
 
     def run(self, tokens: int) -> None:
         if self.case.caller == "native":
@@ -187,13 +160,8 @@ class CudaLaunchedDecode(CudaDecode):
         for launch in chain.from_iterable(repeat(self._python, tokens)):
             launch()
 
-    def launch_a_token(self) -> None:
-        self.run(1)
-
-    def count(self) -> int:
-        if code := self._failure():
-            raise Unverified(f"cuLaunchKernel failed with {self.session.driver.error_name(code)}")
-        return super().count()
+    def launches_of_a_token(self) -> list[Action]:
+        return [functools.partial(self.run, 1)]
 
 
 class CudaGraphDecode(CudaDecode):
@@ -203,23 +171,18 @@ class CudaGraphDecode(CudaDecode):
     launches = 4
 
     def build(self) -> None:
+        super().build()
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        self.launch_a_token()
-        self._graph = executable(self.session, [self.launch_a_token])
-        self._replay = repeated(graph_launch(self.session, self._graph))
+        for launch in self.launches_of_a_token():
+            launch()
+        graph = executable(self.session, self.launches_of_a_token())
+        self._replay = repeated(graph_launch(self.session, graph))
 
-    def launch_a_token(self) -> None:
-        call, stream = self.session.driver.call, self.session.stream
-        for function, dimensions, own in self.launched:
-            call("cuLaunchKernel", function, *dimensions, stream, own, None)
+    def launches_of_a_token(self) -> list[Action]:
+        return driver_launches(self.session, self.launched)
 
     def run(self, tokens: int) -> None:
         self._replay(tokens)
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "recording": "outside"}
-
-    def close(self) -> None:
-        if "_graph" in vars(self):
-            self.session.driver.call("cuGraphExecDestroy", self._graph)
-        super().close()

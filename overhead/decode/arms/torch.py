@@ -12,45 +12,43 @@ import torch
 from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from overhead.decode.chain import DecodeChain, StateValues, verified_decode
-from overhead.probes.base import DeviceTime, Unsupported
+from overhead.decode.chain import DecodeChain, StateValues
+from overhead.probes.base import Unsupported
 from overhead.probes.common.python_loops import Action, repeated
 from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import set_autograd_mode
-from overhead.probes.torch.chains import TorchClock
+from overhead.probes.torch.chains import TorchChain, chosen_device
+from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_static
+from overhead.probes.torch.graphs import captured
+from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar
 
 _READ = "read of the token"
 """The wait on a device of which only copies to the host are known to wait."""
-_WARM_STEPS = 5
-"""torch captures the graph of ``reduce-overhead`` at the third call or later."""
 
 
 def open_case(device: str, case: Case) -> DecodeChain:
     """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else it is eager."""
     kind = TorchGraphDecode if "maker" in case.params else CompiledDecode if "mode" in case.params else TorchDecode
-    return verified_decode(kind(device, case))
+    return verified(kind(device, case))
 
 
-class TorchDecode(DecodeChain):
+class TorchDecode(TorchChain, DecodeChain):
     """n eager steps. All chains of a device share the parameters; each has a state of its own."""
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
         set_autograd_mode("no_grad")
-        self.device_of_step = torch.device(device)
+        place = chosen_device(device)
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = False
-        if self.device_of_step.type == "cuda":
-            torch.cuda.set_device(self.device_of_step)
-        self.synchronous = self.device_of_step.type == "cpu"
-        self.overlap = "serial" if self.synchronous or self.latency else "pipelined"
-        self.wait_spins = self.device_of_step.type == "cuda"
         self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
         self._state = dict(self.step.named_buffers())
-        known = waits.TORCH_WAITS.get(self.device_of_step.type, (_READ,))
+        known = waits.TORCH_WAITS.get(place.type, (_READ,))
         self._wait_name = known[0] if known else "none"
-        self._wait = self.place if self._wait_name == _READ else waits.wait(self.device_of_step, self._wait_name)
+        self.opened(place, self.place if self._wait_name == _READ else waits.wait(place, self._wait_name))
+        if self.latency:
+            self.overlap = "serial"
         self.call: Action = self.step
         self.output: Any = None
         self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
@@ -79,12 +77,6 @@ class TorchDecode(DecodeChain):
     def read_back(self) -> object:
         return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
 
-    def wait(self) -> None:
-        self._wait()
-
-    def device(self, n: int) -> DeviceTime | None:
-        return self.held(TorchClock(), n) if self.device_of_step.type == "cuda" else None
-
     def window(self) -> dict[str, Scalar]:
         own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
         return {**super().window(), **own, "wait": self._wait_name, **self.work}
@@ -96,17 +88,12 @@ class CompiledDecode(TorchDecode):
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
         self._mode, self.work = str(case.params["mode"]), {}
-        for tensor in self._state.values():
-            # Without this mark, a CUDA graph copies the tensor at every call.
-            torch._dynamo.mark_static_address(tensor)
+        mark_static(self._state.values())
         self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
-        skips = torch._dynamo.utils.counters["inductor"]
-        skipped = skips["cudagraph_skips"]
         self.put(self.reference.start)
-        self.run(_WARM_STEPS)
-        self._wait()
-        if self._mode == "reduce-overhead" and skips["cudagraph_skips"] > skipped:
-            raise Unsupported(f"{self._mode} made no CUDA graph: torch skipped it")
+        with graph_required(self._mode):
+            self.run(WARM_STEPS)
+            self._wait()
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "mode": self._mode}
@@ -119,18 +106,13 @@ class TorchGraphDecode(TorchDecode):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        if self.device_of_step.type != "cuda":
+        if self.torch_device.type != "cuda":
             raise Unsupported("graphs are CUDA's")
         self._graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.Stream()
         self.put(self.reference.start)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         super().run(2)
-        torch.cuda.synchronize()
-        with torch.cuda.stream(stream):
-            self._graph.capture_begin(capture_error_mode="thread_local")
-            self.output = self.step()
-            self._graph.capture_end()
+        captured(self._graph, torch.cuda.Stream(), functools.partial(super().run, 1))
         self._replay = repeated(self._graph.replay)
 
     def run(self, tokens: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from overhead.decode.arms.webgpu_program import SharedObjects, WebGpuProgram
-from overhead.decode.chain import DecodeChain, StateValues, verified_decode
+from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
 from overhead.probes.base import DeviceTime, Unsupported
@@ -21,6 +21,7 @@ from overhead.probes.webgpu.callers import c_calls
 from overhead.probes.webgpu.cases import Steps
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.resources import DeviceBuffers, WebGpuSession, session
+from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target
 
 _DISPATCH = "wgpuComputePassEncoderDispatchWorkgroups"
@@ -32,7 +33,7 @@ def open_case(target: Target, case: Case) -> DecodeChain:
         raise Unsupported("nothing runs here")
     if case.pattern not in ("per-submit", "per-pass", "read-each") or case.caller not in ("binding", "native"):
         raise Unsupported(f"tokens have no {case.pattern} from {case.caller}")
-    return verified_decode(WebGpuDecode(target, case))
+    return verified(WebGpuDecode(target, case))
 
 
 @functools.cache

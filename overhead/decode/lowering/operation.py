@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Iterable
+from textwrap import indent
 from typing import ClassVar
 
 from overhead.decode.lowering.buffers import TensorView
@@ -89,6 +90,11 @@ class Operation(abc.ABC):
             Binding("vec4f" if name in vectors else numbers[name], name in written) for name in self.bindings
         )
         return Kernel(self.label, bindings, threads, groups, body, shared)
+
+    def each_element(self, count: int, body: str) -> Kernel:
+        """A kernel that runs ``body`` for each number ``i`` below ``count``, each in one thread."""
+        text = f"u32 i = group * {GROUP_THREADS}u + lane;\nif (i < {count}u) {{\n{indent(body, '  ')}\n}}"
+        return self.compose(text, -(-count // GROUP_THREADS))
 
     def name(self, view: TensorView) -> str:
         """The name of the buffer of this view in the text of the kernel."""

@@ -47,7 +47,6 @@ class DeviceLimits:
 
     binding_bytes: int
     bindings: int
-    threads: int
     shared_bytes: int
 
     def beyond_webgpu(self) -> dict[str, int]:
@@ -107,19 +106,6 @@ class Program:
         return names
 
     @functools.cached_property
-    def lifetimes(self) -> dict[str, tuple[int, int]]:
-        """For each temporary buffer, the first and the last dispatch that uses it. Outputs last until the end."""
-        found: dict[str, tuple[int, int]] = {}
-        for i, operation in enumerate(self.operations):
-            for name in operation.bindings:
-                if self.buffers[name].role == "temporary":
-                    found[name] = (found.get(name, (i, i))[0], i)
-        for view in self.outputs:
-            if view.buffer in found:
-                found[view.buffer] = (found[view.buffer][0], len(self.operations) - 1)
-        return found
-
-    @functools.cached_property
     def limits(self) -> DeviceLimits:
         """What a device must offer."""
         kernels = self.kernels.values()
@@ -127,7 +113,6 @@ class Program:
         return DeviceLimits(
             binding_bytes=max((self.buffers[name].bytes for name in used), default=0),
             bindings=max((len(kernel.bindings) for kernel in kernels), default=0),
-            threads=max((kernel.threads for kernel in kernels), default=0),
             shared_bytes=max((kernel.shared_bytes for kernel in kernels), default=0),
         )
 

@@ -17,8 +17,7 @@ from overhead.decode.lowering.buffers import Buffer, NumberType, Role, TensorVie
 from overhead.decode.lowering.fusions import FUSIONS, fused
 from overhead.decode.lowering.operation import Operation, UnsupportedOperation
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.tensors import number_of
-from overhead.decode.lowering.torch_operations import IGNORED, lowered, name_of
+from overhead.decode.lowering.torch_operations import IGNORED, OperationReader, name_of, number_of
 from overhead.errors import UsageError, one_line
 
 
@@ -77,7 +76,7 @@ class Folded:
     tensor: Any
 
 
-class GraphReader:
+class GraphReader(OperationReader):
     """Follows the exported graph node by node, and collects buffers and operations."""
 
     def __init__(self, exported: Any) -> None:
@@ -144,7 +143,7 @@ class GraphReader:
         leaves = torch.utils._pytree.tree_leaves(arguments)
         if not any(isinstance(leaf, TensorView) for leaf in leaves) and not node.target._schema.is_mutable:
             return self._folded(node)
-        return lowered(self, node.target, node.meta.get("val"), arguments)
+        return self.lowered(node.target, node.meta.get("val"), arguments)
 
     def _arguments(self, node: Any) -> dict[str, Any]:
         """All arguments by name, with the defaults of the operation."""
@@ -170,7 +169,6 @@ class GraphReader:
         return [self._value(part) for part in given] if isinstance(given, list | tuple) else given
 
     def view(self, value: Any) -> TensorView:
-        """The value as a view; a folded tensor becomes a constant buffer."""
         if isinstance(value, TensorView):
             return value
         if not isinstance(value, Folded):
@@ -182,11 +180,9 @@ class GraphReader:
         )
 
     def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
-        """A new temporary buffer in row-major order."""
         return self._buffer(f"t{next(self._numbered)}", number, tuple(shape), "temporary")
 
     def dispatch(self, operation: Operation) -> None:
-        """Append a dispatch."""
         self._operations.append(dataclasses.replace(operation, place=self.place))
 
 

@@ -1,29 +1,25 @@
-"""The operations of PyTorch: views, which cost nothing, and those that become dispatches."""
+"""The operations of PyTorch: views, which cost nothing, and those that become dispatches.
+
+Shapes and strides come from PyTorch itself, by tensors without data.
+"""
 
 from __future__ import annotations
 
-import functools
+import abc
+import dataclasses
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 import torch
 
 from overhead.decode.lowering import elementwise_table as table
-from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.operation import GROUP_THREADS, SHARED_NUMBERS
-from overhead.decode.lowering.sink import Sink, refused
-from overhead.decode.lowering.templates.argmax import Argmax
+from overhead.decode.lowering.buffers import NumberType, TensorView
+from overhead.decode.lowering.operation import GROUP_THREADS, SHARED_NUMBERS, Operation, UnsupportedOperation
 from overhead.decode.lowering.templates.attention import Attention
-from overhead.decode.lowering.templates.concat import Concat
-from overhead.decode.lowering.templates.gather import Gather
+from overhead.decode.lowering.templates.elementwise import Concat, Elementwise, Gather, IndexWrite
 from overhead.decode.lowering.templates.gemv import Gemv, MatrixProduct
-from overhead.decode.lowering.templates.index_write import IndexWrite
-from overhead.decode.lowering.templates.norm import Norm
-from overhead.decode.lowering.templates.row_reduction import RowReduction
-from overhead.decode.lowering.templates.softmax import Softmax
-from overhead.decode.lowering.tensors import row_last, viewed
-from overhead.decode.lowering.torch_elementwise import converted, copied, elementwise, gelu, power
+from overhead.decode.lowering.templates.row_reduction import Argmax, Norm, RowReduction
 
 IGNORED = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range_for_size"}
 """Checks that compute nothing."""
@@ -32,6 +28,14 @@ _VIEWS = {
     "alias", "detach", "flatten", "unflatten", "contiguous", "split", "split_with_sizes", "chunk", "unbind", "narrow",
     "movedim", "expand_as", "view_as", "numpy_T",
 }  # fmt: skip
+_NUMBERS: dict[Any, NumberType] = {
+    torch.float32: "f32",
+    torch.int64: "i32",
+    torch.int32: "i32",
+    torch.bool: "u32",
+}
+_DTYPES = {"f32": torch.float32, "i32": torch.int64, "u32": torch.bool}
+CallArguments = dict[str, Any]
 
 
 def name_of(target: Any) -> str:
@@ -39,202 +43,258 @@ def name_of(target: Any) -> str:
     return str(target._schema.name).removeprefix("aten::")
 
 
-def lowered(sink: Sink, target: Any, result: Any, arguments: dict[str, Any]) -> Any:
-    """The value of a call of ``target``, after appending its dispatches. ``result``: its shape and type.
+def number_of(dtype: Any, place: str) -> NumberType:
+    """The type of the numbers of a tensor on the device. Integers are kept as 32 bits."""
+    if dtype not in _NUMBERS:
+        raise UnsupportedOperation(f"{place}: tensors of {dtype} cannot be lowered; float32, int64 and bool can")
+    return _NUMBERS[dtype]
 
-    Raises ``UnsupportedOperation``.
+
+def viewed(view: TensorView, change: Callable[[Any], Any]) -> TensorView | list[TensorView] | None:
+    """What an operation of PyTorch that returns views makes of this view; None if it would have to copy."""
+    last = view.offset + sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))
+    base = torch.empty(max(last + 1, 1), device="meta")
+    changed = change(base.as_strided(view.shape, view.strides, view.offset))
+    parts = list(changed) if isinstance(changed, list | tuple) else [changed]
+    if any(part.untyped_storage()._cdata != base.untyped_storage()._cdata for part in parts):
+        return None
+    views = [
+        dataclasses.replace(view, shape=tuple(p.shape), strides=tuple(p.stride()), offset=p.storage_offset())
+        for p in parts
+    ]
+    return views if isinstance(changed, list | tuple) else views[0]
+
+
+def row_last(view: TensorView, dimension: int) -> TensorView:
+    """The view with this dimension moved to the end, so that it spans the rows."""
+    order = [i for i in range(len(view.shape)) if i != dimension % len(view.shape)] + [dimension % len(view.shape)]
+    shape, strides = (tuple(values[i] for i in order) for values in (view.shape, view.strides))
+    return dataclasses.replace(view, shape=shape, strides=strides)
+
+
+class OperationReader(abc.ABC):
+    """Turns operations of PyTorch into dispatches. ``place``: the submodule whose forward is being read.
+
+    ``result`` is an example of the operation's result; ``given`` has its arguments by name.
     """
-    name = name_of(target)
-    if name in _VIEWS:
-        return _view(sink, target, arguments)
-    if name in _OWN:
-        return _OWN[name](sink, result, arguments)
-    kind = name.removesuffix("_")
-    if kind in table.ARITHMETIC or kind in table.REAL or kind in table.COMPARISONS:
-        return elementwise(sink, kind, result, arguments, in_place=name.endswith("_"))
-    raise refused(sink, name, "is not supported")
 
+    place: str
 
-def _view(sink: Sink, target: Any, arguments: dict[str, Any]) -> Any:
-    source, *others = arguments.values()
-    rest = [torch.empty(v.shape, device="meta") if isinstance(v, TensorView) else v for v in others]
-    names = [a.name for a in target._schema.arguments if a.kwarg_only]
-    named = dict(zip(names, rest[len(rest) - len(names) :], strict=True))
-    positional = rest[: len(rest) - len(names)]
+    @abc.abstractmethod
+    def view(self, value: Any) -> TensorView:
+        """The value as a view. Raises ``UnsupportedOperation`` if it is no tensor."""
 
-    def change(tensor: Any) -> Any:
-        return target(tensor, *positional, **named)
+    @abc.abstractmethod
+    def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
+        """A new temporary buffer in row-major order."""
 
-    return _viewed(sink, sink.view(source), change)
+    @abc.abstractmethod
+    def dispatch(self, operation: Operation) -> None:
+        """Append a dispatch."""
 
+    def lowered(self, target: Any, result: Any, given: CallArguments) -> Any:
+        """The value of a call of ``target``, after appending its dispatches. Raises ``UnsupportedOperation``."""
+        name = name_of(target)
+        if name in _VIEWS:
+            return self._view(target, given)
+        if name in _OWN:
+            return _OWN[name](self, result, given)
+        kind = name.removesuffix("_")
+        if kind in table.ARITHMETIC or kind in table.REAL or kind in table.COMPARISONS:
+            return self._elementwise(kind, result, given, in_place=name.endswith("_"))
+        raise self._refused(name, "is not supported")
 
-def _viewed(sink: Sink, source: TensorView, change: Callable[[Any], Any]) -> Any:
-    """What the operation makes of the view, after a copy where it would need one."""
-    found = viewed(source, change)
-    return viewed(copied(sink, source), change) if found is None else found
+    def _refused(self, name: str, why: str) -> UnsupportedOperation:
+        return UnsupportedOperation(f"{self.place}: the operation aten.{name} {why}")
 
+    def _view(self, target: Any, given: CallArguments) -> Any:
+        source, *others = given.values()
+        rest = [torch.empty(v.shape, device="meta") if isinstance(v, TensorView) else v for v in others]
+        names = [a.name for a in target._schema.arguments if a.kwarg_only]
+        positional, named = (
+            rest[: len(rest) - len(names)],
+            dict(zip(names, rest[len(rest) - len(names) :], strict=True)),
+        )
+        return self._viewed(self.view(source), lambda tensor: target(tensor, *positional, **named))
 
-def _linear(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    return _product(sink, arguments["input"], sink.view(arguments["weight"]), arguments["bias"], result)
+    def _viewed(self, source: TensorView, change: Callable[[Any], Any]) -> Any:
+        """What the operation makes of the view, after a copy where it would need one."""
+        found = viewed(source, change)
+        if found is not None:
+            return found
+        copy = self.temporary(source.number, source.shape)
+        self.dispatch(Elementwise(kind="copy", expression="x0", inputs=(source,), output=copy))
+        return viewed(copy, change)
 
+    def _converted(self, result: Any, given: CallArguments) -> TensorView:
+        source, wanted = self.view(given["self"]), number_of(result.dtype, self.place)
+        if source.number == wanted:
+            return source
+        made = self.temporary(wanted, source.shape)
+        expression = table.converted("x0", source.number, wanted)
+        self.dispatch(Elementwise(kind="convert", expression=expression, inputs=(source,), output=made))
+        return made
 
-def _matrix_product(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    """``mm(self, mat2)``, ``matmul(self, other)`` and ``addmm(self, mat1, mat2)`` with a matrix on the right."""
-    bias = arguments["self"] if "mat1" in arguments else None
-    left = arguments.get("mat1", arguments["self"])
-    right = sink.view(arguments.get("mat2", arguments.get("other")))
-    if len(right.shape) != 2 or arguments.get("alpha", 1) != 1 or arguments.get("beta", 1) != 1:
-        raise refused(sink, "matmul", "is supported only with a matrix on the right, without alpha and beta")
-    return _product(sink, left, row_last(right, 0), bias, result)
+    def _elementwise(self, kind: str, result: Any, given: CallArguments, *, in_place: bool) -> TensorView:
+        if given.get("alpha", 1) != 1 or given.get("rounding_mode"):
+            raise self._refused(kind, "is supported only without alpha and rounding_mode")
+        operands = [given[name] for name in ("self", "other", "src") if name in given]
+        taken = "f32" if kind in table.REAL else number_of(result.dtype, self.place)
+        form = table.REAL.get(kind) or table.ARITHMETIC.get(kind, "")
+        if kind in table.COMPARISONS:
+            taken = number_of(torch.result_type(*map(self._example, operands)), self.place)
+            form = f"select(0u, 1u, {{0}} {table.COMPARISONS[kind]} {{1}})"
+        if kind == "copy":  # copy_(self, src) reads only src
+            form = "{1}"
+        return self._expressed(kind, form, operands, taken, result, operands[0] if in_place else None)
 
+    def _example(self, operand: Any) -> Any:
+        if isinstance(operand, int | float):
+            return operand
+        view = self.view(operand)
+        return torch.empty(view.shape, dtype=_DTYPES[view.number], device="meta")
 
-def _product(sink: Sink, x: Any, matrix: TensorView, bias: Any, result: Any) -> TensorView:
-    output = sink.temporary("f32", result.shape)
-    added = sink.view(bias) if bias is not None else None
-    sink.dispatch(Gemv(x=sink.view(x), products=(MatrixProduct(matrix, added, output),)))
-    return output
-
-
-def _reduction(kind: Any) -> Callable[[Sink, Any, dict[str, Any]], TensorView]:
-    def reduced(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-        x = sink.view(arguments["self"])
-        along = arguments.get("dim") or range(len(x.shape))
-        if (x.number, result.dtype) != ("f32", torch.float32) or len(along) not in (1, len(x.shape)):
-            raise refused(sink, kind, "is supported only for f32, along one dimension or all")
-        if len(along) != 1:
-            x, along = _viewed(sink, x, lambda tensor: tensor.reshape(-1)), (0,)
-        output = sink.temporary("f32", result.shape)
-        sink.dispatch(RowReduction(kind=kind, x=row_last(x, along[0]), output=output))
+    def _expressed(
+        self, kind: str, form: str, operands: list[Any], taken: NumberType, result: Any, into: Any = None
+    ) -> TensorView:
+        """The result of the expression on tensors or numbers. Operands are first converted to the type ``taken``."""
+        inputs: list[TensorView] = []
+        texts, scalars = [], []
+        for position, operand in enumerate(operands):
+            if isinstance(operand, int | float):
+                texts.append(table.literal(operand, taken))
+                scalars.append(float(operand))
+            elif f"{{{position}}}" not in form:
+                texts.append("")
+            else:
+                view = self.view(operand)
+                texts.append(table.converted(f"x{len(inputs)}", view.number, taken))
+                inputs.append(view)
+        output = self._output(result) if into is None else self.view(into)
+        if any(view.buffer == output.buffer and view != output for view in inputs):
+            raise self._refused(kind, "writes into a tensor that it reads in another order")
+        expression, read = form.format(*texts), tuple(inputs)
+        self.dispatch(Elementwise(kind=kind, expression=expression, inputs=read, output=output, scalars=tuple(scalars)))
         return output
 
-    return reduced
+    def _output(self, result: Any) -> TensorView:
+        return self.temporary(number_of(result.dtype, self.place), result.shape)
 
+    def _power(self, result: Any, given: CallArguments) -> TensorView:
+        exponent = given["exponent"]
+        if not isinstance(exponent, int | float):
+            raise self._refused("pow", "is supported only with a constant exponent")
+        return self._expressed("pow", table.power(float(exponent)), [given["self"], exponent], "f32", result)
 
-def _softmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    x, output = sink.view(arguments["self"]), sink.temporary("f32", result.shape)
-    along = arguments["dim"]
-    sink.dispatch(Softmax(x=row_last(x, along), output=row_last(output, along)))
-    return output
+    def _gelu(self, result: Any, given: CallArguments) -> TensorView:
+        kind = "tanh_gelu" if given["approximate"] == "tanh" else "erf_gelu"
+        return self._expressed(kind, table.REAL[kind], [given["self"]], "f32", result)
 
+    def _linear(self, result: Any, given: CallArguments) -> TensorView:
+        return self._product(given["input"], self.view(given["weight"]), given["bias"], result)
 
-def _norm(sink: Sink, result: Any, arguments: dict[str, Any], *, centred: bool) -> TensorView:
-    if len(arguments["normalized_shape"]) != 1:
-        raise refused(sink, "norm", "is supported only over the last dimension")
-    weight, bias = (None if arguments.get(name) is None else sink.view(arguments[name]) for name in ("weight", "bias"))
-    epsilon = arguments["eps"]
-    epsilon = torch.finfo(torch.float32).eps if epsilon is None else float(epsilon)
-    output, x = sink.temporary("f32", result.shape), sink.view(arguments["input"])
-    sink.dispatch(Norm(x=x, weight=weight, bias=bias, epsilon=epsilon, centred=centred, output=output))
-    return output
+    def _matmul(self, result: Any, given: CallArguments) -> TensorView:
+        right = self.view(given["other"])
+        if len(right.shape) != 2:
+            raise self._refused("matmul", "is supported only with a matrix on the right")
+        return self._product(given["self"], row_last(right, 0), None, result)
 
+    def _product(self, x: Any, matrix: TensorView, bias: Any, result: Any) -> TensorView:
+        added, output = self._optional(bias), self._output(result)
+        self.dispatch(Gemv(x=self.view(x), products=(MatrixProduct(matrix, added, output),)))
+        return output
 
-def _concat(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    inputs = tuple(sink.view(part) for part in arguments["tensors"])
-    output = sink.temporary(inputs[0].number, result.shape)
-    sink.dispatch(Concat(inputs=inputs, dimension=arguments["dim"] % len(result.shape), output=output))
-    return output
+    def _optional(self, value: Any) -> TensorView | None:
+        return None if value is None else self.view(value)
 
+    def _reduced(self, kind: Literal["sum", "mean", "max"], result: Any, given: CallArguments) -> TensorView:
+        x = self.view(given["self"])
+        along = given.get("dim") or range(len(x.shape))
+        if (x.number, result.dtype) != ("f32", torch.float32) or len(along) not in (1, len(x.shape)):
+            raise self._refused(kind, "is supported only for f32, along one dimension or all")
+        if len(along) != 1:
+            x, along = self._viewed(x, lambda tensor: tensor.reshape(-1)), (0,)
+        output = self._output(result)
+        self.dispatch(RowReduction(kind=kind, x=row_last(x, along[0]), output=output))
+        return output
 
-def _embedding(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    table_view = sink.view(arguments.get("weight", arguments.get("self")))
-    index = arguments.get("indices", arguments.get("index"))
-    if arguments.get("dim", 0) != 0:
-        raise refused(sink, "index_select", "is supported only along the first dimension")
-    output = sink.temporary(table_view.number, result.shape)
-    sink.dispatch(Gather(table=table_view, index=sink.view(index), output=output))
-    return output
+    def _norm(self, result: Any, given: CallArguments, *, centred: bool) -> TensorView:
+        if len(given["normalized_shape"]) != 1:
+            raise self._refused("norm", "is supported only over the last dimension")
+        weight, bias = (self._optional(given.get(name)) for name in ("weight", "bias"))
+        epsilon = torch.finfo(torch.float32).eps if given["eps"] is None else float(given["eps"])
+        output, x = self._output(result), self.view(given["input"])
+        self.dispatch(Norm(x=x, weight=weight, bias=bias, epsilon=epsilon, centred=centred, output=output))
+        return output
 
+    def _concat(self, result: Any, given: CallArguments) -> TensorView:
+        inputs, output = tuple(map(self.view, given["tensors"])), self._output(result)
+        self.dispatch(Concat(inputs=inputs, dimension=given["dim"] % len(result.shape), output=output))
+        return output
 
-def _index_copy(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    return _index_written(sink, arguments["self"], arguments["dim"], arguments["index"], arguments["source"])
+    def _embedding(self, result: Any, given: CallArguments) -> TensorView:
+        rows, output = self.view(given["weight"]), self._output(result)
+        self.dispatch(Gather(table=rows, index=self.view(given["indices"]), output=output))
+        return output
 
+    def _index_copy(self, result: Any, given: CallArguments) -> TensorView:
+        into, source = self.view(given["self"]), self.view(given["source"])
+        if into.number != source.number:
+            raise self._refused("index_copy_", "is supported only for tensors of one type")
+        along, index = given["dim"] % len(into.shape), self.view(given["index"])
+        self.dispatch(IndexWrite(target=into, dimension=along, index=index, source=source))
+        return into
 
-def _index_put(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    given = [(i, index) for i, index in enumerate(arguments["indices"]) if index is not None]
-    if len(given) != 1 or arguments["accumulate"]:
-        raise refused(sink, "index_put_", "is supported only with one index tensor, without accumulate")
-    ((dimension, index),) = given
-    target, index_view = sink.view(arguments["self"]), sink.view(index)
-    shape = (*target.shape[:dimension], *index_view.shape, *target.shape[dimension + 1 :])
-    if len(index_view.shape) != 1 or index_view.number != "i32":
-        raise refused(sink, "index_put_", "is supported only with an index of one dimension")
-    return _index_written(sink, target, dimension, index_view, sink.view(arguments["values"]).broadcast(shape))
-
-
-def _index_written(sink: Sink, target: Any, dimension: int, index: Any, source: Any) -> TensorView:
-    into, taken = sink.view(target), sink.view(source)
-    if into.number != taken.number:
-        raise refused(sink, "index_copy_", "is supported only for tensors of one type")
-    along = dimension % len(into.shape)
-    sink.dispatch(IndexWrite(target=into, dimension=along, index=sink.view(index), source=taken))
-    return into
-
-
-def _attention(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    name = "scaled_dot_product_attention"
-    query, key, value = (sink.view(arguments[part]) for part in ("query", "key", "value"))
-    if len(query.shape) != 4 or arguments["dropout_p"] or key.shape[2] > SHARED_NUMBERS - GROUP_THREADS:
+    def _attention(self, result: Any, given: CallArguments) -> TensorView:
+        query, key, value = (self.view(given[part]) for part in ("query", "key", "value"))
         most = SHARED_NUMBERS - GROUP_THREADS
-        raise refused(sink, name, f"is supported only with four dimensions, without dropout, to {most} keys")
-    output = sink.temporary("f32", result.shape)
-    scale = arguments.get("scale")
-    sink.dispatch(
-        Attention(
-            query=query,
-            key=key,
-            value=value,
-            mask=None if arguments["attn_mask"] is None else sink.view(arguments["attn_mask"]),
-            scale=1 / math.sqrt(query.shape[-1]) if scale is None else float(scale),
-            causal=bool(arguments["is_causal"]),
-            output=output,
+        if len(query.shape) != 4 or given["dropout_p"] or key.shape[2] > most:
+            why = f"is supported only with four dimensions, without dropout, to {most} keys"
+            raise self._refused("scaled_dot_product_attention", why)
+        output, scale = self._output(result), given.get("scale")
+        self.dispatch(
+            Attention(
+                query=query,
+                key=key,
+                value=value,
+                mask=self._optional(given["attn_mask"]),
+                scale=1 / math.sqrt(query.shape[-1]) if scale is None else float(scale),
+                causal=bool(given["is_causal"]),
+                output=output,
+            )
         )
-    )
-    return output
+        return output
+
+    def _argmax(self, result: Any, given: CallArguments) -> TensorView:
+        x, along = self.view(given["self"]), given["dim"]
+        if (along is None and len(x.shape) != 1) or x.shape[along or 0] > 1 << 24:
+            raise self._refused("argmax", "is supported only along one dimension, to 2^24 columns")
+        output = self.temporary("i32", result.shape)
+        self.dispatch(Argmax(x=row_last(x, along or 0), output=output))
+        return output
+
+    def _dropout(self, result: Any, given: CallArguments) -> TensorView:
+        if given["train"]:
+            raise self._refused("dropout", "is supported only in evaluation")
+        return self.view(given["input"])
 
 
-def _argmax(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    x, along = sink.view(arguments["self"]), arguments["dim"]
-    if along is None:
-        if len(x.shape) != 1:
-            raise refused(sink, "argmax", "is supported only along one dimension")
-        along = 0
-    if x.shape[along] > 1 << 24:
-        raise refused(sink, "argmax", "is supported only to 2^24 columns")
-    output = sink.temporary("i32", result.shape)
-    sink.dispatch(Argmax(x=row_last(x, along), output=output))
-    return output
-
-
-def _unchanged(sink: Sink, result: Any, arguments: dict[str, Any]) -> TensorView:
-    name = "input" if "input" in arguments else "self"
-    if arguments.get("train"):
-        raise refused(sink, "dropout", "is supported only in evaluation")
-    return sink.view(arguments[name])
-
-
-_OWN: dict[str, Callable[[Sink, Any, dict[str, Any]], TensorView]] = {
-    "to": converted,
-    "_to_copy": converted,
-    "type_as": converted,
-    "pow": power,
-    "gelu": gelu,
-    "linear": _linear,
-    "mm": _matrix_product,
-    "matmul": _matrix_product,
-    "addmm": _matrix_product,
-    "mean": _reduction("mean"),
-    "sum": _reduction("sum"),
-    "amax": _reduction("max"),
-    "softmax": _softmax,
-    "_softmax": _softmax,
-    "layer_norm": functools.partial(_norm, centred=True),
-    "rms_norm": functools.partial(_norm, centred=False),
-    "cat": _concat,
-    "embedding": _embedding,
-    "index_select": _embedding,
-    "index_copy_": _index_copy,
-    "index_put_": _index_put,
-    "scaled_dot_product_attention": _attention,
-    "argmax": _argmax,
-    "dropout": _unchanged,
+_OWN: dict[str, Callable[[OperationReader, Any, CallArguments], TensorView]] = {
+    "to": OperationReader._converted,
+    "_to_copy": OperationReader._converted,
+    "pow": OperationReader._power,
+    "gelu": OperationReader._gelu,
+    "linear": OperationReader._linear,
+    "matmul": OperationReader._matmul,
+    "mean": lambda reader, *call: reader._reduced("mean", *call),
+    "sum": lambda reader, *call: reader._reduced("sum", *call),
+    "amax": lambda reader, *call: reader._reduced("max", *call),
+    "layer_norm": lambda reader, *call: reader._norm(*call, centred=True),
+    "rms_norm": lambda reader, *call: reader._norm(*call, centred=False),
+    "cat": OperationReader._concat,
+    "embedding": OperationReader._embedding,
+    "index_copy_": OperationReader._index_copy,
+    "scaled_dot_product_attention": OperationReader._attention,
+    "argmax": OperationReader._argmax,
+    "dropout": OperationReader._dropout,
 }

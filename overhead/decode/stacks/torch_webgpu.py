@@ -6,6 +6,8 @@ from overhead.decode.cases import DecodeWay, cases
 from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.common.library_import import import_library
+from overhead.probes.torch.targets import import_torch
 from overhead.results import Case, Target
 
 
@@ -20,9 +22,6 @@ class TorchWebGpuProbe(Probe):
     cost = "slow"
 
     def targets(self) -> list[Target]:
-        from overhead.probes.common.library_import import import_library
-        from overhead.probes.torch.targets import import_torch
-
         import_library("torch_webgpu", self.mend)
         torch = import_torch(self.mend)
         try:
@@ -41,9 +40,7 @@ class TorchWebGpuProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload not in DECODERS:
             raise Unsupported(f"no workload {case.workload} here")
-        from overhead.probes.common.library_import import import_library
-
         import_library("torch_webgpu", self.mend)
-        from overhead.decode.arms import torch as decode
+        from overhead.decode.arms.torch import open_case
 
-        return decode.open_case("webgpu", case)
+        return open_case("webgpu", case)

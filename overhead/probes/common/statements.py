@@ -50,10 +50,9 @@ class StatementLoop:
         self._parts = {part: _body(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
-        self.keeps = keep and _kept(self._parts["CALL"])
         self._lines: list[tuple[str, int, str]] = []
         self.file = f"<overhead statement {next(_NAMES)}>"
-        self._code = self._compile(texts)
+        self._code = self._compile(texts, keep)
         self._loop: Generator[None, int, None] | None = None
 
     def open(self) -> None:
@@ -99,7 +98,7 @@ class StatementLoop:
     def _count(self, part: str) -> int:
         return sum(one == part for one, _, _ in self._lines)
 
-    def _compile(self, texts: Mapping[str, str]) -> CodeType:
+    def _compile(self, texts: Mapping[str, str], keep: bool) -> CodeType:
         first = {}
         for part, text in texts.items():
             first[part] = len(self._lines)
@@ -108,9 +107,11 @@ class StatementLoop:
         for part, body in self._parts.items():
             for node in body:
                 ast.increment_lineno(node, first[part])
+        kept = _keeping(self._parts["CALL"]) if keep else None
+        self.keeps = kept is not None
         blocks = {
             f"{_OWN}setup": self._parts["SETUP"],
-            f"{_OWN}call": [*self._parts["CALL"], *(_keeping(self._parts["CALL"]) if self.keeps else [])],
+            f"{_OWN}call": [*self._parts["CALL"], *(kept or [])],
             f"{_OWN}finish": self._parts["--wait"],
         }
         tree = _Splice(blocks).visit(ast.parse(_TEMPLATE))
@@ -147,25 +148,22 @@ def _body(part: str, text: str) -> list[ast.stmt]:
         raise StatementError(f"{part}: {error}") from None
 
 
-def _kept(body: list[ast.stmt]) -> bool:
-    """Whether the last statement has a value to keep."""
-    match body[-1]:
-        case ast.Expr():
-            return True
-        case ast.Assign(targets=[ast.Name()]) | ast.AugAssign(target=ast.Name()):
-            return True
-        case ast.AnnAssign(target=ast.Name(), value=value):
-            return value is not None
-    return False
+def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:
+    """The statements that keep the value of the last statement; None if it has none.
 
-
-def _keeping(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that keep the value of the last statement; an expression is wrapped in place."""
+    An expression is wrapped in place, which needs no further statement.
+    """
     last = body[-1]
     keep = ast.copy_location(ast.Name(f"{_OWN}keep", ast.Load()), last)
-    if isinstance(last, ast.Expr):
-        last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
-        return []
-    target: Any = last.targets[0] if isinstance(last, ast.Assign) else last.target  # type: ignore[attr-defined]
-    value = ast.copy_location(ast.Name(target.id, ast.Load()), last)
-    return [ast.copy_location(ast.Expr(ast.Call(keep, [value], [])), last)]
+    match last:
+        case ast.Expr():
+            last.value = ast.copy_location(ast.Call(keep, [last.value], []), last)
+            return []
+        case (
+            ast.Assign(targets=[ast.Name(id=name)])
+            | ast.AugAssign(target=ast.Name(id=name))
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr())
+        ):
+            value = ast.copy_location(ast.Name(name, ast.Load()), last)
+            return [ast.copy_location(ast.Expr(ast.Call(keep, [value], [])), last)]
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.cuda.compile import INSTALL_CUDA
-from overhead.probes.cuda.targets import driver_targets
+from overhead.probes.cuda.targets import driver_targets, open_by_driver
 from overhead.results import Case, Scalar, Target
 
 
@@ -55,16 +55,7 @@ class CudaDriverProbe(Probe):
         return with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
-        from overhead.probes.cuda.api import driver
-        from overhead.probes.cuda.chains import CudaFused, CudaLaunches, LoopLaunches
-
-        ordinal = int(target.options["ordinal"])
-        if "elements" in case.params:
-            from overhead.probes.cuda import workload
-
-            return workload.open_case(driver(), ordinal, case)
-        kind = CudaFused if case.pattern == "fused" else LoopLaunches if "loops" in case.params else CudaLaunches
-        return kind(driver(), ordinal, case)
+        return open_by_driver(int(target.options["ordinal"]), case)
 
 
 def _allowed(case: Case) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.cuda.compile import INSTALL_CUDA
-from overhead.probes.cuda.targets import driver_targets
+from overhead.probes.cuda.targets import driver_targets, open_by_driver
 from overhead.results import Case, Scalar, Target
 
 
@@ -43,49 +43,16 @@ class CudaGraphProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         ordinal = int(target.options["ordinal"])
-        if "elements" in case.params:
-            return _open_workload(ordinal, case)
-        return _open_by_torch(ordinal, case) if case.params["maker"] == "torch" else _open_by_driver(ordinal, case)
+        if case.params["maker"] == "driver":
+            return open_by_driver(ordinal, case)
+        from overhead.probes.torch import graphs, workload
+        from overhead.probes.torch.targets import cuda_torch
+
+        cuda_torch()
+        opens = workload.open_case if "elements" in case.params else graphs.open_step
+        return opens(f"cuda:{ordinal}", case)
 
 
 def _launches(caller: str, nodes: int, maker: str) -> Case:
     params: dict[str, Scalar] = {"maker": maker, "nodes": nodes}
     return vary(Case(pattern="launches", unit="launch", params=params), "caller", caller)
-
-
-def _open_workload(ordinal: int, case: Case) -> Chain:
-    if case.params["maker"] == "driver":
-        from overhead.probes.cuda import workload
-        from overhead.probes.cuda.api import driver
-
-        return workload.open_case(driver(), ordinal, case)
-    from overhead.probes.torch.targets import cuda_torch
-
-    cuda_torch()
-    from overhead.probes.torch.workload import open_case
-
-    return open_case(f"cuda:{ordinal}", case)
-
-
-def _open_by_driver(ordinal: int, case: Case) -> Chain:
-    from overhead.probes.cuda.api import driver
-    from overhead.probes.cuda.graphs import CudaReplay, GraphLaunches
-
-    return (CudaReplay if case.pattern == "replay" else GraphLaunches)(driver(), ordinal, case)
-
-
-def _open_by_torch(ordinal: int, case: Case) -> Chain:
-    from overhead.probes.cuda.api import driver
-    from overhead.probes.torch import graphs, waits
-    from overhead.probes.torch.bodies import AddOne
-    from overhead.probes.torch.targets import cuda_torch
-
-    torch = cuda_torch()
-    torch.cuda.set_device(ordinal)
-    device = torch.device("cuda", ordinal)
-    body, wait = AddOne(device, mode="no_grad"), waits.wait(device, "stream")
-    if case.pattern == "replay":
-        return graphs.TorchReplay(device, body, wait, spins=True)
-    nodes = int(case.params["nodes"])
-    seen = graphs.captured_synchronisations(driver(), device) if nodes == 1 else {}
-    return graphs.TorchGraphLaunches(device, body, wait, spins=True, nodes=nodes, seen=seen)

@@ -14,9 +14,8 @@ from overhead.probes.common.add_one import count_steps, start_values
 from overhead.probes.common.library_import import import_library
 from overhead.probes.common.python_loops import Action, Issue, in_sequence
 from overhead.probes.cuda.compile import INSTALL_CUDA
-from overhead.probes.cuda.cupy_clock import CupyClock
 from overhead.probes.cuda.targets import driver_targets
-from overhead.probes.held_chain import HeldChain
+from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.probes.in_order import InOrderChain
 from overhead.results import Case, Scalar, Target
 
@@ -66,7 +65,6 @@ class CupyChain(HeldChain, InOrderChain):
         self.wait_spins = case.params["wait"] != "event-blocking"
         self._raw = case.params["operation"] == "raw-kernel"
         self._hashes: dict[str, str] = {}
-        self._clock: CupyClock | None = None
         loop, launch = self._raw_kernel() if self._raw else self._ufunc()
         operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
         precision = "uint32" if self._raw else "int32"
@@ -83,8 +81,13 @@ class CupyChain(HeldChain, InOrderChain):
     def device(self, n: int) -> DeviceTime | None:
         if self.latency:
             return None
-        self._clock = self._clock or CupyClock(self._cupy)
         return self.held(self._clock, n)
+
+    @functools.cached_property
+    def _clock(self) -> StreamHolder:
+        from overhead.probes.cuda.cupy_workload import CupyClock
+
+        return CupyClock(self._cupy)
 
     def kernels(self) -> dict[str, str]:
         return self._hashes

@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterable, Mapping
 from ctypes import byref, c_size_t, c_uint, c_void_p
 
-from overhead.probes.base import Unverified, whole_units
+from overhead.probes.base import Unverified
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native
 from overhead.probes.common.python_loops import Action, Issue, nothing, repeated
-from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
-from overhead.probes.cuda.chains import CudaChain
-from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS, bindings, driver_call
+from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE
+from overhead.probes.cuda.chains import CudaChain, SessionChain
+from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS, driver_call, driver_launches, graph_launch
 from overhead.probes.cuda.session import CudaSession, step_arguments
-from overhead.results import Case, Scalar
+from overhead.results import Scalar
 
 MOST_NODES = 10_000
 """Number of nodes of the largest graph."""
@@ -58,64 +58,95 @@ def capture(session: CudaSession, launches: Iterable[Action]) -> int:
     return graph.value or 0
 
 
-def instantiate(session: CudaSession, graph: int) -> int:
-    """The handle of the executable graph."""
-    return session.driver.made("cuGraphInstantiateWithFlags", graph, 0)
+def node_count(session: CudaSession, graph: int) -> int:
+    """The number of nodes of a graph."""
+    count = c_size_t()
+    session.driver.call("cuGraphGetNodes", graph, None, byref(count))
+    return count.value
 
 
 def executable(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of an executable graph of these launches, uploaded to the device."""
+    """The handle of an executable graph of these launches, uploaded to the device. The session owns it."""
     call, graph = session.driver.call, capture(session, launches)
-    found = instantiate(session, graph)
+    found = session.own("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
     call("cuGraphDestroy", graph)
     call("cuGraphUpload", found, session.stream)
     call("cuStreamSynchronize", session.stream)
     return found
 
 
-def graph_launch(session: CudaSession, executable: int) -> Action:
-    """A function that makes one ``cuGraphLaunch`` call of cuda-bindings with prepared arguments."""
-    driver = bindings()
-    return functools.partial(driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream))
+class Replay(SessionChain):
+    """A graph of n units, captured outside the window and launched once inside."""
+
+    recorded = True
+    overlap = "serial"
+    max_n = MOST_NODES
+    launches = 0
+
+    @functools.cached_property
+    def _kept(self) -> dict[int, int]:
+        return {}
+
+    def launches_of(self, n: int) -> Iterable[Action]:
+        """The launches of n units."""
+        raise NotImplementedError
+
+    def executable(self, n: int) -> int:
+        """The graph of n units. It is made at the first call."""
+        if n not in self._kept:
+            self._kept[n] = executable(self.session, self.launches_of(n))
+        return self._kept[n]
+
+    def prepare(self, n: int) -> None:
+        self._launch = graph_launch(self.session, self.executable(n)) if n else nothing
+
+    def issue(self, n: int) -> None:
+        self._launch()
 
 
-class Graphs:
-    """Graphs of n steps on the stream of a session. ``close`` releases them."""
+class GraphChain(CudaChain):
+    """A chain that launches graphs of the step on its own stream."""
 
-    def __init__(self, session: CudaSession) -> None:
-        self._session, self._driver = session, session.driver
-        self._function = session.kernel("step.cu", "step1")
-        self._arguments = [step_arguments(session, 1, place) for place in range(session.places)]
-        launch = functools.partial(
-            self._driver.call, "cuLaunchKernel", self._function, *LAUNCH_DIMENSIONS, session.stream
-        )
-        self._launches = [functools.partial(launch, own.address, None) for own in self._arguments]
-        self._kept: dict[int, int] = {}
+    places = PLACES
+
+    def build(self) -> None:
+        self._function = self.session.kernel("step.cu", "step1")
+        self._arguments = [step_arguments(self.session, 1, place) for place in range(PLACES)]
+        launches = ((self._function, LAUNCH_DIMENSIONS, own.address) for own in self._arguments)
+        self._launches = driver_launches(self.session, launches)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
-        session.reset()
+        self.session.reset()
 
-    def launches(self, nodes: int) -> list[Action]:
+    def launches_of(self, n: int) -> list[Action]:
         """One launch per node; the launches are spread evenly over the sets of words."""
-        return [self._launches[place] for place in _places(nodes, len(self._launches))]
+        return [self._launches[place] for place in _places(n)]
 
-    def executable(self, nodes: int) -> int:
-        """An executable graph with this number of nodes, uploaded to the device. It is made at the first call."""
-        if nodes not in self._kept:
-            self._kept[nodes] = executable(self._session, self.launches(nodes))
-        return self._kept[nodes]
+    def window(self) -> dict[str, Scalar]:
+        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
+        return {**own, "stream": "own, non-blocking", "precision": "uint32"}
 
-    def once(self, nodes: int) -> dict[str, float]:
+
+class CudaReplay(GraphChain, Replay):
+    """A graph of n nodes that is launched once."""
+
+    def making(self) -> Making:
+        """One-off costs of making a graph, ns, for several numbers of nodes."""
+        found = {nodes: self._once(nodes) for nodes in TIMED_SIZES}
+        self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
+        return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
+
+    def _once(self, nodes: int) -> dict[str, float]:
         """Times of capture, instantiation, upload, first launch with its wait, and update of all nodes, ns.
 
         Afterwards the updated graph is launched once, to check that it runs.
         """
-        call, stream, now = self._driver.call, self._session.stream, time.perf_counter_ns
-        launches = self.launches(nodes)
+        driver, stream, now = self.session.driver, self.session.stream, time.perf_counter_ns
+        call, launches = driver.call, self.launches_of(nodes)
         times = [now()]
-        graph = capture(self._session, launches)
+        graph = capture(self.session, launches)
         times.append(now())
-        made = instantiate(self._session, graph)
+        made = driver.made("cuGraphInstantiateWithFlags", graph, 0)
         times.append(now())
         call("cuGraphUpload", made, stream)
         call("cuStreamSynchronize", stream)
@@ -124,12 +155,12 @@ class Graphs:
         call("cuStreamSynchronize", stream)
         times.append(now())
         handles = self._nodes(graph, nodes)
-        update = functools.partial(self._driver.library.cuGraphExecKernelNodeSetParams_v2, made)
+        update = functools.partial(driver.library.cuGraphExecKernelNodeSetParams_v2, made)
         of = [
             byref(_NodeParameters(self._function, (c_uint * 7)(*LAUNCH_DIMENSIONS), own.address))
             for own in self._arguments
         ]
-        parameters = [of[place] for place in _places(nodes, len(of))]
+        parameters = [of[place] for place in _places(nodes)]
         began = now()
         failed = 0
         for node, own in zip(handles, parameters, strict=True):
@@ -141,67 +172,17 @@ class Graphs:
         call("cuGraphExecDestroy", made)
         call("cuGraphDestroy", graph)
         if failed:
-            raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {self._driver.error_name(failed)}")
+            raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {driver.error_name(failed)}")
         names = ("capture", "instantiate", "upload", "first_launch")
         parts = (end - start for start, end in itertools.pairwise(times))
         return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
 
-    def close(self) -> None:
-        """Release all graphs."""
-        while self._kept:
-            self._driver.call("cuGraphExecDestroy", self._kept.popitem()[1])
-
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
+        if (found := node_count(self.session, graph)) != nodes:
+            raise Unverified(f"{nodes} launches captured, the graph has {found} nodes")
         count, handles = c_size_t(nodes), (c_void_p * nodes)()
-        self._driver.call("cuGraphGetNodes", graph, handles, byref(count))
-        if count.value != nodes:
-            raise Unverified(f"{nodes} launches captured, the graph has {count.value} nodes")
+        self.session.driver.call("cuGraphGetNodes", graph, handles, byref(count))
         return list(handles)
-
-
-class GraphChain(CudaChain):
-    """A chain that launches graphs on its own stream."""
-
-    places = PLACES
-
-    def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
-        super().__init__(driver, ordinal, case, own_stream=True)
-
-    def build(self) -> None:
-        self.graphs = Graphs(self.session)
-
-    def launcher(self, nodes: int) -> Action:
-        """A function that launches a graph with this number of nodes."""
-        return graph_launch(self.session, self.graphs.executable(nodes))
-
-    def window(self) -> dict[str, Scalar]:
-        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
-        return {**own, "stream": "own, non-blocking", "precision": "uint32"}
-
-    def close(self) -> None:
-        self.graphs.close()
-        super().close()
-
-
-class CudaReplay(GraphChain):
-    """A graph of n nodes that is launched once."""
-
-    recorded = True
-    overlap = "serial"
-    max_n = MOST_NODES
-    launches = 0
-
-    def prepare(self, n: int) -> None:
-        self._launch = self.launcher(n) if n else nothing
-
-    def issue(self, n: int) -> None:
-        self._launch()
-
-    def making(self) -> Making:
-        """One-off costs of making a graph, ns, for several numbers of nodes."""
-        found = {nodes: self.graphs.once(nodes) for nodes in TIMED_SIZES}
-        self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
-        return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
 
 
 class GraphLaunches(GraphChain):
@@ -211,29 +192,24 @@ class GraphLaunches(GraphChain):
 
     def build(self) -> None:
         super().build()
-        self._nodes = int(self.case.params["nodes"])
-        launch = self.launcher(self._nodes)
-        self._issue: Issue = repeated(launch)
-        self._failure = lambda: 0
+        nodes = self.steps_of_a_unit = int(self.case.params["nodes"])
+        graph = executable(self.session, self.launches_of(nodes))
+        self._issue: Issue = repeated(graph_launch(self.session, graph))
         if self.case.caller != "binding":
             native = self.case.caller == "native"
-            arguments = (c_void_p(self.graphs.executable(self._nodes)), c_void_p(self.session.stream))
+            arguments = (c_void_p(graph), c_void_p(self.session.stream))
             call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
             loop = (compile_native if native else compile_ffi)(NativeProgram(body=(call,)))
-            self._issue, self._failure = loop, loop.failure
+            self._issue, self.failed = loop, loop.failure
 
     def issue(self, n: int) -> None:
         self._issue(n)
 
-    def executed(self) -> int:
-        if self._failure():
-            raise Unverified(f"cuGraphLaunch failed with {self.session.driver.error_name(self._failure())}")
-        return whole_units(self.session.steps(), self._nodes) - self.aside
-
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "nodes": self._nodes, "places": min(self._nodes, self.places)}
+        nodes = self.steps_of_a_unit
+        return {**super().window(), "nodes": nodes, "places": min(nodes, self.places)}
 
 
-def _places(nodes: int, places: int) -> list[int]:
+def _places(nodes: int) -> list[int]:
     """The place of each node. The numbers of nodes per place differ by at most one."""
-    return [node * places // nodes for node in range(nodes)]
+    return [node * PLACES // nodes for node in range(nodes)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from ctypes import c_uint, c_void_p
+from collections.abc import Iterable
+from ctypes import addressof, c_uint, c_void_p
 from itertools import repeat
 from typing import Any
 
@@ -13,6 +14,8 @@ from overhead.probes.common.python_loops import Action, Issue, in_sequence
 from overhead.probes.cuda.compile import INSTALL_CUDA
 from overhead.probes.cuda.session import BLOCKING_EVENT, CUDA_GRID, GROUP_SIZE, UNTIMED_EVENT, Arguments, CudaSession
 
+Launch = tuple[int, tuple[int, ...], int]
+"""A function, its dimensions (see ``LAUNCH_DIMENSIONS``), and the address of its arguments."""
 LAUNCH_DIMENSIONS = (CUDA_GRID, 1, 1, GROUP_SIZE, 1, 1, 0)
 """Grid, block and dynamic shared memory of every launch."""
 
@@ -96,3 +99,34 @@ def bound_wait(session: CudaSession, name: str) -> Action:
         synchronize(event)
 
     return recorded
+
+
+def bound_read(session: CudaSession) -> Action:
+    """A function that copies the first word to the host through cuda-bindings."""
+    driver, word = bindings(), session.word
+    return functools.partial(driver.cuMemcpyDtoH, addressof(word), driver.CUdeviceptr(session.words), 4)
+
+
+def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
+    """Functions that make one ``cuLaunchKernel`` call of cuda-bindings each, with prepared arguments."""
+    driver = bindings()
+    stream = driver.CUstream(session.stream)
+    return [
+        functools.partial(driver.cuLaunchKernel, driver.CUfunction(function), *dimensions, stream, arguments, 0)
+        for function, dimensions, arguments in launches
+    ]
+
+
+def graph_launch(session: CudaSession, executable: int) -> Action:
+    """A function that makes one ``cuGraphLaunch`` call of cuda-bindings with prepared arguments."""
+    driver = bindings()
+    return functools.partial(driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream))
+
+
+def driver_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
+    """Functions that launch through ctypes, for a capture. Raise ``CudaError``."""
+    call, stream = session.driver.call, session.stream
+    return [
+        functools.partial(call, "cuLaunchKernel", function, *dimensions, stream, arguments, None)
+        for function, dimensions, arguments in launches
+    ]

@@ -1,13 +1,17 @@
-"""One device prepared for launches of the step: context, stream, kernels, sets of 256 words, clock for device time."""
+"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for device time."""
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_uint64, c_void_p
+from collections.abc import Sequence
+from ctypes import byref, c_uint, c_uint64, c_void_p
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from overhead.probes.cuda.api import CudaDriver
-from overhead.probes.cuda.compile import machine_code
+from overhead.probes.cuda.compile import machine_code, machine_code_of
 from overhead.probes.held_chain import StreamHolder
 from overhead.probes.kernels import lcg, source
 
@@ -20,7 +24,7 @@ BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
 class CudaSession:
     """A device with its primary context, which torch and CuPy use too. ``close`` releases everything it made.
 
-    ``places``: the number of sets of words, one after another in memory.
+    ``places``: the number of sets of words, one after another in memory. ``word``: room on the host for one word.
     """
 
     def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1) -> None:
@@ -30,20 +34,25 @@ class CudaSession:
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
         driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self._own("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
-        self.words = self._own("cuMemFree_v2", "cuMemAlloc_v2", _BYTES_PER_SET * places)
+        self.stream = self.own("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
-        self.reset()
+        self.words, self.word = self.buffer(self.seeds), (c_uint * 1)()
 
     def kernel(self, file: str, name: str) -> int:
         """The function handle of a kernel, compiled for this device. For ``step0`` also stores the words' address."""
         self._kernels[file] = source(file)[1]
-        module = self._own("cuModuleUnload", "cuModuleLoadData", machine_code(file, self._device.architecture))
+        module = self.own("cuModuleUnload", "cuModuleLoadData", machine_code(file, self._device.architecture))
         if name == "step0":
             place, size = c_uint64(), c_uint64()
             self.driver.call("cuModuleGetGlobal_v2", byref(place), byref(size), module, b"state")
             self.driver.call("cuMemcpyHtoD_v2", place.value, byref(c_uint64(self.words)), size.value)
         return self.driver.made("cuModuleGetFunction", module, name.encode())
+
+    def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
+        """The function handles of kernels in a source text, compiled for this device."""
+        code = machine_code_of(name, text, self._device.architecture)
+        module = self.own("cuModuleUnload", "cuModuleLoadData", code)
+        return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of each kernel file in use."""
@@ -51,21 +60,37 @@ class CudaSession:
 
     def event(self, flags: int) -> int:
         """A new event."""
-        return self._own("cuEventDestroy_v2", "cuEventCreate", flags)
+        return self.own("cuEventDestroy_v2", "cuEventCreate", flags)
+
+    def buffer(self, values: NDArray[Any]) -> int:
+        """Allocate device memory with these values. Returns its address."""
+        address = self.own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
+        self.write(address, values)
+        return address
+
+    def write(self, address: int, values: NDArray[Any]) -> None:
+        """Copy values to device memory after all work, and wait for the copy."""
+        self._wait()
+        kept = np.ascontiguousarray(values)
+        self.driver.call("cuMemcpyHtoD_v2", address, kept.ctypes.data, kept.nbytes)
+        self._wait()
+
+    def read(self, address: int, like: NDArray[Any]) -> NDArray[Any]:
+        """Wait for all work, then copy device memory to an array with the shape and type of ``like``."""
+        self._wait()
+        found = np.empty_like(like)
+        self.driver.call("cuMemcpyDtoH_v2", found.ctypes.data, address, found.nbytes)
+        return found
 
     def steps(self) -> int:
         """The total number of steps on all sets of words. Raises ``Unverified`` if words of one set disagree."""
-        self._wait()
-        words = self.seeds.copy()
-        self.driver.call("cuMemcpyDtoH_v2", words.ctypes.data, self.words, words.nbytes)
+        words = self.read(self.words, self.seeds)
         before, after = (found.reshape(self.places, -1) for found in (self.seeds, words))
         return sum(lcg.distance(*pair) for pair in zip(before, after, strict=True))
 
     def reset(self) -> None:
         """Set the words to their seeds."""
-        self._wait()
-        self.driver.call("cuMemcpyHtoD_v2", self.words, self.seeds.ctypes.data, self.seeds.nbytes)
-        self._wait()
+        self.write(self.words, self.seeds)
 
     def close(self) -> None:
         """Release everything in reverse order."""
@@ -77,7 +102,8 @@ class CudaSession:
     def _wait(self) -> None:
         self.driver.call("cuCtxSynchronize")
 
-    def _own(self, release: str, make: str, *arguments: Any) -> int:
+    def own(self, release: str, make: str, *arguments: Any) -> int:
+        """The handle that ``make`` returns. ``close`` releases it."""
         handle = self.driver.made(make, *arguments)
         self._release.append((release, handle))
         return handle

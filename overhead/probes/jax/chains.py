@@ -9,10 +9,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from overhead.probes.base import Chain
 from overhead.probes.kernels import lcg
+from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
+from overhead.workloads.base import Array
+
+# By default JAX multiplies float32 matrices in TF32 on NVIDIA GPUs; the other stacks do not.
+_PRECISION = "highest"
+_Run = Callable[[Any], Any]
 
 
 def step(x: Any) -> Any:
@@ -20,8 +27,16 @@ def step(x: Any) -> Any:
     return x * jnp.uint32(lcg.MULTIPLIER) + jnp.uint32(lcg.INCREMENT)
 
 
+def _scan(step: _Run, x: Any, n: int) -> Any:
+    return jax.lax.scan(lambda x, _: (step(x), None), x, None, length=n)[0]
+
+
+def _fori(step: _Run, x: Any, n: Any) -> Any:
+    return jax.lax.fori_loop(0, n, lambda _, x: step(x), x)
+
+
 class JaxChain(Chain):
-    """Base class of the JAX chains, with 256 words on a device."""
+    """Base class of the chains of the step, with 256 words on a device."""
 
     def __init__(self, device: Any, case: Case) -> None:
         self.wait_spins = device.platform != "cpu"
@@ -34,8 +49,6 @@ class JaxChain(Chain):
         self._values.block_until_ready()
 
     def executed(self) -> int:
-        import numpy as np
-
         return lcg.distance(self._seeds, np.asarray(self._values))
 
     def window(self) -> dict[str, Scalar]:
@@ -82,8 +95,8 @@ class FusedLoop(JaxChain):
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
         self._loop = str(case.params["loop"])
-        self._compiled: dict[int, Callable[[Any], Any]] = {}
-        self._while = jax.jit(_while, donate_argnums=(0,)) if self._loop == "while" else None
+        self._compiled: dict[int, _Run] = {}
+        self._while = jax.jit(lambda x, n: _fori(step, x, n), donate_argnums=(0,)) if self._loop == "while" else None
 
     def prepare(self, n: int) -> None:
         if n not in self._compiled:
@@ -93,23 +106,82 @@ class FusedLoop(JaxChain):
     def issue(self, n: int) -> None:
         self._values = self._run(self._values)
 
-    def _compile(self, n: int) -> Callable[[Any], Any]:
+    def _compile(self, n: int) -> _Run:
         if self._while is not None:
             run, count = self._while, jax.device_put(jnp.int32(n), next(iter(self._values.devices())))
             run(jnp.copy(self._values), count).block_until_ready()
             return lambda x: run(x, count)
-        body = (lambda x: _scan(x, n)) if self._loop == "scan" else (lambda x: _fori(x, n))
-        compiled: Callable[[Any], Any] = jax.jit(body, donate_argnums=(0,)).lower(self._values).compile()
+        loop = _scan if self._loop == "scan" else _fori
+        run = jax.jit(lambda x: loop(step, x, n), donate_argnums=(0,))
+        compiled: _Run = run.lower(self._values).compile()
         return compiled
 
 
-def _scan(x: Any, n: int) -> Any:
-    return jax.lax.scan(lambda x, _: (step(x), None), x, None, length=n)[0]
+def open_work(device: Any, case: Case) -> WorkChain:
+    """A verified chain. It makes one call for all steps if the pattern is ``fused``, else one call per step."""
+    return verified((JaxFusedWork if case.pattern == "fused" else JaxWork)(device, case))
 
 
-def _fori(x: Any, n: int) -> Any:
-    return jax.lax.fori_loop(0, n, lambda _, x: step(x), x)
+class JaxWork(WorkChain):
+    """n calls of the jitted step of a workload. Each call donates its state, so JAX reuses the memory."""
+
+    def __init__(self, device: Any, case: Case) -> None:
+        super().__init__(case)
+        self.wait_spins = device.platform != "cpu"
+        self._device = device
+        self._fixed = {name: jax.device_put(values, device) for name, values in self.inputs.items()}
+        self._step = jax.jit(self.one, donate_argnums=(0,))
+
+    def one(self, state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
+        """One step, for tracing by JAX."""
+        with jax.default_matmul_precision(_PRECISION):
+            found: dict[str, Any] = step_of(self, jnp, fixed)(state)
+        return found
+
+    def put(self, state: dict[str, Array]) -> None:
+        whole = {**state, "steps": np.zeros(self.elements, np.int32)}
+        self.values = {name: jax.device_put(np.array(values), self._device) for name, values in whole.items()}
+        self.wait()
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        found = {name: np.array(values) for name, values in self.values.items()}
+        return found, found.pop("steps").view(np.uint32)
+
+    def issue(self, n: int) -> None:
+        values, step, fixed = self.values, self._step, self._fixed
+        for _ in repeat(None, n):
+            values = step(values, fixed)
+        self.values = values
+
+    def wait(self) -> None:
+        jax.block_until_ready(self.values)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "wait": "block_until_ready", "matmul_precision": _PRECISION}
 
 
-def _while(x: Any, n: Any) -> Any:
-    return jax.lax.fori_loop(0, n, lambda _, x: step(x), x)
+class JaxFusedWork(JaxWork):
+    """One call that runs n steps. ``prepare`` compiles it for n."""
+
+    overlap = "serial"
+
+    def __init__(self, device: Any, case: Case) -> None:
+        super().__init__(device, case)
+        self._loop = _scan if case.params["loop"] == "scan" else _fori
+        self._compiled: dict[int, Any] = {}
+
+    def prepare(self, n: int) -> None:
+        if n not in self._compiled:
+
+            def run(state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
+                found: dict[str, Any] = self._loop(lambda values: self.one(values, fixed), state, n)
+                return found
+
+            self._compiled[n] = jax.jit(run, donate_argnums=(0,)).lower(self.values, self._fixed).compile()
+        self._run = self._compiled[n]
+
+    def issue(self, n: int) -> None:
+        self.values = self._run(self.values, self._fixed)
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "loop": self.case.params["loop"], "compiled_for_n": True}

@@ -46,13 +46,11 @@ class JaxProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         jax = import_library("jax", self.mend)
-        from overhead.probes.jax.chains import Calls, FusedLoop
+        from overhead.probes.jax.chains import Calls, FusedLoop, open_work
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
         if "elements" in case.params:
-            from overhead.probes.jax import workload
-
-            return workload.open_case(device, case)
+            return open_work(device, case)
         return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
 
 

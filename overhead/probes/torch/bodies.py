@@ -1,4 +1,4 @@
-"""The steps that torch runs: adding 1 to 256 int32, and the published training step of a small network."""
+"""The steps that torch runs: adding 1 to 256 int32, the published training step of a small network, one operation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import functools
 import itertools
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from typing import Any
+
+import torch
 
 from overhead.probes.base import Unverified
 from overhead.probes.common.add_one import count_steps, start_values
 from overhead.probes.common.python_loops import Action, Issue, repeated
+from overhead.probes.common.statements import StatementLoop
+from overhead.probes.torch.operations import TORCH_OPERATIONS, Mode, TorchOperation
 
 _WIDTHS = (1024, 2048, 2048, 10)
 """Widths of the network: inputs, first hidden layer, second hidden layer, outputs."""
@@ -20,7 +24,15 @@ _BATCH = 256
 _VARYING_BATCHES = tuple(_BATCH - 8 * i for i in range(8))
 """Batch sizes of ``shapes=varying``. The steps use them in turn."""
 
-Mode = Literal["inference", "no_grad", "grad"]
+_SETUP = """
+generator = torch.Generator().manual_seed(1)
+def random(*shape): return torch.rand(*shape, generator=generator).to(device, dtype)
+x, y = random(256), random(256)
+"""
+_SEVERAL_LAUNCHES = 64
+"""The most launches of any operation here, for the depth of the queue."""
+_OPERATION_TOLERANCE = 2e-3
+"""Relative: a change to float16 rounds to 5e-4, and sums of up to 16 million steps in float32 drift."""
 
 
 class _Guard:
@@ -29,8 +41,6 @@ class _Guard:
 
 def set_autograd_mode(mode: Mode) -> None:
     """Set the autograd mode of this thread. All chains share one guard, so they can open and close in any order."""
-    import torch
-
     if mode == "inference":
         if _Guard.held is None:
             _Guard.held = torch.inference_mode()
@@ -49,8 +59,6 @@ class AddOne:
     launches = 1
 
     def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
-        import torch
-
         set_autograd_mode(mode)
         self.mode: Mode = mode
         self.in_place = in_place
@@ -98,11 +106,9 @@ class NetworkStep:
     launches = 64
 
     def __init__(self, device: Any, *, train: bool, varying: bool) -> None:
-        import torch
-
         set_autograd_mode("grad")
         material, reference = _material()
-        model, inputs, targets = copy.deepcopy(material).to(device)
+        model, inputs, targets = (part.to(device) for part in copy.deepcopy(material))
         self.mode: Mode = "grad" if train else "inference"
         self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
         self._model, self._loss_of = model, torch.nn.functional.cross_entropy
@@ -158,20 +164,9 @@ class NetworkStep:
         self._sum.add_(loss)
 
 
-class _Material(NamedTuple):
-    model: Any
-    inputs: Any
-    targets: Any
-
-    def to(self, device: Any) -> _Material:
-        return _Material(*(part.to(device) for part in self))
-
-
 @functools.cache
-def _material() -> tuple[_Material, float]:
-    """The network and its data on the CPU, and the first loss in float64."""
-    import torch
-
+def _material() -> tuple[tuple[Any, Any, Any], float]:
+    """The network, its inputs and its targets on the CPU, and the first loss in float64."""
     generator = torch.Generator().manual_seed(1)
     layers: list[Any] = []
     for inputs, outputs in itertools.pairwise(_WIDTHS):
@@ -185,4 +180,62 @@ def _material() -> tuple[_Material, float]:
     y = torch.randint(_WIDTHS[-1], (_BATCH,), generator=generator)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
-    return _Material(model, x, y), float(loss)
+    return (model, x, y), float(loss)
+
+
+class OperationBody:
+    """An operation on a device. ``executed`` returns the calls made, after a check of the last values."""
+
+    precision = "float32"
+    launches = _SEVERAL_LAUNCHES
+
+    def __init__(self, device: Any, name: str) -> None:
+        operation = TORCH_OPERATIONS[name]
+        self.mode: Mode = operation.mode
+        self.name, self._operation, self._made = operation.call, operation, 0
+        set_autograd_mode(self.mode)
+        self._statement = _opened(operation, f"device, dtype = {str(device)!r}, torch.float32")
+        self.step: Action = functools.partial(self._issue, 1)
+
+    def loop(self) -> Issue:
+        return self._issue
+
+    def reading(self, read: Callable[[Any], object]) -> Action:
+        raise NotImplementedError("an operation has no synchronisation of its own")
+
+    def executed(self) -> int:
+        """Raises ``Unverified`` if the values are not those of the last call."""
+        if self._made:
+            self._check()
+        return self._made
+
+    def _issue(self, n: int) -> None:
+        self._made += n
+        self._statement.issue(n)
+
+    def _check(self) -> None:
+        found = self._value(self._statement, self._operation.result).detach().double().cpu()
+        expected = self._expected().detach().double().cpu().expand(found.shape)
+        if not torch.allclose(found, expected, rtol=_OPERATION_TOLERANCE, atol=_OPERATION_TOLERANCE):
+            worst = (found - expected).abs().max().item()
+            raise Unverified(f"{self._operation.call}: the last values are off by {worst:.3g}")
+
+    def _expected(self) -> Any:
+        operation = self._operation
+        reference = _opened(operation, "device, dtype = 'cpu', torch.float64")
+        try:
+            if operation.after:
+                return torch.as_tensor(self._value(reference, operation.after))
+            reference.issue(1)
+            return self._value(reference, operation.result)
+        finally:
+            reference.close()
+
+    def _value(self, statement: StatementLoop, expression: str) -> Any:
+        return eval(expression, {**statement.names, "n": self._made})
+
+
+def _opened(operation: TorchOperation, where: str) -> StatementLoop:
+    statement = StatementLoop(operation.call, f"import torch\n{where}\n{_SETUP}\n{operation.setup}")
+    statement.open()
+    return statement

@@ -6,11 +6,65 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
+import torch
+
 from overhead.probes.base import DeviceTime, whole_units
+from overhead.probes.common.native_loop import compile_native
 from overhead.probes.common.python_loops import Action, Issue, alternating
 from overhead.probes.held_chain import HeldChain, StreamHolder
-from overhead.probes.torch.bodies import AddOne, Mode, set_autograd_mode
+from overhead.probes.torch.bodies import AddOne, set_autograd_mode
+from overhead.probes.torch.libtorch_add import NativeAdd
+from overhead.probes.torch.operations import Mode
 from overhead.results import Scalar
+
+
+def chosen_device(name: str) -> Any:
+    """The device with this name, which becomes the current one of its type."""
+    device = torch.device(name)
+    if device.index is not None:
+        getattr(torch, device.type).set_device(device)
+    return device
+
+
+class TorchClock(StreamHolder):
+    """Blocks the current CUDA stream with ``torch.cuda._sleep``, and measures device time with torch's events."""
+
+    method = "torch.cuda.Event behind torch.cuda._sleep"
+
+    def block(self, ns: float) -> None:
+        # The argument is a number of multiprocessor clock cycles. The clock is always below 3 GHz.
+        torch.cuda._sleep(int(ns * 3))
+
+    def mark(self) -> Any:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def passed(self, mark: Any) -> bool:
+        return bool(mark.query())
+
+    def wait(self, mark: Any) -> None:
+        mark.synchronize()
+
+    def between(self, start: Any, end: Any) -> float:
+        return float(start.elapsed_time(end)) * 1e6
+
+
+class TorchChain(HeldChain):
+    """A chain in the current stream of a device of torch."""
+
+    def opened(self, place: Any, wait: Action) -> None:
+        """Set the device and its wait. Called once, by ``__init__``."""
+        self.torch_device, self._wait = place, wait
+        self.synchronous = place.type == "cpu"
+        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.wait_spins = place.type == "cuda"
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(TorchClock(), n) if self.torch_device.type == "cuda" else None
 
 
 class Body(Protocol):
@@ -27,15 +81,14 @@ class Body(Protocol):
     def executed(self) -> int: ...
 
 
-class Eager(HeldChain):
+class Eager(TorchChain):
     """A chain that runs n steps in the current stream of a device."""
 
     def __init__(self, device: Any, body: Body, wait: Action, *, spins: bool) -> None:
-        self.synchronous = device.type == "cpu"
-        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.opened(device, wait)
         self.wait_spins = spins
         self.launches = body.launches
-        self._device, self._body, self._wait = device, body, wait
+        self._body = body
         self._loop = body.loop()
 
     def prepare(self, n: int) -> None:
@@ -44,15 +97,9 @@ class Eager(HeldChain):
     def issue(self, n: int) -> None:
         self._loop(n)
 
-    def wait(self) -> None:
-        self._wait()
-
     def executed(self) -> int:
         set_autograd_mode(self._body.mode)
         return self._body.executed() - self.aside
-
-    def device(self, n: int) -> DeviceTime | None:
-        return self.held(TorchClock(), n) if self._device.type == "cuda" else None
 
     def window(self) -> dict[str, Scalar]:
         return {
@@ -68,9 +115,6 @@ class NativeEager(Eager):
     """A chain that calls the same operations from a compiled loop, through the operator functions of libtorch."""
 
     def __init__(self, device: Any, body: AddOne, wait: Action, *, spins: bool) -> None:
-        from overhead.probes.common.native_loop import compile_native
-        from overhead.probes.torch.libtorch_add import NativeAdd
-
         super().__init__(device, body, wait, spins=spins)
         self._native = NativeAdd(body.values, body.operand, in_place=body.in_place)
         self._loop = compile_native(self._native.program)
@@ -120,31 +164,3 @@ def _after_some(steps: Issue, action: Action, every: int) -> Issue:
             action()
 
     return loop
-
-
-class TorchClock(StreamHolder):
-    """Blocks the current CUDA stream with ``torch.cuda._sleep``, and measures device time with torch's events."""
-
-    method = "torch.cuda.Event behind torch.cuda._sleep"
-
-    def block(self, ns: float) -> None:
-        import torch
-
-        # The argument is a number of multiprocessor clock cycles. The clock is always below 3 GHz.
-        torch.cuda._sleep(int(ns * 3))
-
-    def mark(self) -> Any:
-        import torch
-
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def passed(self, mark: Any) -> bool:
-        return bool(mark.query())
-
-    def wait(self, mark: Any) -> None:
-        mark.synchronize()
-
-    def between(self, start: Any, end: Any) -> float:
-        return float(start.elapsed_time(end)) * 1e6

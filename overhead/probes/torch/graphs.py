@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from ctypes import byref, c_size_t, c_void_p
-from typing import Any, Protocol
+from typing import Any
 
-from overhead.probes.base import whole_units
+import torch
+
+from overhead.probes.base import Chain, whole_units
 from overhead.probes.common.python_loops import Action, nothing, repeated
-from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
+from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver, driver
 from overhead.probes.cuda.graphs import MOST_NODES, TIMED_SIZES, Making
 from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import AddOne, set_autograd_mode
-from overhead.probes.torch.chains import Body, Eager
-from overhead.results import Scalar
+from overhead.probes.torch.chains import Eager, chosen_device
+from overhead.results import Case, Scalar
 
 
-class Counter(Body, Protocol):
-    """A body whose values show how often it ran."""
-
-    values: Any
+def captured(graph: Any, stream: Any, run: Action) -> float:
+    """Capture what ``run`` issues into a ``CUDAGraph`` on a separate stream. Returns how long it took, ns."""
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        began = time.perf_counter_ns()
+        graph.capture_begin(capture_error_mode="thread_local")
+        run()
+        graph.capture_end()
+        return float(time.perf_counter_ns() - began)
 
 
 class TorchGraphs:
@@ -29,10 +37,8 @@ class TorchGraphs:
     made in inference mode is read-only outside of it.
     """
 
-    def __init__(self, body: Counter) -> None:
-        import torch
-
-        self._torch, self._loop = torch, body.loop()
+    def __init__(self, body: AddOne) -> None:
+        self._loop = body.loop()
         self._stream = torch.cuda.Stream()
         self._kept: dict[int, Any] = {}
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
@@ -45,20 +51,13 @@ class TorchGraphs:
 
         Before torch 2.8 the capture includes the instantiation.
         """
-        kind, now = self._torch.cuda.CUDAGraph, time.perf_counter_ns
-        apart = hasattr(kind, "instantiate")
-        graph = kind(keep_graph=True) if apart else kind()
-        self._torch.cuda.synchronize()
-        with self._torch.cuda.stream(self._stream):
-            began = now()
-            graph.capture_begin(capture_error_mode="thread_local")
-            self._loop(nodes)
-            graph.capture_end()
-            times = {"capture": float(now() - began)}
-            if apart:
-                began = now()
-                graph.instantiate()
-                times["instantiate"] = float(now() - began)
+        apart = hasattr(torch.cuda.CUDAGraph, "instantiate")
+        graph = torch.cuda.CUDAGraph(keep_graph=True) if apart else torch.cuda.CUDAGraph()
+        times = {"capture": captured(graph, self._stream, functools.partial(self._loop, nodes))}
+        if apart:
+            began = time.perf_counter_ns()
+            graph.instantiate()
+            times["instantiate"] = float(time.perf_counter_ns() - began)
         return graph, times
 
     def replay(self, nodes: int) -> Action:
@@ -126,14 +125,23 @@ class TorchGraphLaunches(Eager):
         return {**super().window(), **own, **{f"captured {kind}": text for kind, text in self._seen.items()}}
 
 
+def open_step(device: str, case: Case) -> Chain:
+    """The chain of a case whose graph adds 1."""
+    place = chosen_device(device)
+    body, wait = AddOne(place, mode="no_grad"), waits.wait(place, "stream")
+    if case.pattern == "replay":
+        return TorchReplay(place, body, wait, spins=True)
+    nodes = int(case.params["nodes"])
+    seen = captured_synchronisations(driver(), place) if nodes == 1 else {}
+    return TorchGraphLaunches(place, body, wait, spins=True, nodes=nodes, seen=seen)
+
+
 def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]:
     """What a capture does with each host synchronisation, by name: remove it, keep it as nodes, or raise an error.
 
     Each synchronisation is tried in a separate capture on a side stream. The driver captures, so that torch's allocator
     is not involved.
     """
-    import torch
-
     kinds = (*waits.READS["cuda"], *waits.TORCH_WAITS["cuda"], *waits.COPIES["cuda"])
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

@@ -8,6 +8,8 @@ import shutil
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
+from overhead.probes.torch import unrolled_loop
+from overhead.probes.torch.targets import import_torch, torch_target
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import UNROLLED
 
@@ -28,8 +30,6 @@ class TorchCompileProbe(Probe):
     distributions = ("torch", "triton")
 
     def targets(self) -> list[Target]:
-        from overhead.probes.torch.targets import import_torch, torch_target
-
         torch = import_torch(self.mend)
         if torch.cuda.is_available():
             return [torch_target(torch, self.name, f"cuda:{index}") for index in range(torch.cuda.device_count())]
@@ -43,7 +43,6 @@ class TorchCompileProbe(Probe):
         modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        from overhead.probes.torch import unrolled_loop
         from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
         star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
@@ -56,8 +55,6 @@ class TorchCompileProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         if case.workload == UNROLLED:
-            from overhead.probes.torch import unrolled_loop
-
             return unrolled_loop.open_case(str(target.options["device"]), case)
         if "elements" in case.params:
             from overhead.probes.torch import workload

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,11 +20,11 @@ import msgspec
 import psutil
 
 from overhead import scratch
-from overhead.child import ChildEnded, ChildLimits, ChildProcess, serve
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, Parent, serve
 from overhead.errors import OutOfTime
 from overhead.probes.base import Chain, Unverified, whole_units
 from overhead.results import Case, Scalar
-from overhead.workloads import UNROLLED, unrolled_of
+from overhead.workloads import UNROLLED
 
 _STEPS_ON_CPU, _STEPS_ON_GPU = (10, 100, 500, 1000, 1500, 5000), (10, 100, 500)
 _COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
@@ -35,7 +34,7 @@ _START_S = 60.0
 _FIRST_COMPILE_S = 90.0
 """Time limit for the parts that torch compiles once with an empty cache, such as C++ headers, seconds."""
 MIB = 1 << 20
-Answer = dict[str, Any]
+_Answer = dict[str, Any]
 
 
 class CompileError(Exception):
@@ -48,14 +47,14 @@ class CompileTimeLimit(CompileError, OutOfTime):
 
 def cases(on_gpu: bool) -> list[Case]:
     """A case of eager steps, and for comparison one case for each length of the compiled loop. Its unit is one call."""
-    return [_case("step", {"mode": "eager"}), *map(_loop, _STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU)]
+    return [_case("step", mode="eager"), *map(_loop, _STEPS_ON_GPU if on_gpu else _STEPS_ON_CPU)]
 
 
 def _loop(steps: int) -> Case:
-    return _case(f"{steps} steps", {"mode": "default", "steps": steps})
+    return _case(f"{steps} steps", mode="default", steps=steps)
 
 
-def _case(unit: str, params: dict[str, Scalar]) -> Case:
+def _case(unit: str, **params: Scalar) -> Case:
     return Case(pattern="per-submit", unit=unit, workload=UNROLLED, params={"elements": 4096, **params})
 
 
@@ -64,8 +63,31 @@ def open_case(device: str, case: Case) -> Chain:
     if case.params["mode"] == "eager":
         from overhead.probes.torch.workload import open_case as open_workload
 
-        return open_workload(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
+        return open_workload(device, _of_one_step(case))
     return Unrolled(device, case, _COMPILE_ON_CPU_S if device == "cpu" else _COMPILE_ON_GPU_S)
+
+
+def _of_one_step(case: Case) -> Case:
+    """The case with the workload whose steps the loop runs."""
+    return msgspec.structs.replace(case, workload=UNROLLED.removesuffix("-unrolled"))
+
+
+class _Child(ChildProcess[_Answer]):
+    """A child that compiles in this cache folder of torch."""
+
+    def __init__(self, cache: str, memory_bytes: int) -> None:
+        most = min(memory_bytes, psutil.virtual_memory().total // 2)
+        limits = ChildLimits(memory_bytes=most, count_descendants=True)
+        environment = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
+        super().__init__(__spec__.name, None, msgspec.json.Decoder(_Answer).decode, limits, environment)
+
+    def ask(self, do: str, limit_s: float | None = None, **fields: Any) -> _Answer:
+        """The answer to a request. Raises ``Unverified`` or ``ChildEnded``."""
+        self.send({"do": do, **fields})
+        found = self.receive(limit_s)
+        if "differs" in found:
+            raise Unverified(found["differs"])
+        return found
 
 
 class Unrolled(Chain):
@@ -75,21 +97,21 @@ class Unrolled(Chain):
     """
 
     def __init__(self, device: str, case: Case, compile_s: float, memory_bytes: int = 8192 * MIB) -> None:
-        self._case, self._child = case, _child(_cache(device), memory_bytes)
+        self._case, self._child = case, _Child(_cache(device), memory_bytes)
         self.synchronous, self.wait_spins = device == "cpu", device != "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
         began = time.monotonic()
         try:
-            self._ask("start", _START_S, device=device, case=msgspec.to_builtins(case))
+            self._child.ask("start", _START_S, device=device, case=case)
             began = time.monotonic()
-            found = self._ask("compile", compile_s)
+            found = self._child.ask("compile", compile_s)
             if "failure" in found:
                 raise self._failed(found["failure"], found["compile_ns"] / 1e9, f": {found['detail']}")
         except BaseException as error:
             self.close()
             if isinstance(error, ChildEnded):
-                what = f"{error.why} limit" if error.why in ("time", "memory") else f"died: {error}"
-                raise self._failed(what, time.monotonic() - began) from None
+                why = f"{error.why} limit" if error.why in ("time", "memory") else f"died: {error}"
+                raise self._failed(why, time.monotonic() - began) from None
             raise
         self._opening = {"compile": float(found["compile_ns"]), "peak_memory": float(self._child.peak_bytes)}
 
@@ -97,44 +119,29 @@ class Unrolled(Chain):
         kind = CompileTimeLimit if what == "time limit" else CompileError
         return kind(f"{what} after {seconds:.1f} s and {self._child.peak_bytes / MIB:,.0f} MiB{detail}")
 
-    def _ask(self, do: str, limit_s: float = math.inf, **fields: Any) -> Answer:
-        """The child's answer. Raises ``Unverified`` or ``ChildEnded``."""
-        self._child.send({"do": do, **fields})
-        found = self._child.receive(limit_s)
-        if "differs" in found:
-            raise Unverified(found["differs"])
-        return found
-
     def opening(self) -> Mapping[str, float]:
         return self._opening
 
     def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
-        return [self._ask("sample", n=n, cpu=cpu)["row"] for n in ns]
+        return [self._child.ask("sample", n=n, cpu=cpu, idle_s=0.0)["row"] for n in ns]
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        return [self._ask("sample", n=n, cpu=False, idle_s=idle_ms / 1e3)["row"] for n in ns]
+        return [self._child.ask("sample", n=n, cpu=False, idle_s=idle_ms / 1e3)["row"] for n in ns]
 
     def issue(self, n: int) -> None:
-        self._ask("run", n=n)
+        self._child.ask("run", n=n)
 
     def wait(self) -> None:
         return
 
     def executed(self) -> int:
-        return int(self._ask("executed")["calls"])
+        return int(self._child.ask("executed")["calls"])
 
     def window(self) -> dict[str, Scalar]:
         return {"language": "array", "precision": "float32", "mode": "default", "loop": "unrolled", **self._case.params}
 
     def close(self) -> None:
         self._child.end()
-
-
-def _child(cache: str, memory_bytes: int) -> ChildProcess[Answer]:
-    environment = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
-    memory_bytes = min(memory_bytes, psutil.virtual_memory().total // 2)
-    limits = ChildLimits(memory_bytes=memory_bytes, count_descendants=True)
-    return ChildProcess(__spec__.name, None, msgspec.json.Decoder(Answer).decode, limits, environment)
 
 
 @functools.cache
@@ -145,14 +152,11 @@ def _cache(device: str) -> str:
     torch compiles once, so that they do not count for any loop.
     """
     folder = tempfile.mkdtemp(dir=scratch.folder())
-    with (
-        _child(folder, 8192 * MIB) as child,
-        contextlib.suppress(ChildEnded),  # opening a case fails in the same way, and then reports the reason
-    ):
-        child.send({"do": "start", "device": device, "case": msgspec.to_builtins(_loop(1))})
-        child.receive(_START_S)
-        child.send({"do": "compile"})
-        child.receive(_FIRST_COMPILE_S)
+    # Opening a case fails in the same way, and then reports the reason.
+    child = _Child(folder, 8192 * MIB)
+    with child, contextlib.suppress(ChildEnded):
+        child.ask("start", _START_S, device=device, case=_loop(1))
+        child.ask("compile", _FIRST_COMPILE_S)
     return folder
 
 
@@ -160,31 +164,32 @@ _held: list[Any] = []
 """In the child: its loop."""
 
 
-def _answer(request: Answer) -> Answer:
-    """The child's answer to a request. The first request imports torch."""
+def _answer(request: _Answer, send: Parent) -> None:
+    """Answer a request in the child. The first request imports torch."""
     from overhead.measure.sampling.clock import SystemClock
     from overhead.measure.sampling.window import sample
 
+    answer: _Answer = {}
     try:
         match request["do"]:
             case "start":
                 _held.append(_made(request["device"], msgspec.convert(request["case"], Case)))
             case "compile":
-                return _compiled(_held[0])
+                answer = _compiled(_held[0])
             case "run":
                 _held[0].issue(request["n"])
                 _held[0].wait()
             case "sample":
-                time.sleep(request.get("idle_s", 0.0))
-                return {"row": sample(_held[0], [request["n"]], SystemClock(), request["cpu"])[0]}
+                time.sleep(request["idle_s"])
+                answer["row"] = sample(_held[0], [request["n"]], SystemClock(), request["cpu"])[0]
             case "executed":
-                return {"calls": _held[0].executed()}
+                answer["calls"] = _held[0].executed()
     except Unverified as error:
-        return {"differs": str(error)}
-    return {}
+        answer = {"differs": str(error)}
+    send(answer)
 
 
-def _compiled(loop: Any) -> Answer:
+def _compiled(loop: Any) -> _Answer:
     """Compile the loop, call it once and check it. Returns the time, or the kind of failure. Raises ``Unverified``."""
     began = time.perf_counter_ns()
     try:
@@ -205,11 +210,11 @@ def _compiled(loop: Any) -> Answer:
 def _made(device: str, case: Case) -> Any:
     """The chain inside the child, before compilation. A unit is one call that runs all steps."""
     from overhead.probes.torch.workload import InPlace, compiled
-    from overhead.workloads.equivalence import Reference
+    from overhead.workloads.equivalence import Differs, Reference
 
     class Loop(InPlace):
         def __init__(self) -> None:
-            super().__init__(device, msgspec.structs.replace(case, workload=unrolled_of(case.workload)))
+            super().__init__(device, _of_one_step(case))
             one, self.steps = self.step, int(case.params["steps"])
 
             def all_steps(values: dict[str, Any]) -> dict[str, Any]:
@@ -234,9 +239,11 @@ def _made(device: str, case: Case) -> Any:
             if count != self.steps:
                 raise Unverified(f"a call ran {count} steps, not {self.steps}")
             redo = Reference(self.workload, self.inputs, self.rng.integers(0, self.elements, 34))
-            off = redo.distance(redo.take(got), redo.run(redo.take(self.start_state), 0, self.steps, float))
-            if not off <= self.workload.tolerance:
-                raise Unverified(f"differs from the reference: off by {off:.2g} after {self.steps} steps")
+            expected = redo.run(redo.take(self.start_state), 0, count, float)
+            try:
+                redo.compare(got, expected, self.workload.tolerance, f"after {count} steps")
+            except Differs as error:
+                raise Unverified(f"differs from the reference: {error}") from error
             self.aside = count
             self.renew(count)
 
@@ -247,4 +254,4 @@ def _made(device: str, case: Case) -> Any:
 
 
 if __name__ == "__main__":
-    serve(Answer, lambda request, send: send(_answer(request)))
+    serve(_Answer, _answer)

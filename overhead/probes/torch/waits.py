@@ -75,9 +75,9 @@ def read(name: str) -> Callable[[Any], object]:
 
         return to_pinned
     reads: dict[str, Callable[[Any], object]] = {
-        "item": _item,
-        "cpu": _cpu,
-        "branch": _branch,
+        "item": lambda value: value.item(),
+        "cpu": lambda value: value.cpu(),
+        "branch": lambda value: bool(value > 0),
         "nonzero": torch.nonzero,
     }
     return reads[name]
@@ -95,15 +95,3 @@ def copy(device: Any, name: str) -> Action:
         return lambda: target.copy_(source)
     pinned = source.pin_memory()
     return lambda: target.copy_(pinned, non_blocking=True)
-
-
-def _item(value: Any) -> object:
-    return value.item()
-
-
-def _cpu(value: Any) -> object:
-    return value.cpu()
-
-
-def _branch(value: Any) -> bool:
-    return bool(value > 0)

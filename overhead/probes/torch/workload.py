@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-import types
-from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
@@ -17,7 +16,9 @@ from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.common.python_loops import nothing
 from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import set_autograd_mode
-from overhead.probes.torch.chains import TorchClock
+from overhead.probes.torch.chains import TorchChain, chosen_device
+from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_static, own_code
+from overhead.probes.torch.graphs import captured
 from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads.base import Array
@@ -34,18 +35,14 @@ def open_case(device: str, case: Case) -> WorkChain:
     With the parameter ``maker``, a CUDA graph contains n eager or compiled steps. With ``mode``, the step is compiled.
     With the pattern ``hybrid``, every other step runs on the host. All other cases are eager.
     """
-    kinds: dict[Scalar, Callable[[str, Case], TorchWork]] = {
-        "torch": TorchGraphWork,
-        "torch-compiled": CompiledGraphWork,
-    }
     if "maker" in case.params:
-        return verified(kinds[case.params["maker"]](device, case))
+        return verified(Recorded(device, case))
     if case.params.get("mode", "eager") != "eager":
         return verified(CompiledWork(device, case))
     return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
 
 
-class TorchWork(WorkChain):
+class TorchWork(TorchChain, WorkChain):
     """n eager steps. Each step returns new tensors for the state."""
 
     launches = 16
@@ -53,23 +50,19 @@ class TorchWork(WorkChain):
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
         set_autograd_mode("no_grad")
-        self.place = torch.device(device)
+        place = chosen_device(device)
+        self.opened(place, waits.wait(place, "stream" if place.type == "cuda" else ""))
+        self.on_host = self.synchronous
         self._threads = len(_INHERITED_PROCESSORS) if case.params.get("threads") == "all" else 1
         use_threads(self._threads)
-        if self.place.type == "cuda":
-            torch.cuda.set_device(self.place)
-        self.synchronous = self.on_host = self.place.type == "cpu"
-        self.overlap = "serial" if self.synchronous else "pipelined"
-        self.wait_spins = self.place.type == "cuda"
-        self._wait = waits.wait(self.place, waits.TORCH_WAITS[self.place.type][0] if self.wait_spins else "")
-        fixed = {name: torch.from_numpy(values).to(self.place) for name, values in self.inputs.items()}
+        fixed = {name: torch.from_numpy(values).to(self.torch_device) for name, values in self.inputs.items()}
         self.step = step_of(self, torch, fixed)
         self.values: dict[str, Any] = {}
 
     def put(self, state: dict[str, Array]) -> None:
         set_autograd_mode("no_grad")
         whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
-        self.hold({name: torch.from_numpy(np.array(v)).to(self.place, copy=True) for name, v in whole.items()})
+        self.hold({name: torch.from_numpy(np.array(v)).to(self.torch_device, copy=True) for name, v in whole.items()})
         self._wait()
 
     def hold(self, values: dict[str, Any]) -> None:
@@ -90,12 +83,6 @@ class TorchWork(WorkChain):
         for _ in repeat(None, n):
             values = step(values)
         self.values = values
-
-    def wait(self) -> None:
-        self._wait()
-
-    def device(self, n: int) -> DeviceTime | None:
-        return self.held(TorchClock(), n) if self.place.type == "cuda" else None
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "entry": "python", "autograd": "no_grad", "threads": self._threads}
@@ -122,7 +109,7 @@ class HybridWork(TorchWork):
     def issue(self, n: int) -> None:
         values, on_device = self.values, self._on_device
         for _ in repeat(None, n):
-            where, step = (self.place, self.step) if on_device else (self._host, self._host_step)
+            where, step = (self.torch_device, self.step) if on_device else (self._host, self._host_step)
             values = step({name: value.to(where) for name, value in values.items()})
             on_device = not on_device
         self.values, self._on_device = values, on_device
@@ -138,14 +125,7 @@ class InPlace(TorchWork):
     """A workload whose state stays in the same tensors, because graphs and compiled steps write to them."""
 
     def hold(self, values: dict[str, Any]) -> None:
-        if self.values:
-            for name, kept in self.values.items():
-                kept.copy_(values[name])
-        else:
-            self.values = values
-
-    def assign(self, values: dict[str, Any]) -> None:
-        """Copy the values into the state."""
+        self.values = self.values or values
         for name, kept in self.values.items():
             kept.copy_(values[name])
 
@@ -157,20 +137,13 @@ class CompiledWork(InPlace):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self._mode = mode = str(case.params["mode"])
+        self._mode = str(case.params["mode"])
         self.put(self.zeros())
-        for kept in self.values.values():
-            # Without this mark, a CUDA graph copies the input at every call.
-            torch._dynamo.mark_static_address(kept)
-        self.one = compiled(self.step, mode)
-        skips = torch._dynamo.utils.counters["inductor"]
-        skipped = skips["cudagraph_skips"]
-        # torch captures a graph at the third call or later.
-        for _ in repeat(None, 5):
-            self.one(self.values)
-        self._wait()
-        if mode == "reduce-overhead" and skips["cudagraph_skips"] > skipped:
-            raise Unsupported(f"{mode} made no CUDA graph: torch skipped it")
+        mark_static(self.values.values())
+        self.one = compiled(self.step, self._mode)
+        with graph_required(self._mode):
+            self.issue(WARM_STEPS)
+            self._wait()
 
     def issue(self, n: int) -> None:
         values, step = self.values, self.one
@@ -182,7 +155,10 @@ class CompiledWork(InPlace):
 
 
 class Recorded(InPlace):
-    """A CUDA graph of n steps. It is captured outside the window, and launched once inside."""
+    """A CUDA graph of n steps. It is captured outside the window, and launched once inside.
+
+    The steps are compiled, or they are eager and the last result is copied to the state.
+    """
 
     recorded = True
     max_n = _MOST_STEPS_IN_A_GRAPH
@@ -190,69 +166,44 @@ class Recorded(InPlace):
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        if self.place.type != "cuda":
+        if self.torch_device.type != "cuda":
             raise Unsupported("graphs are CUDA's")
-        self.recorded, self.overlap, self.launches = True, "serial", 0
+        self.overlap = "serial"
+        self._compiled = compiled(self.step, "default") if case.params["maker"] == "torch-compiled" else None
         self._graphs: dict[int, Any] = {}
         self._stream = torch.cuda.Stream()
         self.put(self.zeros())
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        self.body(2)
+        self._body(2)
         torch.cuda.synchronize()
 
-    def body(self, n: int) -> None:
+    def _body(self, n: int) -> None:
         """Run n steps and write the result to the tensors of the state."""
-        raise NotImplementedError
+        if self._compiled is not None:
+            for _ in repeat(None, n):
+                self._compiled(self.values)
+            return
+        values = dict(self.values)
+        for _ in repeat(None, n):
+            values = self.step(values)
+        self.hold(values)
 
     def prepare(self, n: int) -> None:
         super().prepare(n)
-        self._replay = self._graph(n).replay if n else nothing
-
-    def _graph(self, n: int) -> Any:
-        if n not in self._graphs:
-            graph = torch.cuda.CUDAGraph()
-            torch.cuda.synchronize()
-            with torch.cuda.stream(self._stream):
-                graph.capture_begin(capture_error_mode="thread_local")
-                self.body(n)
-                graph.capture_end()
-            self._graphs[n] = graph
-        return self._graphs[n]
+        if n and n not in self._graphs:
+            self._graphs[n] = torch.cuda.CUDAGraph()
+            captured(self._graphs[n], self._stream, functools.partial(self._body, n))
+        self._replay = self._graphs[n].replay if n else nothing
 
     def issue(self, n: int) -> None:
         self._replay()
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
+        mode: dict[str, Scalar] = {} if self._compiled is None else {"mode": "default"}
+        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside", **mode}
 
     def close(self) -> None:
         self._graphs.clear()
-
-
-class TorchGraphWork(Recorded):
-    """A graph of eager steps. After the last step, the result is copied to the state."""
-
-    def body(self, n: int) -> None:
-        values, step = dict(self.values), self.step
-        for _ in repeat(None, n):
-            values = step(values)
-        self.assign(values)
-
-
-class CompiledGraphWork(Recorded):
-    """A graph of compiled steps."""
-
-    def __init__(self, device: str, case: Case) -> None:
-        self._one: Any = None
-        super().__init__(device, case)
-
-    def body(self, n: int) -> None:
-        self._one = self._one or compiled(self.step, "default")
-        for _ in repeat(None, n):
-            self._one(self.values)
-
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "mode": "default"}
 
 
 def use_threads(count: int) -> None:
@@ -272,15 +223,10 @@ def use_threads(count: int) -> None:
 
 
 def compiled(step: Any, mode: str) -> Any:
-    """The compiled step, which writes its results to its arguments.
-
-    It has a new code object, because torch searches all programs that it has compiled for a code object.
-    """
+    """The compiled step, which writes its results to its arguments."""
 
     def in_place(values: Any) -> None:
         for name, result in step(values).items():
             values[name].copy_(result)
 
-    code, closure = in_place.__code__.replace(), in_place.__closure__
-    own = types.FunctionType(code, in_place.__globals__, "in_place", closure=closure)
-    return torch.compile(own, mode=mode, fullgraph=True, dynamic=False)
+    return torch.compile(own_code(in_place), mode=mode, fullgraph=True, dynamic=False)

@@ -1,13 +1,18 @@
-"""Triton launches in torch's current stream. This module is imported only when Triton is measured."""
+"""Triton launches in torch's current stream, of the step and of workloads; imported only when Triton is measured."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
+import tempfile
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from overhead import scratch
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.python_loops import Issue
 from overhead.probes.held_chain import HeldChain
@@ -16,9 +21,12 @@ from overhead.probes.kernels import lcg, source
 from overhead.probes.kernels.step_triton import step
 from overhead.probes.torch import waits
 from overhead.probes.torch.chains import TorchClock
-from overhead.results import Case
+from overhead.probes.workload_chain import WorkChain, kernels_of, verified
+from overhead.results import Case, Scalar
+from overhead.workloads import sources
+from overhead.workloads.base import Array
 
-_WARPS = 2
+_WARPS, _WORK_WARPS = 2, 4
 
 
 class TritonChain(HeldChain, InOrderChain):
@@ -73,3 +81,82 @@ def _by_handle(compiled: Any, words: Any) -> Issue:
             launch(words)
 
     return loop
+
+
+def open_work(device: str, case: Case) -> WorkChain:
+    """A verified chain. It makes one launch for all steps if the pattern is ``fused``, else one launch per step."""
+    return verified(TritonWork(device, case))
+
+
+class TritonWork(WorkChain):
+    """A workload that is launched by ``kernel[grid](...)``."""
+
+    language = "triton"
+    wait_spins = True
+
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(case)
+        self._place = torch.device(device)
+        torch.cuda.set_device(self._place)
+        self._fused = case.pattern == "fused"
+        self.overlap = "serial" if self._fused else "pipelined"
+        self.launches, self.max_n = (0, 1 << 26) if self._fused else (1, 1 << 20)
+        self._text, (self._entry,) = kernels_of(self, "triton")
+        self._state = torch.from_numpy(sources.state(self.workload, self.zeros(), self.elements)).to(self._place)
+        self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
+        self._inputs = torch.from_numpy(sources.inputs(self.workload, self.inputs)).to(self._place)
+        self._wait = waits.wait(self._place, "stream")
+        self._kernel = getattr(_module(self._text), self._entry.name)
+        self._steps = 1
+
+    def _launch(self) -> None:
+        self._kernel[(self._entry.groups,)](
+            self._state, self._counters, self._inputs, self._steps, BLOCK=self._entry.threads, num_warps=_WORK_WARPS
+        )
+
+    def put(self, state: dict[str, Array]) -> None:
+        self._state.copy_(torch.from_numpy(sources.state(self.workload, state, self.elements)))
+        self._counters.zero_()
+        self._wait()
+
+    def fetch(self) -> tuple[dict[str, Array], Array]:
+        state, counters = self._state.cpu().numpy(), self._counters.cpu().numpy().view(np.uint32)
+        return sources.unpack(self.workload, state, self.elements), counters
+
+    def prepare(self, n: int) -> None:
+        if self._fused:
+            self._steps = n
+
+    def issue(self, n: int) -> None:
+        if self._fused:
+            self._launch()
+            return
+        launch = self._launch
+        for _ in repeat(None, n):
+            launch()
+
+    def wait(self) -> None:
+        self._wait()
+
+    def device(self, n: int) -> DeviceTime | None:
+        return self.held(TorchClock(), n)
+
+    def kernels(self) -> dict[str, str]:
+        return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
+
+    def window(self) -> dict[str, Scalar]:
+        return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": _WORK_WARPS}
+
+
+@functools.cache
+def _module(text: str) -> Any:
+    """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
+    path = folder / f"workload_{sources.digest(text)[:12]}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -38,10 +38,6 @@ class TritonProbe(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         import_library("triton", self.mend)
-        if "elements" in case.params:
-            from overhead.probes.triton import workload
+        from overhead.probes.triton.chain import TritonChain, open_work
 
-            return workload.open_case(str(target.options["device"]), case)
-        from overhead.probes.triton.chain import TritonChain
-
-        return TritonChain(str(target.options["device"]), case)
+        return (open_work if "elements" in case.params else TritonChain)(str(target.options["device"]), case)

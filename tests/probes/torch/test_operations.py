@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from overhead.probes.base import Unverified
-from overhead.probes.torch import operations
-from overhead.probes.torch.operations import TORCH_OPERATIONS, OperationBody
+from overhead.probes.torch.operations import TORCH_OPERATIONS
 from overhead.probes.torch.torch import TorchProbe
 from overhead.results import Target
 from overhead.runner.schedule import Choice
@@ -50,6 +49,8 @@ def test_an_operation_counts_its_calls_and_its_values_are_right(name: str) -> No
 def test_a_call_that_does_something_else_is_found(monkeypatch: pytest.MonkeyPatch, name: str, wrong: str) -> None:
     import torch
 
+    from overhead.probes.torch.bodies import OperationBody
+
     body = OperationBody(torch.device("cpu"), name)
     right = TORCH_OPERATIONS[name]
     monkeypatch.setitem(TORCH_OPERATIONS, name, dataclasses.replace(right, call=wrong))
@@ -64,7 +65,9 @@ def test_a_call_that_does_something_else_is_found(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.needs("torch")
 def test_the_tensors_of_both_precisions_hold_the_same_values() -> None:
+    from overhead.probes.torch import bodies
+
     operation = TORCH_OPERATIONS["add"]
-    low = operations._opened(operation, "device, dtype = 'cpu', torch.float32")
-    high = operations._opened(operation, "device, dtype = 'cpu', torch.float64")
+    low = bodies._opened(operation, "device, dtype = 'cpu', torch.float32")
+    high = bodies._opened(operation, "device, dtype = 'cpu', torch.float64")
     assert bool((low.names["x"].double() == high.names["x"]).all())

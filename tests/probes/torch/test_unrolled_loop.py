@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from overhead.checking.findings import Findings
-from overhead.child import ChildProcess
 from overhead.measure.fitting.data import OneOff, Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
@@ -38,7 +38,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     def use(code: str) -> None:
         (tmp_path / "fake_child.py").write_text(CHILD.format(code))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])]))
-        monkeypatch.setattr(unrolled_loop, "ChildProcess", lambda module, *rest: ChildProcess("fake_child", *rest))
+        monkeypatch.setattr(unrolled_loop, "__spec__", SimpleNamespace(name="fake_child"))
         monkeypatch.setattr(unrolled_loop, "_cache", lambda device: str(tmp_path))
 
     return use

@@ -1,4 +1,4 @@
-"""An expression computed for each element: arithmetic, comparison, conversion, copy. Inputs are broadcast."""
+"""Operations with one thread for each element: expressions, joined tensors, tables, rotary embeddings, row writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from overhead.decode.lowering.operation import GROUP_THREADS, Operation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Elementwise(Operation):
-    """``output = expression``, where ``x0``, ``x1``, ... in the expression are the inputs.
+    """``output = expression``, where ``x0``, ``x1``, ... in the expression are the inputs. Inputs are broadcast.
 
     ``kind``: the name of the operation. ``scalars``: numbers that the expression contains, for those who compare.
     """
@@ -28,15 +28,99 @@ class Elementwise(Operation):
 
     def kernel(self) -> Kernel:
         loads = [
-            f"  {view.number} x{i} = {self.flat(view.broadcast(self.output.shape), 'i')};"
+            f"{view.number} x{i} = {self.flat(view.broadcast(self.output.shape), 'i')};"
             for i, view in enumerate(self.inputs)
         ]
-        count = self.output.count
-        body = [
-            f"u32 i = group * {GROUP_THREADS}u + lane;",
-            f"if (i < {count}u) {{",
-            *loads,
-            f"  {self.flat(self.output, 'i')} = {self.expression};",
-            "}",
-        ]
-        return self.compose("\n".join(body), -(-count // GROUP_THREADS))
+        return self.each_element(
+            self.output.count, "\n".join([*loads, f"{self.flat(self.output, 'i')} = {self.expression};"])
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Concat(Operation):
+    """``output`` is the inputs one after another along ``dimension`` (not negative)."""
+
+    label = "concat"
+    inputs: tuple[TensorView, ...]
+    dimension: int
+    output: TensorView
+
+    def kernel(self) -> Kernel:
+        body, start = [f"u32 i = group * {GROUP_THREADS}u + lane;"], 0
+        for view in self.inputs:
+            strides, size = self.output.strides, view.shape[self.dimension]
+            offset = self.output.offset + start * strides[self.dimension]
+            part = dataclasses.replace(self.output, shape=view.shape, offset=offset)
+            body.append(f"if (i < {view.count}u) {{ {self.flat(part, 'i')} = {self.flat(view, 'i')}; }}")
+            start += size
+        return self.compose("\n".join(body), -(-max(view.count for view in self.inputs) // GROUP_THREADS))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Gather(Operation):
+    """Rows of a table: ``output[j, ...] = table[index[j], ...]``. The output is packed."""
+
+    label = "embedding"
+    table: TensorView
+    index: TensorView
+    output: TensorView
+
+    def kernel(self) -> Kernel:
+        row = dataclasses.replace(self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0)
+        start = self.table.element("at", *["0u"] * len(row.shape))
+        body = f"""\
+u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
+u32 column = i % {row.count}u;
+{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.at("column")}];"""
+        return self.each_element(self.output.count, body)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rotary(Operation):
+    """``x * cos + turned * sin``, where ``turned`` is the second half of each row, negated, and then the first half."""
+
+    label = "rotary"
+    x: TensorView
+    cos: TensorView
+    sin: TensorView
+    output: TensorView
+
+    def kernel(self) -> Kernel:
+        shape = self.output.shape
+        width, half = shape[-1], shape[-1] // 2
+        body = f"""\
+bool first = i % {width}u < {half}u;
+u32 other = select(i - {half}u, i + {half}u, first);
+f32 turned = {self.flat(self.x, "other")} * select(1.0, -1.0, first);
+f32 straight = {self.flat(self.x, "i")} * {self.flat(self.cos.broadcast(shape), "i")};
+{self.flat(self.output, "i")} = straight + turned * {self.flat(self.sin.broadcast(shape), "i")};"""
+        return self.each_element(self.output.count, body)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IndexWrite(Operation):
+    """``target[..., index[j], ...] = source[..., j, ...]`` along ``dimension``, such as the new key of a token.
+
+    An index out of range writes nothing.
+    """
+
+    label = "index_write"
+    written = ("target",)
+    target: TensorView
+    dimension: int
+    index: TensorView
+    source: TensorView
+
+    def kernel(self) -> Kernel:
+        indices: list[str] = []
+        inner = 1
+        for size in reversed(self.source.shape):
+            indices.insert(0, f"i / {inner}u % {size}u" if size > 1 else "0u")
+            inner *= size
+        which, indices[self.dimension] = indices[self.dimension], "at"
+        body = f"""\
+u32 at = u32({self.flat(self.index, which)});
+if (at < {self.target.shape[self.dimension]}u) {{
+  {self.element(self.target, *indices)} = {self.flat(self.source, "i")};
+}}"""
+        return self.each_element(self.source.count, body)

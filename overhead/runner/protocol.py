@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from overhead.measure.sampling.events import Settings
 from overhead.results import Case, JournalLine, Target
 
 
@@ -32,26 +33,10 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     process: int = 0
     stack: str = ""
     assignments: list[Assignment] = []
-    extras: list[str] = []
-    """Keys of the assignments that also get the slow one-off values."""
-    staged: list[str] = []
-    """Keys of the assignments whose calls are timed one by one."""
-    met: list[str] = []
-    """Keys of the assignments whose met cost is measured."""
-    by_processor: bool = False
-    """Whether the met cost of those in ``extras`` is measured on each processor too."""
-    ladders: dict[str, list[int]] = {}
-    """Ladders of an earlier process, by assignment key."""
+    settings: Settings = Settings(0.0)
     plugins: list[str] = []
     entry_points: list[str] = []
     """The entry points of installed packages that the parent could load. The worker loads no others."""
-    seconds: float = 0.0
-    """Sampling time of this process for all cases together, s."""
-    min_rounds: int = 6
-    max_rounds: int = 400
-    target: float = 0.1
-    """The relative half-width of the interval that is wanted."""
-    seed: int = 0
     doing_file: str = ""
     """The file in which the worker notes its next step. The parent reads it only if the worker dies."""
 

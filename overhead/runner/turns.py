@@ -17,6 +17,7 @@ from overhead.devices import same_adapter
 from overhead.errors import cause_of
 from overhead.locks import device_lock
 from overhead.machine import redacted
+from overhead.measure.sampling.events import Settings
 from overhead.profiles import Plan
 from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, OneOffLine, Target, Together
 from overhead.runner.interpreter import HERE, Interpreter
@@ -205,17 +206,18 @@ class Turns:
             worker=key,
             process=process,
             assignments=list(left.assignments),
-            extras=list(left.extras),
-            staged=list(left.staged),
-            met=list(left.met),
-            by_processor=self.plan.by_processor and process == 0,
-            ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
+            settings=Settings(
+                left.seconds,
+                self.plan.target,
+                self.plan.min_rounds,
+                self.plan.max_rounds,
+                seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
+                extras=frozenset(left.extras),
+                staged=frozenset(left.staged),
+                met=frozenset(left.met),
+                ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
+            ),
             plugins=self.plugins,
-            seconds=left.seconds,
-            min_rounds=self.plan.min_rounds,
-            max_rounds=self.plan.max_rounds,
-            target=self.plan.target,
-            seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
         )
         self.listener.working(run.named(f"opening {key}"))
         worker = self._spawn(

@@ -10,28 +10,19 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from overhead.child import connect
 from overhead.errors import BadPlugin
-from overhead.measure.fitting.data import OneOff
 from overhead.measure.sampling.clock import Clock, SystemClock
 from overhead.measure.sampling.description import describe, opening_of
-from overhead.measure.sampling.events import (
-    Doing,
-    Dropped,
-    Event,
-    OneOffMeasured,
-    RoundMeasured,
-    Settings,
-    reason_of,
-    status_of,
-)
+from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.base import Chain, Probe, Unavailable
-from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine, RoundLine, Status
+from overhead.results import EndedLine, FailedLine, JournalLine, OneOffLine, OpenedLine
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Message, Pause, Ready, decode_job, encode
 from overhead.runner.workers import WorkerNote
 
@@ -118,7 +109,7 @@ class Worker:
             found = describe(chain)
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
-            self._send_failure(name, status_of(error), reason_of(error))
+            self.send(FailedLine(**self._which(name), status=status_of(error), reason=reason_of(error)))
             self._close(name)
             return
         self.send(
@@ -132,9 +123,8 @@ class Worker:
                 flags=found.flags,
             )
         )
-        self._send_one_off(name, "open", OneOff([took]))
-        for figure, value in opening.items():
-            self._send_one_off(name, figure, OneOff([value]))
+        for figure, value in {"open": took, **opening}.items():
+            self.send(OneOffLine(**self._which(name), name=figure, values=[value]))
 
     def _close(self, name: str) -> None:
         """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""
@@ -152,56 +142,19 @@ class Worker:
             "process": self.job.process,
         }
 
-    def _send_failure(self, name: str, status: str, reason: str) -> None:
-        self.send(FailedLine(**self._which(name), status=cast(Status, status), reason=reason))
-
-    def _send_one_off(self, name: str, figure: str, one_off: OneOff) -> None:
-        self.send(
-            OneOffLine(
-                **self._which(name),
-                name=figure,
-                values=list(one_off.values),
-                at=list(one_off.at),
-                reason=one_off.reason,
-            )
-        )
-
     def _sample_chains(self) -> str:
         """Measure all open chains; return the rule that stopped it."""
-        settings = Settings(
-            seconds=self.job.seconds,
-            min_rounds=self.job.min_rounds,
-            target=self.job.target,
-            seed=self.job.seed,
-            extras=frozenset(self.job.extras),
-            staged=frozenset(self.job.staged),
-            met=frozenset(self.job.met),
-            by_processor=self.job.by_processor,
-            ladders=self.job.ladders,
-            max_rounds=self.job.max_rounds,
-        )
+        settings = replace(self.job.settings, names={name: self._which(name) for name in self.chains})
         return self.measure(self.chains, SystemClock(), settings, self._take)
 
     def _take(self, event: Event) -> None:
-        """Send an event of the measurement as a line of the journal; wait at the steps where others may measure."""
-        match event:
-            case Doing(case, what, others):
-                if not case or time.monotonic() - self.paused > self.longest_silence_s:
-                    self._pause(others)
-                self.note_step(case, what)
-            case RoundMeasured(case, one):
-                self.send(
-                    RoundLine(
-                        **self._which(case),
-                        round=one.number,
-                        samples=[list(row) for row in one.samples],
-                        canary=list(one.canary),
-                    )
-                )
-            case OneOffMeasured(case, name, one_off):
-                self._send_one_off(case, name, one_off)
-            case Dropped(case, status, reason):
-                self._send_failure(case, status, reason)
+        """Send a line of the journal; note the next step, and wait at the steps where others may measure."""
+        if not isinstance(event, Doing):
+            self.send(event)
+            return
+        if not event.case or time.monotonic() - self.paused > self.longest_silence_s:
+            self._pause(event.others)
+        self.note_step(event.case, event.what)
 
     def _pause(self, others: bool) -> None:
         """Deliver all lines and wait until the parent has saved them. ``others``: another worker measures first.

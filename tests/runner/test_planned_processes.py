@@ -68,7 +68,7 @@ def test_a_ladder_is_calibrated_in_the_first_process_only(tmp_path: Path, monkey
     seen: list[tuple[int, list[str]]] = []
 
     def spawn(job: Job, *given: Any, **more: Any) -> WorkerProcess:
-        seen.append((job.process, sorted(job.ladders)))
+        seen.append((job.process, sorted(job.settings.ladders)))
         return WorkerProcess(job, *given, **more)
 
     outcome = measure(tmp_path, monkeypatch, campaign=functools.partial(Campaign, lock=no_lock, spawn=spawn))

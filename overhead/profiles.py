@@ -33,8 +33,6 @@ class Plan:
     """Whether slow cases, too, are sampled longer if time is left over."""
     processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
     """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
-    by_processor: bool = False
-    """Whether the first process measures the met cost of the base case on each processor."""
     min_rounds: int = 6
     max_rounds: int = 400
 
@@ -60,7 +58,6 @@ PROFILES: Mapping[str, Plan] = {
         sampling_s=290.0,
         wall_s=600.0,
         case_s=0.4,
-        by_processor=True,
     ),
-    "thorough": Plan(processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0, by_processor=True),
+    "thorough": Plan(processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }

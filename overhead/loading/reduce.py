@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import os
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
-from overhead.measure.fitting.data import OneOff, Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.drift import drift
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
@@ -36,6 +36,7 @@ from overhead.results import (
     OmittedLine,
     OneOffLine,
     OpenedLine,
+    Params,
     PlannedLine,
     Point,
     ProcessorCost,
@@ -101,10 +102,10 @@ class _Journal:
         self.opened: dict[_Key, OpenedLine] = {}
         self.failed: dict[_Key, dict[int, FailedLine]] = defaultdict(dict)
         self.died: dict[str, list[DiedLine]] = defaultdict(list)
-        self.rounds: dict[_Key, dict[int, list[Round]]] = defaultdict(lambda: defaultdict(list))
+        self.rounds: dict[_Key, dict[int, list[RoundLine]]] = defaultdict(lambda: defaultdict(list))
         self.once: dict[_Key, dict[int, dict[str, OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
-        self.canary: dict[tuple[str, int], list[Round]] = defaultdict(list)
+        self.canary: dict[tuple[str, int], list[RoundLine]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
         for line in lines:
@@ -118,7 +119,10 @@ class _Journal:
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.wanted(self.header.profile)
             case OpenedLine() | RoundLine() | OneOffLine() | FailedLine():
-                self._add_of_case(self._key(line), line)
+                key = _Key(line.worker, line.target, line.case)
+                if key not in self.planned:
+                    raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
+                self._add_of_case(key, line)
             case DiedLine(worker=worker):
                 self.died[worker].append(line)
             case MissingLine(unavailable=unavailable):
@@ -133,42 +137,33 @@ class _Journal:
             case OpenedLine():
                 self.opened[key] = line
             case RoundLine():
-                one = Round(samples=line.samples, canary=line.canary, number=line.round)
-                self.rounds[key][line.process].append(one)
-                self.canary[line.worker, line.process].append(one)
+                self.rounds[key][line.process].append(line)
+                self.canary[line.worker, line.process].append(line)
             case OneOffLine():
                 found = self.once[key][line.process]
-                found[line.name] = _joined(found.get(line.name), line)
+                if before := found.get(line.name):  # one line per round
+                    values, at = [*before.values, *line.values], [*before.at, *line.at]
+                    line = msgspec.structs.replace(line, values=values, at=at)
+                found[line.name] = line
             case FailedLine():
                 self.failed[key][line.process] = line
-
-    def _key(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> _Key:
-        key = _Key(line.worker, line.target, line.case)
-        if key not in self.planned:
-            raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
-        return key
 
     @property
     def target(self) -> float:
         return PROFILES[self.header.profile].target
 
     def series(self, key: _Key) -> Series:
-        opened = self.opened.get(key)
         processes = [
             Process(
-                rounds=self.rounds[key].get(process, ()),
-                one_off={
-                    name: OneOff(line.values, line.at, line.reason)
-                    for name, line in self.once[key].get(process, {}).items()
-                },
-                number=process,
-                pace=self.paces.get((key.worker, process), 0.0),
+                rounds=self.rounds[key].get(number, ()),
+                one_off=self.once[key].get(number, {}),
+                number=number,
+                pace=self.paces.get((key.worker, number), 0.0),
             )
-            for process in self._counted(key)
+            for number in self._counted(key)
         ]
-        if opened is None:
-            return Series(processes)
-        return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap)
+        opened = self.opened.get(key)
+        return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap) if opened else Series(processes)
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:
@@ -177,14 +172,15 @@ class _Journal:
 
     def _counted(self, key: _Key) -> list[int]:
         """The processes of the case to use: the complete ones if there are as many as planned, else all."""
-        found = sorted({*self.rounds[key], *self.once[key]})
         whole = self._whole(key)
-        return whole if self.failed[key] or len(whole) >= self.wanted[key.worker] else found
+        if self.failed[key] or len(whole) >= self.wanted[key.worker]:
+            return whole
+        return sorted({*self.rounds[key], *self.once[key]})
 
     def _whole(self, key: _Key) -> list[int]:
         """The processes that ended, and in which the case was measured and did not fail."""
-        found = sorted({*self.rounds[key], *self.once[key]} - self.failed[key].keys())
-        return [process for process in found if (key.worker, process) in self.rules and self.rounds[key].get(process)]
+        found = sorted(self.rounds[key].keys() - self.failed[key].keys())
+        return [process for process in found if (key.worker, process) in self.rules]
 
     def _loss(self, key: _Key) -> FailedLine | None:
         """The failure that leaves the case without figures; None if there is none.
@@ -254,7 +250,7 @@ class _Journal:
             environment=target.environment,
             **msgspec.structs.asdict(case),
             overlap=opened.overlap if opened else "pipelined",
-            window=opened.window if opened else {},
+            window=self._window(key),
             status=status,
             reason=reason,
             bound=bound,
@@ -267,68 +263,46 @@ class _Journal:
     def _comparisons(self) -> list[Comparison]:
         """The named comparisons between cases that alternated in the processes of one worker."""
         found = []
-        by_worker: dict[str, list[_Key]] = defaultdict(list)
-        for key in self.planned:
-            if self._loss(key) is None and any(self.rounds[key].values()):
-                by_worker[key.worker].append(key)
-        for worker, keys in by_worker.items():
-            where = {(self.planned[k][0].key, self.planned[k][1].key): k for k in keys}
-            for named, of, against in comparable_pairs([self.planned[k] for k in keys]):
-                first, second = where[of[0].key, of[1].key], where[against[0].key, against[1].key]
-                times = float(self.opened[first].window.get(named.times, 1)) if first in self.opened else 1.0
-                paired = difference_and_ratio(self.series(first), self.series(second), named.figure, self.target, times)
-                found.append(
-                    Comparison(
-                        name=named.name,
-                        of=first.record,
-                        against=[second.record],
-                        worker=worker,
-                        figures=[*paired],
-                    )
-                )
-            found.extend(self._marginal(worker, keys))
+        for worker in self.wanted:
+            keys = [key for key in self.planned if key.worker == worker]
+            keys = [key for key in keys if self._loss(key) is None and any(self.rounds[key].values())]
+            for named, *pair in comparable_pairs([self.planned[key] for key in keys]):
+                of, against = (_Key(worker, target.key, case.key) for target, case in pair)
+                times = float(self._window(of).get(named.times, 1))
+                paired = difference_and_ratio(self.series(of), self.series(against), named.figure, self.target, times)
+                found.append(_comparison(named.name, [of, against], paired))
+            found.extend(self._marginal(keys))
         order = {named.name: i for i, named in enumerate(NAMED_COMPARISONS)}
         return sorted(found, key=lambda c: order.get(c.name, len(order)))
 
-    def _marginal(self, worker: str, keys: Sequence[_Key]) -> list[Comparison]:
+    def _marginal(self, keys: Sequence[_Key]) -> Iterator[Comparison]:
         """Marginal cost per submit, pass, dispatch and bind change, from the worker's own cases that differ only in
         their numbers of these."""
-        groups: dict[tuple[object, ...], dict[PerDispatch, _Key]] = defaultdict(dict)
+        alike: dict[str, dict[PerDispatch, _Key]] = defaultdict(dict)
         for key in keys:
             case = self.planned[key][1]
-            counts = _per_dispatch(case)
+            counts = PerDispatch.of(case)
             if counts is not None and key.own:
-                rest = sorted((name, str(v)) for name, v in case.params.items() if name not in ("k", "bindgroup"))
-                groups[case.caller, case.dependency, case.workload, *rest].setdefault(counts, key)
-        found = []
-        for members in groups.values():
-            if not {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
-                continue
-            series = {counts: self.series(key) for counts, key in members.items()}
-            windows = [self.opened[key].window for key in members.values() if key in self.opened]
-            passes = not any(str(window.get("passes", "")).startswith("none") for window in windows)
-            costs = marginal_costs(series, self.target, passes=passes)
-            ids = [k.record for k in members.values()]
-            if costs:
-                found.append(
-                    Comparison(
-                        name="marginal",
-                        of=ids[0],
-                        against=ids[1:8],
-                        worker=worker,
-                        figures=[*costs.values()],
-                    )
-                )
-        return found
+                rest = {name: value for name, value in case.params.items() if name not in ("k", "bindgroup")}
+                alike[msgspec.structs.replace(case, pattern="one-pass", params=rest).key].setdefault(counts, key)
+        for members in alike.values():
+            if {PerDispatch(1.0, 1.0), PerDispatch(0.0, 0.0)} <= members.keys():
+                own = list(members.values())
+                passes = not any(str(self._window(key).get("passes", "")).startswith("none") for key in own)
+                series = {counts: self.series(key) for counts, key in members.items()}
+                if costs := marginal_costs(series, self.target, passes=passes):
+                    yield _comparison("marginal", own[:8], costs.values())
+
+    def _window(self, key: _Key) -> Params:
+        opened = self.opened.get(key)
+        return opened.window if opened else {}
 
     def _flags(self) -> list[str]:
-        ended: dict[str, int] = defaultdict(int)
-        for worker, _ in self.rules:
-            ended[worker] += 1
+        ended = Counter(worker for worker, _ in self.rules)
         flags = [
-            f"{worker}: {ended.get(worker, 0)} of {wanted} processes measured"
+            f"{worker}: {ended[worker]} of {wanted} processes measured"
             for worker, wanted in self.wanted.items()
-            if ended.get(worker, 0) < wanted
+            if ended[worker] < wanted
         ]
         if self.header.environment:
             words = " ".join(f"{name}={value}" for name, value in self.header.environment.items())
@@ -343,75 +317,59 @@ class _Journal:
         return flags
 
 
-def _per_dispatch(case: Case) -> PerDispatch | None:
-    """What the pattern of a case does for each dispatch; None for a pattern that does not vary these numbers."""
-    binds = {"once": 0.0, "rotated": 1.0}.get(str(case.params.get("bindgroup", "once")))
-    if binds is None:
-        return None
-    match case.pattern:
-        case "per-submit":
-            return PerDispatch(1.0, 1.0, binds=binds)
-        case "per-k":
-            return PerDispatch(1 / int(case.params["k"]), 1 / int(case.params["k"]), binds=binds)
-        case "per-pass":
-            return PerDispatch(0.0, 1.0, binds=binds)
-        case "one-pass":
-            return PerDispatch(0.0, 0.0, binds=binds)
-    return None
-
-
-def _joined(before: OneOffLine | None, line: OneOffLine) -> OneOffLine:
-    """One line with the values of both. A value that is measured in every round has one line per round."""
-    if before is None:
-        return line
-    return msgspec.structs.replace(line, values=[*before.values, *line.values], at=[*before.at, *line.at])
-
-
-def _canary_by_round(rounds: Sequence[Round]) -> dict[int, float]:
+def _canary_by_round(rounds: Sequence[RoundLine]) -> dict[int, float]:
     """The median canary of a process in each round, ns."""
     found: dict[int, list[float]] = defaultdict(list)
     for one in rounds:
         if ns := canary_ns(one):
-            found[one.number].append(ns)
+            found[one.round].append(ns)
     return {number: statistics.median(values) for number, values in found.items()}
 
 
-def _curve(series: Series) -> list[Point]:
-    """For each n, median and quartiles over all processes of the samples that were taken without CPU time."""
-    by_n: dict[int, list[tuple[int, int]]] = defaultdict(list)
+def _comparison(name: str, keys: Sequence[_Key], figures: Iterable[Figure]) -> Comparison:
+    """A comparison of the first of these cases with the others."""
+    return Comparison(
+        name=name,
+        of=keys[0].record,
+        against=[key.record for key in keys[1:]],
+        worker=keys[0].worker,
+        figures=[*figures],
+    )
+
+
+def _curve(series: Series, most: int = 24) -> list[Point]:
+    """Median and quartiles, over all processes, of the samples of an n that were taken without CPU time.
+
+    At most ``most`` points, spread over the range of n with both ends: processes may have different sizes of n.
+    """
+    by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
-        for one in process.rounds:
-            for row in one.samples:
-                if len(row) == 3:
-                    by_n[row[0]].append((row[1], row[2]))
+        for row in (row for one in process.rounds for row in one.samples if len(row) == 3):
+            by_n[row[0]].append(row)
+    ns = sorted(by_n)
+    if len(ns) > most:
+        step = (len(ns) - 1) / (most - 1)
+        ns = [ns[round(i * step)] for i in range(most)]
     points = []
-    for n, rows in sorted(by_n.items()):
-        totals = sorted(total for _, total in rows)
+    for n in ns:
+        totals = sorted(total for _, _, total in by_n[n])
         points.append(
             Point(
                 n=n,
-                issue=statistics.median(i for i, _ in rows),
+                issue=statistics.median(issue for _, issue, _ in by_n[n]),
                 total=statistics.median(totals),
                 q1=totals[len(totals) // 4],
                 q3=totals[(3 * len(totals)) // 4],
             )
         )
-    return _thin(points)
+    return points
 
 
 def _by_processor(series: Series) -> list[ProcessorCost]:
-    """The met cost on each processor, from the first process that measured it."""
+    """The met cost on each processor, which only older journals have, from the first process that measured it."""
     for process in series.processes:
         if measured := process.one_off.get("met_by_processor"):
             serving = process.values("interrupt_processors")
             costs = zip(measured.at, measured.values, strict=True)
             return [ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving) for cpu, ns in costs]
     return []
-
-
-def _thin(points: list[Point], most: int = 24) -> list[Point]:
-    """At most ``most`` of the points, spread over their range with both ends. Processes may have different ladders."""
-    if len(points) <= most:
-        return points
-    step = (len(points) - 1) / (most - 1)
-    return [points[round(i * step)] for i in range(most)]

@@ -52,5 +52,5 @@ def with_arms(space: Space, target: Target) -> Space:
 
 def open_case(probe: Probe, target: Target, case: Case) -> Chain:
     """The open chain of a case, by the stack itself or by the arm that owns the case."""
-    owner = next((arm for arm in arms_of(probe.name) if arm.owns(case)), None)
+    owner = next((arm for arm in arms_of(target.stack) if arm.owns(case)), None)
     return probe.open(target, case) if owner is None else owner.open(probe, target, case)

@@ -27,6 +27,15 @@ class _Line(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True,
     pass
 
 
+class _CaseLine(_Line, kw_only=True):
+    """A line about a case in one process. ``worker``: as in ``PlannedLine``."""
+
+    target: LongText
+    case: LongText
+    worker: LongText
+    process: Count
+
+
 class HeaderLine(_Line, kw_only=True, tag="header"):
     """First line of every journal. ``planned``: only in older journals, not used."""
 
@@ -57,13 +66,9 @@ class PlannedLine(_Line, kw_only=True, tag="planned"):
         return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
 
 
-class OpenedLine(_Line, kw_only=True, tag="opened"):
+class OpenedLine(_CaseLine, kw_only=True, tag="opened"):
     """A chain opened in a process, with its attributes."""
 
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
     overlap: Overlap
     synchronous: bool = False
     wait_spins: bool = False
@@ -72,47 +77,35 @@ class OpenedLine(_Line, kw_only=True, tag="opened"):
     flags: Annotated[list[Name], Meta(max_length=64)] = []
 
 
-class RoundLine(_Line, kw_only=True, tag="round"):
-    """Samples of one case in one round of one process.
+class RoundLine(_CaseLine, kw_only=True, tag="round"):
+    """Samples of one case in one round of one process: emitted by the sampling, and the input of the fit.
 
     ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the window also contained
     two readings of the thread's CPU clock. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop,
     each the longer of two readings, before and after the samples.
     """
 
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
     round: Count
     samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
     canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
 
 
-class OneOffLine(_Line, kw_only=True, tag="once"):
+class OneOffLine(_CaseLine, kw_only=True, tag="once"):
     """Values measured outside the ladder, ns unless the name says otherwise: ``first``, ``prepare``, ``naive``,
     ``naive_idle``, ``latency``, ``empty_wait``, ``clock``, ``device_busy``, ``met``, ``stage:...``.
 
-    ``at``: the n of each value where the values depend on it.
+    ``at``: the n of each value where the values depend on it. ``reason``: why values are missing, or what limited them.
     """
 
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
     name: FigureName
     values: Annotated[list[float], Meta(max_length=100_000)]
     at: Annotated[list[Count], Meta(max_length=100_000)] = []
     reason: LongText = ""
 
 
-class FailedLine(_Line, kw_only=True, tag="failed"):
+class FailedLine(_CaseLine, kw_only=True, tag="failed"):
     """A case that failed in a process, with its status and reason. The other cases go on."""
 
-    target: LongText
-    case: LongText
-    worker: LongText
-    process: Count
     status: Status
     reason: LongText
 

@@ -148,7 +148,7 @@ class Point(_Base, kw_only=True):
 
 
 class ProcessorCost(_Base, kw_only=True):
-    """The met cost of a unit on one processor, ns. ``serves_interrupts``: of a GPU."""
+    """The met cost of a unit on one processor, ns; only in older files. ``serves_interrupts``: of a GPU."""
 
     cpu: Count
     ns: float

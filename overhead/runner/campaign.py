@@ -277,7 +277,6 @@ class Campaign:
             extras=frozenset(left.staged[:1]),
             staged=frozenset(left.staged),
             met=frozenset(left.met),
-            by_processor=self.plan.by_processor and process == 0,
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )
         self.listener.working(run.named(f"opening {key}"))

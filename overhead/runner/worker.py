@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from overhead.child import Parent, serve
 from overhead.errors import BadPlugin
-from overhead.measure.fitting.data import OneOff
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.description import describe, opening_of
-from overhead.measure.sampling.events import (
-    Doing,
-    Dropped,
-    Event,
-    OneOffMeasured,
-    RoundMeasured,
-    reason_of,
-    status_of,
-)
+from overhead.measure.sampling.events import Doing, Event, reason_of, status_of
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
-from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine, RoundLine, Status
+from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine
 from overhead.runner.protocol import Assignment, FoundTargets, Job, Pause, Ready
 from overhead.runner.workers import Note
 
@@ -80,7 +72,8 @@ class Worker:
         self.parent.wait()
         rule = "no case could be opened"
         if self.chains:
-            rule = measure_cases(self.chains, SystemClock(), self.job.settings, self._take)
+            settings = replace(self.job.settings, names={name: self._which(name) for name in self.chains})
+            rule = measure_cases(self.chains, SystemClock(), settings, self._take)
         self.note_step("", "ending")
         self.parent(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
         self.parent.wait()
@@ -96,13 +89,12 @@ class Worker:
             found = describe(chain)
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
-            self._send_failure(name, status_of(error), reason_of(error))
+            self.parent.add(FailedLine(**self._which(name), status=status_of(error), reason=reason_of(error)))
             self._close(name)
             return
         self.parent.add(OpenedLine(**self._which(name), **vars(found)))
-        self._send_one_off(name, "open", OneOff([took]))
-        for figure, value in opening.items():
-            self._send_one_off(name, figure, OneOff([value]))
+        for figure, value in {"open": took, **opening}.items():
+            self.parent.add(OneOffLine(**self._which(name), name=figure, values=[value]))
 
     def _close(self, name: str) -> None:
         """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""
@@ -120,40 +112,14 @@ class Worker:
             "process": self.job.process,
         }
 
-    def _send_failure(self, name: str, status: str, reason: str) -> None:
-        self.parent.add(FailedLine(**self._which(name), status=cast(Status, status), reason=reason))
-
-    def _send_one_off(self, name: str, figure: str, one_off: OneOff) -> None:
-        self.parent.add(
-            OneOffLine(
-                **self._which(name),
-                name=figure,
-                values=list(one_off.values),
-                at=list(one_off.at),
-                reason=one_off.reason,
-            )
-        )
-
     def _take(self, event: Event) -> None:
-        """Send an event of the measurement as a line of the journal; wait at the steps where others may measure."""
-        match event:
-            case Doing(case, what, others):
-                if not case or time.monotonic() - self.paused > LONGEST_SILENCE_S:
-                    self._pause(others)
-                self.note_step(case, what)
-            case RoundMeasured(case, one):
-                self.parent.add(
-                    RoundLine(
-                        **self._which(case),
-                        round=one.number,
-                        samples=[list(row) for row in one.samples],
-                        canary=list(one.canary),
-                    )
-                )
-            case OneOffMeasured(case, name, one_off):
-                self._send_one_off(case, name, one_off)
-            case Dropped(case, status, reason):
-                self._send_failure(case, status, reason)
+        """Send a line of the journal; note the next step, and wait at the steps where others may measure."""
+        if not isinstance(event, Doing):
+            self.parent.add(event)
+            return
+        if not event.case or time.monotonic() - self.paused > LONGEST_SILENCE_S:
+            self._pause(event.others)
+        self.note_step(event.case, event.what)
 
     def _pause(self, others: bool) -> None:
         """Deliver all lines and wait until the parent has saved them. ``others``: another worker measures first.

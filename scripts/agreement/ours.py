@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead.errors import Unverified
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import by_round
 from overhead.measure.sampling import window
 from overhead.measure.sampling.calibrate import Limits, calibrate
@@ -17,7 +17,7 @@ from overhead.measure.sampling.events import Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import registry
 from overhead.profiles import PROFILES
-from overhead.results import Case
+from overhead.results import Case, RoundLine
 from overhead.runner.budget import MAX_TIMES_NEED
 from scripts.agreement.protocol import Seen, ToolAnswer
 from scripts.agreement.subjects import GRAPH_NODES, LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
@@ -101,7 +101,8 @@ class Passes:
     def more(self, passes: int = 1) -> list[float]:
         """A list with the slope over this number of passes; empty if there is no slope."""
         ns = self.ladder.draw(passes, self.dice)
-        one = Round(window.sample(self.chain, ns, self.clock), number=self.number)
+        rows = window.sample(self.chain, ns, self.clock)
+        one = RoundLine(target="", case="", worker="", process=0, round=self.number, samples=rows)
         self.issued += self.chain.units(ns)
         self.number += 1
         return list(by_round(Process([one]), self.series, "complete", None).values())

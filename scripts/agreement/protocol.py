@@ -55,13 +55,13 @@ class Seen:
 
     def take(self, event: Any) -> None:
         """Store one event of ``measure_cases``."""
-        from overhead.measure.sampling.events import Dropped, OneOffMeasured, RoundMeasured
+        from overhead.results import FailedLine, OneOffLine, RoundLine
 
-        if isinstance(event, RoundMeasured):
-            self.rounds.setdefault(event.case, []).append(event.round)
-        elif isinstance(event, OneOffMeasured):
-            self.one_off.setdefault(event.case, {})[event.name] = event.one_off
-        elif isinstance(event, Dropped):
+        if isinstance(event, RoundLine):
+            self.rounds.setdefault(event.case, []).append(event)
+        elif isinstance(event, OneOffLine):
+            self.one_off.setdefault(event.case, {})[event.name] = event
+        elif isinstance(event, FailedLine):
             self.dropped[event.case] = f"{event.status}: {event.reason}"
 
     def process(self, case: str) -> Any:

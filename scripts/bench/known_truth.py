@@ -26,9 +26,10 @@ from overhead.measure.fitting.case_figures import DRIFTS, estimate
 from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import wall_rows
 from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
-from overhead.measure.sampling.events import Dropped, Event, OneOffMeasured, RoundMeasured, Settings
+from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT, Plan
+from overhead.results import FailedLine, OneOffLine, RoundLine
 from scripts.bench.requirement import Requirement, print_requirements
 from scripts.bench.scenarios import SCENARIOS, Scenario, fresh_laws
 from tests.fakes.machine import CANARY_NS, FakeClock, FastFakeChain, PollingFakeChain
@@ -96,10 +97,10 @@ def _seed(scenario: Scenario, seed: int, process: int) -> int:
 def process_of(events: list[Event], number: int, case: str = "case") -> Process:
     """The samples and one-off values of a case, from the events of one simulated process."""
     for event in events:
-        if isinstance(event, Dropped):
+        if isinstance(event, FailedLine):
             raise RuntimeError(f"the fake stack failed: {event.reason}")
-    rounds = [e.round for e in events if isinstance(e, RoundMeasured) and e.case == case]
-    one_off = {e.name: e.one_off for e in events if isinstance(e, OneOffMeasured) and e.case == case}
+    rounds = [e for e in events if isinstance(e, RoundLine) and e.case == case]
+    one_off = {e.name: e for e in events if isinstance(e, OneOffLine) and e.case == case}
     return Process(rounds, one_off, number=number, pace=best_pace(rounds))
 
 

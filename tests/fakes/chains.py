@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from overhead.measure.fitting.data import OneOff, Process, Round, Series
-from overhead.measure.sampling.events import Dropped, Event, OneOffMeasured, RoundMeasured, Settings
+import msgspec
+
+from overhead.measure.fitting.data import Process, Series
+from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
+from overhead.results import FailedLine, OneOffLine, RoundLine
 from tests.fakes.machine import CALM, Disturbance, FakeChain, FakeClock, FastFakeChain, Law
 
 
@@ -19,6 +22,20 @@ class Steady(FakeChain):
         super().__init__(law or Law(host=1_000.0, device=500.0, fixed=10_000.0), clock)
         for name, value in attributes.items():
             setattr(self, name, value)
+
+
+def one_round(samples: Sequence[Sequence[int]], canary: Sequence[int] = (), number: int = 0) -> RoundLine:
+    """A round of a case without a name."""
+    return RoundLine(
+        target="", case="", worker="", process=0, round=number, samples=[*map(list, samples)], canary=list(canary)
+    )
+
+
+def one_off_line(values: Sequence[float], at: Sequence[int] = (), reason: str = "") -> OneOffLine:
+    """One-off values without a name."""
+    return OneOffLine(
+        target="", case="", worker="", process=0, name="", values=list(values), at=list(at), reason=reason
+    )
 
 
 def measured(
@@ -32,18 +49,18 @@ def measured(
 
 def process_of(events: Sequence[Event], case: str) -> Process:
     """The rounds and one-off values of a case among the events."""
-    rounds = [e.round for e in events if isinstance(e, RoundMeasured) and e.case == case]
-    one_off: dict[str, OneOff] = {}
+    rounds = [e for e in events if isinstance(e, RoundLine) and e.case == case]
+    one_off: dict[str, OneOffLine] = {}
     for e in events:
-        if isinstance(e, OneOffMeasured) and e.case == case and e.one_off.values:
-            before = one_off.get(e.name, OneOff([]))
-            one_off[e.name] = OneOff([*before.values, *e.one_off.values], [*before.at, *e.one_off.at])
+        if isinstance(e, OneOffLine) and e.case == case and e.values:
+            before = one_off.get(e.name, one_off_line([]))
+            one_off[e.name] = one_off_line([*before.values, *e.values], [*before.at, *e.at])
     return Process(rounds, one_off)
 
 
-def dropped(events: Sequence[Event]) -> dict[str, Dropped]:
-    """The events of dropped cases, by case."""
-    return {e.case: e for e in events if isinstance(e, Dropped)}
+def dropped(events: Sequence[Event]) -> dict[str, FailedLine]:
+    """The lines of dropped cases, by case."""
+    return {e.case: e for e in events if isinstance(e, FailedLine)}
 
 
 def series(
@@ -66,7 +83,7 @@ def lines(
     cpu = [[[n, round(s / 2 * n), round(fixed + s * n), 10 * n] for n in (1, 100)] for s in slopes]
     return Series(
         [
-            Process([Round(r + c, (50_000, 50_000), i) for i in range(rounds)], number=number)
+            Process([one_round(r + c, (50_000, 50_000), i) for i in range(rounds)], number=number)
             for number, (r, c) in enumerate(zip(rows, cpu, strict=True))
         ],
         **more,
@@ -85,7 +102,7 @@ def with_canaries(slopes: Sequence[float], canaries: Sequence[float]) -> Series:
     return replace(
         made,
         processes=[
-            replace(p, rounds=[replace(r, canary=(round(500 * us), round(500 * us))) for r in p.rounds])
+            replace(p, rounds=[msgspec.structs.replace(r, canary=[round(500 * us)] * 2) for r in p.rounds])
             for p, us in zip(made.processes, canaries, strict=True)
         ],
     )

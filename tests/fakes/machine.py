@@ -82,9 +82,6 @@ class FakeClock:
     def processors(self) -> list[int]:
         return []
 
-    def every_processor(self) -> list[int]:
-        return self.processors()
-
     def move(self, processors: Sequence[int]) -> None:
         raise AssertionError("this clock's machine has no processors to choose from")
 

@@ -17,7 +17,7 @@ from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.loading import files
 from overhead.loading.reduce import load, reduce_journal
-from overhead.measure.fitting.quiet_rounds import BEST_PERCENTILE
+from overhead.measure.fitting.quiet_rounds import QUIET
 from overhead.profiles import Plan
 from overhead.results import Case, EndedLine, Fingerprint, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.campaign import WorkerLimits
@@ -113,7 +113,7 @@ def test_the_rule_of_a_figure_contains_the_canary_time_of_its_processes(tmp_path
     for line in files.read_journal(journal):
         if isinstance(line, results.RoundLine):
             canaries.setdefault(line.process, []).append(line.canary[0])
-    usual = np.mean([np.percentile(own, BEST_PERCENTILE) for own in canaries.values()]) / 1e3
+    usual = np.mean([np.percentile(own, QUIET.best_percentile) for own in canaries.values()]) / 1e3
     for record in reduce_journal(journal).records:
         rules = {figure.name: figure.rule for figure in record.figures}
         assert f"where the canary's loop takes {usual:.1f} us" in rules["complete"]

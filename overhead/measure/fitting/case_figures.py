@@ -18,9 +18,7 @@ from overhead.measure.fitting.one_off_figures import met_figures, one_off_figure
 from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, wait_quantum
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
 from overhead.measure.fitting.two_speeds import (
-    CANARY_CHANGE,
-    CANARY_GROUP_SHARE,
-    MIN_SPEED_RATIO,
+    SPEEDS,
     Owners,
     both_speeds,
     canary_changed,
@@ -31,10 +29,6 @@ from overhead.results import Bound, Figure
 
 _MIN_CLOCK_STEPS = 100
 """The slope must add at least this many steps of the clock from the smallest to the largest n."""
-_MODE_ROUNDS = 3
-"""Smallest number of rounds at a speed for a process to count at that speed."""
-_MODE_SHARE = 0.1
-"""Smallest share of its rounds, likewise."""
 _HOST_BOUND_FROM = 0.9
 """Share of ``complete`` from which ``host`` alone explains it."""
 _DEVICE_BOUND_BELOW = 0.75
@@ -82,7 +76,7 @@ class _Case:
         self.series, self.target = series, target
         self.processes = [p for p in self.series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, self.series) for p in self.processes]
-        self.canaries = [{r.number: canary_ns(r) for r in p.rounds} for p in self.processes]
+        self.canaries = [{r.round: canary_ns(r) for r in p.rounds} for p in self.processes]
         self.by_round = functools.cache(self._by_round)
 
     def slope(self, name: str) -> Figure:
@@ -122,7 +116,7 @@ class _Case:
         found = []
         off = canary_changed(np.array([ns for own in self.canaries for ns in own.values() if ns]))
         if off.any():
-            found.append(f"the canary was off by over {CANARY_CHANGE:.0%} in {off.mean():.0%} of the rounds")
+            found.append(f"the canary was off by over {SPEEDS.canary_change:.0%} in {off.mean():.0%} of the rounds")
         ladders = [p.one_off["ladder"] for p in self.processes if "ladder" in p.one_off]
         shortfalls = dict.fromkeys(ladder.reason for ladder in ladders if ladder.reason)
         found += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
@@ -232,13 +226,12 @@ class _Case:
         """The rounds in which two speeds are looked for: all if the canary itself has two speeds, else the usual."""
         canaries = np.array([ns for own in self.canaries for ns in own.values()])
         owners = np.repeat(np.arange(len(self.canaries)), [len(own) for own in self.canaries])
-        return self if canaries.all() and two_groups(canaries, owners, CANARY_GROUP_SHARE) is not None else self.usual
+        return self if canaries.all() and two_groups(canaries, owners, SPEEDS.canary_share) is not None else self.usual
 
     def bimodal(self, split_by: str, name: str) -> Figure | None:
         """The figure at two speeds, each from a fit to its own rounds in every process.
 
-        The values of ``split_by`` decide which rounds are slow. None if they have one speed, or if the slopes of both
-        speeds are nearly equal.
+        The values of ``split_by`` decide which rounds are slow. None if they have one speed.
         """
         rounds = self.by_round(split_by)
         two = split_speeds(*self._joined(rounds))
@@ -249,13 +242,13 @@ class _Case:
         for process, own in zip(self.processes, rounds, strict=True):
             is_slow = {number: bool(next(labels)) for number in own}
             for label, group in groups.items():
-                chosen = [r for r in process.rounds if is_slow.get(r.number) is label]
-                enough = len(chosen) >= max(_MODE_ROUNDS, _MODE_SHARE * len(own))
+                chosen = [r for r in process.rounds if is_slow.get(r.round) is label]
+                enough = len(chosen) >= SPEEDS.rounds_of_process
                 value = fit_process(replace(process, rounds=chosen), self.series).value(name) if enough else None
                 if value is not None:
                     group.append(value)
         fast, slow = (mean_of_processes(name, groups[label], self.target) for label in (False, True))
-        if fast.value is None or slow.value is None or (name != "fixed" and slow.value < MIN_SPEED_RATIO * fast.value):
+        if fast.value is None or slow.value is None:
             return None
         return both_speeds(fast, slow, two, len(self.processes))
 

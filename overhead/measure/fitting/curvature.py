@@ -1,47 +1,56 @@
-"""Whether T(n) bends: the slopes of both halves of the ladder, and an intercept below zero."""
+"""Whether T(n) bends: the slopes of both halves of the range of n, and an intercept below zero."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope, undisturbed
 from overhead.results import Figure
 
-_MIN_CHANGE = 0.5
-"""Smallest change of slope that counts, in units of the target or of the figure's half-width, the larger of both."""
-_MIN_PROCESSES = 3
-_MIN_SAMPLES_PER_RUNG = 3
-"""A process that takes fewer samples of an n has a wait of many ms, which may poll without being recognised."""
-_UPPER_QUANTILE = 0.995
-"""Upper end of the interval of the mean change."""
-_MIDDLE = (0.1, 0.6)
-"""The rung that parts the halves lies between these shares of the top; above a queue's knee there may be none."""
-_LOWER_FROM = 0.25
-"""The lower half starts at this share of its end: the first units may cost something else."""
-_MIN_NEGATIVE_SHARE = 0.01
-"""An intercept below zero counts if it exceeds this share of the longest T(n)."""
+
+@dataclass(frozen=True)
+class _BendRule:
+    """When T(n) is no line. Stricter values accept a bent T(n); looser ones refuse a line with noise."""
+
+    change: float = 0.5
+    """Smallest change of slope that counts, in units of the target or of the figure's half-width if that is larger."""
+    processes: int = 3
+    samples_per_n: int = 3
+    """A process that takes fewer samples of an n has a wait of many ms, which may poll without being recognised."""
+    upper_quantile: float = 0.995
+    """Upper end of the interval of the mean change: a higher one needs more processes."""
+    middle: float = 0.6
+    """The n that parts the halves is at most this share of the top: a higher one leaves too short an upper half."""
+    lower_from: float = 0.25
+    """The lower half starts at this share of its end: a lower one takes in the first units, which may cost more."""
+    negative_share: float = 0.01
+    """An intercept below zero counts if it exceeds this share of the longest T(n); a smaller one may be an error."""
+
+
+_RULE = _BendRule()
 
 
 def slope_change(n: Floats, y: Floats) -> float | None:
     """The slope of y over the upper half of the ladder divided by that over the lower half, minus 1.
 
-    None if a half has fewer than two rungs, if a rung has too few samples, or
-    if a slope is not above zero. n = 1 counts in neither half.
+    None if a half has fewer than two n, if an n has too few samples, or if a slope is not above zero. n = 1 counts in
+    neither half.
     """
     clear = undisturbed(n, y)
     n, y = n[clear], y[clear]
-    rungs, counts = np.unique(n[n > 1], return_counts=True)
-    if rungs.size and counts.min() < _MIN_SAMPLES_PER_RUNG:
+    sizes, counts = np.unique(n[n > 1], return_counts=True)
+    if sizes.size and counts.min() < _RULE.samples_per_n:
         return None
-    top = float(rungs.max()) if rungs.size else 0.0
-    middles = rungs[(rungs >= _MIDDLE[0] * top) & (rungs <= _MIDDLE[1] * top)]
+    top = float(sizes.max()) if sizes.size else 0.0
+    middles = sizes[sizes <= _RULE.middle * top]
     if not middles.size:
         return None
     middle = float(middles.max())
-    below = (n > 1) & (n >= _LOWER_FROM * middle) & (n <= middle)
+    below = (n > 1) & (n >= _RULE.lower_from * middle) & (n <= middle)
     lower, upper = sen_slope(n[below], y[below]), sen_slope(n[n >= middle], y[n >= middle])
     return upper / lower - 1 if lower and upper and min(lower, upper) > 0 else None
 
@@ -55,10 +64,10 @@ def bend(changes: Sequence[float], precision: float) -> str:
     from scipy.special import stdtrit
 
     count = len(changes)
-    if count < _MIN_PROCESSES:
+    if count < _RULE.processes:
         return ""
     mean, error = float(np.mean(changes)), float(np.std(changes, ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(_MIN_CHANGE * precision, float(stdtrit(count - 1, _UPPER_QUANTILE)) * error):
+    if abs(mean) <= max(_RULE.change * precision, float(stdtrit(count - 1, _RULE.upper_quantile)) * error):
         return ""
     return f"the slope of the upper half of the ladder differs by {mean:+.1%} from that of the lower half"
 
@@ -68,6 +77,6 @@ def below_zero(fixed: Figure, longest: float) -> str:
 
     ``longest``: the longest T(n), ns.
     """
-    if fixed.value is None or fixed.high is None or fixed.high >= 0 or -fixed.value <= _MIN_NEGATIVE_SHARE * longest:
+    if fixed.value is None or fixed.high is None or fixed.high >= 0 or -fixed.value <= _RULE.negative_share * longest:
         return ""
     return f"the intercept is {fixed.value / 1e3:.4g} us, which no line of costs can have"

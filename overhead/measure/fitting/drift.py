@@ -10,13 +10,21 @@ import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope
 
-_MIN_ROUNDS = 6
-"""A process with fewer rounds shows no trend."""
-_MIN_PROCESSES = 3
-_UPPER_QUANTILE = 0.9975
-"""Upper end of the interval of the mean change over the processes."""
-_MOST_MEDIANS = 1.5
-"""A process's trend counts as at most this multiple of the median trend: one outlier must not hide the others."""
+
+@dataclass(frozen=True)
+class _DriftRule:
+    """When a cost drifts. Stricter values miss a drift; looser ones find one in noise."""
+
+    rounds: int = 6
+    """A process with fewer rounds shows no trend."""
+    processes: int = 3
+    upper_quantile: float = 0.9975
+    """Upper end of the interval of the mean change over the processes: a higher one needs more processes."""
+    most_medians: float = 1.5
+    """A process's trend counts as at most this multiple of the median trend: one outlier must not hide the others."""
+
+
+_RULE = _DriftRule()
 
 ByRound = Sequence[Mapping[int, float]]
 """For each process a value by the number of its round."""
@@ -38,15 +46,15 @@ def drift(values: ByRound, least: float) -> Drift | None:
     """
     from scipy.special import stdtrit
 
-    able = [own for own in values if len(own) >= _MIN_ROUNDS and min(own.values()) > 0]
+    able = [own for own in values if len(own) >= _RULE.rounds and min(own.values()) > 0]
     count = len(able)
-    if count < _MIN_PROCESSES:
+    if count < _RULE.processes:
         return None
     changes = np.array([_trend(own) for own in able])
-    largest = _MOST_MEDIANS * abs(float(np.median(changes)))
+    largest = _RULE.most_medians * abs(float(np.median(changes)))
     changes = np.clip(changes, -largest, largest)
     mean, error = float(changes.mean()), float(changes.std(ddof=1)) / math.sqrt(count)
-    if abs(mean) <= max(least, float(stdtrit(count - 1, _UPPER_QUANTILE)) * error):
+    if abs(mean) <= max(least, float(stdtrit(count - 1, _RULE.upper_quantile)) * error):
         return None
     ends = np.array([_ends(own) for own in able]).mean(axis=0)
     return Drift(float(ends[0]), float(ends[1]))
@@ -68,8 +76,8 @@ def _ends(own: Mapping[int, float]) -> tuple[float, float]:
 def drift_beside(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
     """The drift of values that the canary beside them does not explain; None if there is none.
 
-    Both the values and the values divided by their canary must drift in the same direction: a cost that the device
-    bounds does not follow the canary, so the division alone would give it the canary's drift.
+    Both the values and the values divided by their canary must drift: a cost that the device bounds does not follow
+    the canary, so the division alone would give it the canary's drift.
     """
     found = drift(values, least)
     if found is None:
@@ -77,8 +85,4 @@ def drift_beside(values: ByRound, canaries: ByRound, least: float) -> Drift | No
     beside = [
         {i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in zip(values, canaries, strict=True)
     ]
-    if not any(beside):
-        return found
-    corrected = drift(beside, least)
-    same = corrected is not None and (corrected.late > corrected.early) == (found.late > found.early)
-    return found if same else None
+    return found if not any(beside) or drift(beside, least) else None

@@ -8,12 +8,23 @@ import numpy as np
 
 from overhead.measure.fitting.line import MEDIAN_ERROR, MIN_SAMPLES_PER_N, Floats, lower_spread
 
-_MIN_SLOPE_RATIO = 1.5
-"""Smallest ratio of the slope above the knee to the slope below it."""
-_MIN_CHANGE_SIGMAS = 4.0
-"""Smallest change of slope, in units of the sum of both standard errors."""
-_MIN_RUNGS_BELOW = 3
-_MIN_RUNGS_ABOVE = 2
+
+@dataclass(frozen=True)
+class _KneeRule:
+    """When ``issue`` has a knee. Stricter values miss a full queue; looser ones find one in noise."""
+
+    slope_ratio: float = 1.5
+    """Smallest ratio of the slope above the knee to the slope below it: a lower one takes cold caches for a queue."""
+    change_sigmas: float = 4.0
+    """Smallest change of slope, in units of the sum of both standard errors."""
+    sizes_below: int = 3
+    sizes_above: int = 2
+    """The fewest n on either side: with fewer, one noisy n makes a knee; with more, a knee near the top is missed."""
+    beside: float = 0.05
+    """The pieces cross between their two n, or beyond by this share: the median at an n near the knee is on neither."""
+
+
+_RULE = _KneeRule()
 
 
 @dataclass(frozen=True)
@@ -32,24 +43,24 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
     The depth counts the units issued but not finished at the knee. The device starts with the first unit, and its time
     per unit is the slope of ``issue`` above the knee.
     """
-    rungs = np.unique(n[n >= 1])
-    if rungs.size < _MIN_RUNGS_BELOW + _MIN_RUNGS_ABOVE:
+    sizes = np.unique(n[n >= 1])
+    if sizes.size < _RULE.sizes_below + _RULE.sizes_above:
         return None
-    groups = [issue[n == rung] for rung in rungs]
+    groups = [issue[n == size] for size in sizes]
     curve = np.array([float(np.median(group)) for group in groups])
     error = np.array([_error(group) for group in groups])
     best: tuple[float, Knee] | None = None
-    for split in range(_MIN_RUNGS_BELOW, rungs.size - _MIN_RUNGS_ABOVE + 1):
-        low = _weighted_line(rungs[:split], curve[:split], error[:split])
-        high = _weighted_line(rungs[split:], curve[split:], error[split:])
-        if low.slope <= 0 or high.slope < _MIN_SLOPE_RATIO * low.slope:
+    for split in range(_RULE.sizes_below, sizes.size - _RULE.sizes_above + 1):
+        low = _weighted_line(sizes[:split], curve[:split], error[:split])
+        high = _weighted_line(sizes[split:], curve[split:], error[split:])
+        if low.slope <= 0 or high.slope < _RULE.slope_ratio * low.slope:
             continue
-        if high.slope - low.slope < _MIN_CHANGE_SIGMAS * (low.error + high.error):
+        if high.slope - low.slope < _RULE.change_sigmas * (low.error + high.error):
             continue
         at = (low.intercept - high.intercept) / (high.slope - low.slope)
-        if not rungs[split - 1] * 0.95 <= at <= rungs[split] * 1.05:
+        if not sizes[split - 1] * (1 - _RULE.beside) <= at <= sizes[split] * (1 + _RULE.beside):
             continue
-        model = np.where(np.arange(rungs.size) < split, low.at(rungs), high.at(rungs))
+        model = np.where(np.arange(sizes.size) < split, low.at(sizes), high.at(sizes))
         misfit = float(np.sum(((curve - model) / np.maximum(curve, 1.0)) ** 2))
         if best is None or misfit < best[0]:
             ratio = low.slope / high.slope

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.knee import Knee, find_knee
 from overhead.measure.fitting.line import Floats, Line, Mask, robust_line, sen_slope, siegel_slope
 from overhead.measure.fitting.polled_line import censored_line
+from overhead.results import RoundLine
 
 SLOPES = ("issue", "host", "complete")
 """The figures in ns per unit."""
@@ -50,17 +51,17 @@ def wait_quantum(process: Process) -> float:
     return float(values[0]) if values else 0.0
 
 
-def wall_rows(rounds: Sequence[Round]) -> Floats:
+def wall_rows(rounds: Sequence[RoundLine]) -> Floats:
     """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape (samples, 3)."""
     return _rows(rounds, 3)
 
 
-def cpu_rows(rounds: Sequence[Round]) -> Floats:
+def cpu_rows(rounds: Sequence[RoundLine]) -> Floats:
     """``n, issue, total, wait_cpu`` of the samples that read the CPU clock, without n = 0; ns, shape (samples, 4)."""
     return _rows(rounds, 4)
 
 
-def _rows(rounds: Sequence[Round], width: int) -> Floats:
+def _rows(rounds: Sequence[RoundLine], width: int) -> Floats:
     rows = [row for one in rounds for row in one.samples if len(row) == width and row[0] > 0]
     return np.array(rows, dtype=np.float64).reshape(-1, width)
 
@@ -96,7 +97,7 @@ def _below(n: Floats, knee: Knee | None) -> Mask:
     return np.asarray(n <= knee.n * _SHARE_OF_KNEE) if knee else np.ones(n.size, np.bool_)
 
 
-def _deferred(rounds: Sequence[Round], series: Series) -> float | None:
+def _deferred(rounds: Sequence[RoundLine], series: Series) -> float | None:
     """CPU time of the caller inside ``wait``, ns per unit; 0 if the wait does no work, None if not measured."""
     if series.synchronous or series.wait_spins:
         return 0.0
@@ -117,11 +118,11 @@ def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -
     for one in process.rounds:
         value = _round_value(one, figure, knee, deferred)
         if value is not None:
-            found[one.number] = value
+            found[one.round] = value
     return found
 
 
-def _round_value(one: Round, figure: str, knee: Knee | None, deferred: float | None) -> float | None:
+def _round_value(one: RoundLine, figure: str, knee: Knee | None, deferred: float | None) -> float | None:
     """The slope from the samples of one round, ns per unit; None if not measurable."""
     wall = wall_rows([one])
     n = wall[:, 0]

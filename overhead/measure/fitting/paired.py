@@ -12,8 +12,8 @@ from overhead.measure.fitting.across_processes import mean_of_processes
 from overhead.measure.fitting.data import Series
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import by_round, fit_process
-from overhead.measure.fitting.quiet_rounds import MIN_QUIET_ROUNDS, enough_processes, without_slow_rounds
-from overhead.results import Figure
+from overhead.measure.fitting.quiet_rounds import QUIET, enough_processes, without_slow_rounds
+from overhead.results import Case, Figure
 
 _Pair = tuple[Floats, Floats, float]
 """The values of both cases in the rounds of one process, ns per unit, and the canary of the process, ns."""
@@ -35,6 +35,16 @@ class PerDispatch(NamedTuple):
     passes: float
     dispatches: float = 1.0
     binds: float = 0.0
+
+    @classmethod
+    def of(cls, case: Case) -> PerDispatch | None:
+        """The numbers of this case; None for a pattern that does not vary them."""
+        binds = {"once": 0.0, "rotated": 1.0}.get(str(case.params.get("bindgroup", "once")))
+        share = 1 / int(case.params["k"]) if case.pattern == "per-k" else 1.0
+        counts = {"per-submit": (1.0, 1.0), "per-k": (share, share), "per-pass": (0.0, 1.0), "one-pass": (0.0, 0.0)}
+        if binds is None or case.pattern not in counts:
+            return None
+        return cls(*counts[case.pattern], binds=binds)
 
 
 def difference_and_ratio(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
@@ -62,7 +72,7 @@ def _pairs_of_quiet_rounds(of: Series, against: Series, figure: str) -> list[_Pa
     """One pair for each process, without the slow rounds of either case; with all rounds if too few would be left."""
     quiet = without_slow_rounds(of), without_slow_rounds(against)
     if quiet[0] is not of or quiet[1] is not against:
-        found = _pairs(*quiet, figure, MIN_QUIET_ROUNDS)
+        found = _pairs(*quiet, figure, QUIET.rounds)
         whole = set.intersection(*({p.number for p in s.processes if p.rounds} for s in (of, against)))
         if enough_processes(len(found), len(whole)):
             return found

@@ -6,27 +6,37 @@ Only the canary decides: a choice by the values of a figure would make the inter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.line import MAD, OUTLIER_SIGMAS, Floats, Mask
 from overhead.measure.fitting.one_process import cpu_rows, wait_quantum
+from overhead.results import RoundLine
 
-BEST_PERCENTILE = 20
-"""The best canary of a process is this percentile of its canaries."""
-_MAX_SLOWDOWN = 0.10
-"""A round is slow if its canary exceeds the best of its process by more than this share."""
-_MAX_CLOCK_CHANGE = 0.08
-"""A process ran at another processor clock if its best canary differs from the median process by more than this share
-and more than ``OUTLIER_SIGMAS`` of all processes; so every process counts if the clock varies all the time."""
-_QUIETEST_PART = 3
-"""The quietest rounds of a process count whatever their canary: one in this many, ``MIN_QUIET_ROUNDS`` at least."""
-MIN_QUIET_ROUNDS = 3
-"""A process with fewer quiet rounds does not count."""
-_MIN_PROCESSES = 3
-"""If fewer processes (or not more than half) were left, all count."""
+
+@dataclass(frozen=True)
+class QuietRule:
+    """Which rounds count. Stricter values leave out more and widen intervals; looser ones let in other work."""
+
+    best_percentile: float = 20
+    """The best canary of a process is this percentile of its canaries: a lower one may be a lucky reading."""
+    slowdown: float = 0.10
+    """A round is slow if its canary exceeds the best of its process by more than this share."""
+    clock_change: float = 0.08
+    """A process ran at another processor clock if its best canary differs from the median process by more than this
+    share and more than ``OUTLIER_SIGMAS`` of all processes; so every process counts if the clock varies all the time.
+    """
+    quietest_part: int = 3
+    """The quietest rounds of a process count whatever their canary: one in this many, ``rounds`` at least."""
+    rounds: int = 3
+    """A process with fewer quiet rounds does not count."""
+    processes: int = 3
+    """If fewer processes (or not more than half) were left, all count."""
+
+
+QUIET = QuietRule()
 
 
 def without_slow_rounds(series: Series) -> Series:
@@ -45,7 +55,7 @@ def without_slow_rounds(series: Series) -> Series:
     kept = []
     for process, own_slow in zip(processes, slow, strict=True):
         quiet = replace(process, rounds=[r for r, is_slow in zip(process.rounds, own_slow, strict=True) if not is_slow])
-        if len(quiet.rounds) >= MIN_QUIET_ROUNDS or not own_slow.any():
+        if len(quiet.rounds) >= QUIET.rounds or not own_slow.any():
             kept.append(quiet if _has_wait_cpu(quiet) or not _has_wait_cpu(process) else process)
     return replace(series, processes=kept) if enough_processes(len(kept), len(processes)) else series
 
@@ -57,10 +67,10 @@ def _has_wait_cpu(process: Process) -> bool:
 
 def enough_processes(left: int, whole: int) -> bool:
     """Whether this many of the ``whole`` number of processes are enough for a figure."""
-    return left == whole or left >= max(_MIN_PROCESSES, whole // 2 + 1)
+    return left == whole or left >= max(QUIET.processes, whole // 2 + 1)
 
 
-def canary_ns(one: Round) -> float:
+def canary_ns(one: RoundLine) -> float:
     """The time of the canary's Python loop, ns; 0 if the round has no canary.
 
     Other work on the processor slows this loop down more than the canary's native spin.
@@ -68,21 +78,21 @@ def canary_ns(one: Round) -> float:
     return float(one.canary[0]) if one.canary else 0.0
 
 
-def best_pace(rounds: Sequence[Round]) -> float:
+def best_pace(rounds: Sequence[RoundLine]) -> float:
     """The best time of the canary's Python loop in a process, ns; 0 if no round has a canary."""
     canaries = [ns for one in rounds if (ns := canary_ns(one))]
     return _best(canaries) if canaries else 0.0
 
 
 def _best(canaries: Sequence[float] | Floats) -> float:
-    return float(np.percentile(canaries, BEST_PERCENTILE))
+    return float(np.percentile(canaries, QUIET.best_percentile))
 
 
 def slow_rounds(canaries: Sequence[Floats]) -> list[Mask]:
     """For each process, True for the rounds that do not count. ``canaries``: ns, one value per round, none empty."""
     best = np.array([_best(own) for own in canaries])
     change = np.abs(best / np.median(best) - 1)
-    usual_clock = change <= max(_MAX_CLOCK_CHANGE, OUTLIER_SIGMAS * MAD * float(np.median(change)))
+    usual_clock = change <= max(QUIET.clock_change, OUTLIER_SIGMAS * MAD * float(np.median(change)))
     if not enough_processes(int(np.count_nonzero(usual_clock)), best.size):
         usual_clock[:] = True
     return [
@@ -93,5 +103,5 @@ def slow_rounds(canaries: Sequence[Floats]) -> list[Mask]:
 
 def _limit(canaries: Floats, best: float) -> float:
     """The slowest canary of a process that counts, ns."""
-    always = min(canaries.size, max(MIN_QUIET_ROUNDS, -(-canaries.size // _QUIETEST_PART)))
-    return max((1 + _MAX_SLOWDOWN) * best, float(np.sort(canaries)[always - 1]))
+    always = min(canaries.size, max(QUIET.rounds, -(-canaries.size // QUIET.quietest_part)))
+    return max((1 + QUIET.slowdown) * best, float(np.sort(canaries)[always - 1]))

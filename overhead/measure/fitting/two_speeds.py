@@ -13,19 +13,30 @@ from overhead.results import Figure
 Owners = NDArray[np.intp]
 """For each value the number of its process."""
 
-MIN_SPEED_RATIO = 1.10
-"""Smallest ratio between the medians of two groups if some process has rounds in both."""
-_MIN_RATIO_OF_PROCESSES = 1.4
-"""The same if no process has rounds in both: a few processes may differ by chance."""
-_MIN_GAP_SIGMAS = 8.0
-"""Smallest gap between two groups, in units of the larger spread within them."""
-_GROUP_SHARE = 0.10
-"""Smallest share of the rounds in a group."""
-_MIN_GROUP_ROUNDS = 4
-CANARY_GROUP_SHARE = 0.125
-"""Smallest share of the rounds at each of the canary's two speeds; fewer slow rounds are an interruption."""
-CANARY_CHANGE = 0.05
-"""A canary further than this share from the median of the run is mentioned in the rule of a figure."""
+
+@dataclass(frozen=True)
+class SpeedRule:
+    """When rounds have two speeds. Stricter values give one value for both; looser ones split noise in two."""
+
+    ratio: float = 1.10
+    """Smallest ratio between the medians of two groups if some process has rounds in both."""
+    ratio_of_processes: float = 1.4
+    """The same if no process has rounds in both: a few processes may differ by chance."""
+    gap_sigmas: float = 8.0
+    """Smallest gap between two groups, in units of the larger spread within them."""
+    share: float = 0.10
+    """Smallest share of the rounds in a group."""
+    canary_share: float = 0.125
+    """Smallest share of the rounds at each of the canary's two speeds; fewer slow rounds are an interruption."""
+    rounds: int = 4
+    """Smallest number of rounds in a group: with fewer, their spread is unknown."""
+    rounds_of_process: int = 3
+    """Smallest number of rounds at a speed for a process to count at that speed: fewer give no slope."""
+    canary_change: float = 0.05
+    """A canary further than this share from the median of the run is mentioned in the rule of a figure."""
+
+
+SPEEDS = SpeedRule()
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class SpeedSplit:
     by: str
 
 
-def two_groups(values: Floats, owners: Owners, least: float = _GROUP_SHARE) -> Mask | None:
+def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> Mask | None:
     """For each value, True in the upper of two groups; None if the values are one group.
 
     ``owners``: the process of each value; ``least``: the smallest share of a group. The cut minimises the variance of
@@ -46,7 +57,7 @@ def two_groups(values: Floats, owners: Owners, least: float = _GROUP_SHARE) -> M
     logs = np.log(np.maximum(values, 1e-9))
     clipped = np.sort(np.clip(logs, *np.percentile(logs, [5, 95]))) if logs.size else logs
     count = clipped.size
-    if count < 2 * _MIN_GROUP_ROUNDS or np.count_nonzero(values <= 0) > count / 20:
+    if count < 2 * SPEEDS.rounds or np.count_nonzero(values <= 0) > count / 20:
         return None
     sizes = np.arange(1, count)
     sums = np.cumsum(clipped)[:-1]
@@ -54,14 +65,14 @@ def two_groups(values: Floats, owners: Owners, least: float = _GROUP_SHARE) -> M
     cut = int(np.argmax(between)) + 1
     low, high = np.split(np.sort(logs), [cut])
     gap = float(np.median(high) - np.median(low))
-    if min(low.size, high.size) < max(_MIN_GROUP_ROUNDS, least * count):
+    if min(low.size, high.size) < max(SPEEDS.rounds, least * count):
         return None
-    if gap < _MIN_GAP_SIGMAS * max(_spread(low), _spread(high)):
+    if gap < SPEEDS.gap_sigmas * max(_spread(low), _spread(high)):
         return None
     upper = np.asarray(logs > (np.median(low) + np.median(high)) / 2)
     shares = np.array([upper[owners == owner].mean() for owner in np.unique(owners)])
-    switched = np.any((shares > _GROUP_SHARE) & (shares < 1 - _GROUP_SHARE))
-    return upper if gap >= np.log(MIN_SPEED_RATIO if switched else _MIN_RATIO_OF_PROCESSES) else None
+    switched = np.any((shares > SPEEDS.share) & (shares < 1 - SPEEDS.share))
+    return upper if gap >= np.log(SPEEDS.ratio if switched else SPEEDS.ratio_of_processes) else None
 
 
 def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit | None:
@@ -72,11 +83,11 @@ def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit
     own = two_groups(values, owners)
     if own is not None:
         return SpeedSplit(own, "rounds")
-    slow = two_groups(canaries, owners, CANARY_GROUP_SHARE) if canaries.size == values.size else None
+    slow = two_groups(canaries, owners, SPEEDS.canary_share) if canaries.size == values.size else None
     if slow is None:
         return None
     low, high, error = _medians(values, slow)
-    if low <= 0 or abs(high / low - 1) < CANARY_CHANGE or abs(high - low) < _MIN_GAP_SIGMAS * error:
+    if high < SPEEDS.ratio * low or high - low < SPEEDS.gap_sigmas * error:
         return None
     return SpeedSplit(slow, "canary")
 
@@ -111,9 +122,9 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
 
 
 def canary_changed(canaries: Floats) -> Mask:
-    """For each round, True if its canary is further than ``CANARY_CHANGE`` from the median."""
+    """For each round, True if its canary is further than ``SPEEDS.canary_change`` from the median."""
     return (
-        np.asarray(np.abs(canaries / np.median(canaries) - 1) > CANARY_CHANGE)
+        np.asarray(np.abs(canaries / np.median(canaries) - 1) > SPEEDS.canary_change)
         if canaries.size
         else np.zeros(0, np.bool_)
     )
@@ -121,6 +132,6 @@ def canary_changed(canaries: Floats) -> Mask:
 
 def _spread(values: Floats) -> float:
     """Standard deviation from the median absolute deviation; half the range if there are few values."""
-    if values.size < 2 * _MIN_GROUP_ROUNDS:
+    if values.size < 2 * SPEEDS.rounds:
         return float(np.ptp(values)) / 2
     return MAD * float(np.median(np.abs(values - np.median(values))))

@@ -5,39 +5,46 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from overhead.measure.fitting.data import LEGACY_N
 from overhead.measure.fitting.line import MAX_MISFIT
-from overhead.measure.sampling.chain import Chain
+from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
-from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_stairs, rows_of
+from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_stairs
 from overhead.measure.sampling.trial_samples import TrialSamples
 from overhead.measure.sampling.window import clock_of
 
-ExtraRows = tuple[tuple[int, int, int], ...]
 
-_LEGACY_NS = 2_000_000
-"""T(100) joins the ladder while it takes less than this; a longer sample would take more time than the other rungs."""
-_FEWEST_AVERAGED = 3
-"""The fewest passes over which calibration expects the noise to be averaged."""
-_MOST_AVERAGED = 60
-_SAMPLING_SHARE = 0.6
-"""The share of a case's time that is left for its passes."""
-_CLOCK_STEPS = 200
-"""The slope's part of T(top), in units of the clock's resolution plus the cost of a reading."""
-LEAST_NS = 1_000_000
-"""The slope's part of T(top), at least: the first units cost something else and must not dominate the fit."""
-HEAD = 0.6
-"""The extra cost of the first units may be this share of the deviation from the line that marks a rung as bent."""
-HEAD_NS = 10_000_000
-"""The slope's part of T(top) is raised up to this for the extra cost of the first units, not further."""
-_CLEAR = 2
-"""Standard deviations of one sample that separate an effect from noise."""
-_RUNGS = 6
-_MOST_N = 1 << 24
-_BEND = 1.2
-"""The queue is full if ``issue`` rises this many times as steeply as at small n."""
+@dataclass(frozen=True)
+class ClimbRule:
+    """How high the largest n is. Higher values give a more precise slope from fewer, longer samples."""
+
+    legacy_ns: int = 2_000_000
+    """T(100) is sampled while it takes less than this; a longer sample would take more time than the other n."""
+    fewest_averaged: int = 3
+    most_averaged: int = 60
+    """The passes over which calibration expects the noise to be averaged: more allow a lower top."""
+    sampling_share: float = 0.6
+    """The share of a case's time that is left for its passes."""
+    clock_steps: int = 200
+    """The slope's part of T(top), in units of the clock's resolution plus the cost of a reading."""
+    least_ns: int = 1_000_000
+    """The slope's part of T(top), at least: the first units cost something else and must not dominate the fit."""
+    head: float = 0.6
+    """The extra cost of the first units may be this share of the deviation from the line that marks an n as bent."""
+    head_ns: int = 10_000_000
+    """The slope's part of T(top) is raised up to this for the extra cost of the first units, not further."""
+    clear: float = 2
+    """Standard deviations of one sample that separate an effect from noise."""
+    sizes: int = 6
+    """Halvings of the top: more show a bend better, and take longer."""
+    most_n: int = 1 << 24
+    bend: float = 1.2
+    """The queue is full if ``issue`` rises this many times as steeply as at small n: a lower value fits noise."""
+
+
+CLIMB = ClimbRule()
 
 
 @dataclass(frozen=True)
@@ -72,13 +79,8 @@ class Ladder:
     unit_ns: float
     issued: int
     stairs: Stairs | None = None
-    extra: ExtraRows = ()
+    extra: Samples = field(default_factory=list)
     shortfall: str = ""
-
-    @property
-    def wait_quantum_ns(self) -> int:
-        """ns between two polls of the wait, if T(n) is a staircase; else 0."""
-        return self.stairs.quantum_ns if self.stairs else 0
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
         """The n of so many passes, each in a new order."""
@@ -102,27 +104,26 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     if known:
         one = float(known.quantum_ns)
         ns = tuple(sorted({1, known.short, *known.edges}))
-        return Ladder(ns, known.pass_ns, one, known.unit_ns, trial.issued, known, rows_of(trial.seen))
+        return Ladder(ns, known.pass_ns, one, known.unit_ns, trial.issued, known, trial.seen)
     trial.run([1, 1])
     least = chain.least_ns
     limits = replace(limits, sample_ns=max(limits.sample_ns, 2 * least))
-    climb = _Climb(trial, limits, clock_of(chain, limits.facts or clock_facts(clock)), max(LEAST_NS, least))
+    climb = _Climb(trial, limits, clock_of(chain, limits.facts or clock_facts(clock)), max(CLIMB.least_ns, least))
     heights = climb.fixed, climb.at, climb.noise
     stairs = None
     if not chain.synchronous:
         stairs = find_stairs(trial, climb.flat, climb.rise, *heights, limits.sample_ns)
     if stairs:
         ns = tuple(sorted({1, stairs.short, *stairs.edges}))
-        extra = rows_of(trial.seen)
         cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
-        return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, extra, climb.shortfall)
+        return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, trial.seen, climb.shortfall)
     climb.straighten()
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)
     seeks_knee = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
     knee = _knee(trial, top, slope, limits) if seeks_knee else 0
-    extra = rows_of(trial.seen[before:]) if knee else ()
-    ns = _rungs(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0)
+    extra = trial.seen[before:] if knee else []
+    ns = _sizes(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0)
     cost = _pass_ns(ns, chain, climb.fixed, slope)
     return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
 
@@ -148,12 +149,12 @@ class _Climb:
 
     ``flat``: the highest n that showed no rise. ``rise``: the last n tried, ``at`` its T in ns. ``most``: the highest n
     allowed. ``head``: ns by which the first units deviate from the line. ``straight``: ns that the slope must
-    contribute so that the head bends no rung.
+    contribute so that the head bends no n.
     """
 
     def __init__(self, trial: TrialSamples, limits: Limits, facts: ClockFacts, least: int) -> None:
         self.trial, self.limits, self.facts, self.least = trial, limits, facts, least
-        self.most = min(trial.chain.max_n, _MOST_N)
+        self.most = min(trial.chain.max_n, CLIMB.most_n)
         self.fixed, noise = trial.total(1, 3)
         self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
@@ -175,10 +176,10 @@ class _Climb:
 
         The noise is that of short samples: against noise that grows with the sample, a longer sample does not help.
         """
-        affordable = _SAMPLING_SHARE * self.limits.seconds * 1e9 / (_RUNGS * (self.at + self.fixed))
-        passes = min(max(affordable, _FEWEST_AVERAGED), _MOST_AVERAGED)
+        affordable = CLIMB.sampling_share * self.limits.seconds * 1e9 / (CLIMB.sizes * (self.at + self.fixed))
+        passes = min(max(affordable, CLIMB.fewest_averaged), CLIMB.most_averaged)
         noise = 2.0 * statistics.median(_measured_noises(self.short)) / (self.limits.target / 3 * passes**0.5)
-        return max(noise, self.least, _CLOCK_STEPS * (self.facts.resolution_ns + self.facts.cost_ns))
+        return max(noise, self.least, CLIMB.clock_steps * (self.facts.resolution_ns + self.facts.cost_ns))
 
     def done(self) -> bool:
         """Whether the last n is a sufficient top, or a limit is met; the limit is then in ``shortfall``."""
@@ -205,7 +206,7 @@ class _Climb:
         self.rise = min(self.rise * factor, self.most)
         self.at, noise = self.trial.total(self.rise)
         self.noises.append(noise)
-        self.head = self._head(before, at, _CLEAR * max(noise, self.noise))
+        self.head = self._head(before, at, CLIMB.clear * max(noise, self.noise))
         if self.at - self.fixed < self.least or len(self.short) < 2:
             self.short.append(noise)
 
@@ -222,19 +223,19 @@ class _Climb:
         return self.head if hidden > self.head * (1 - part) else 0.0
 
     def straighten(self) -> None:
-        """Raise the top until the slope contributes so much that the cost of the first units bends no rung.
+        """Raise the top until the slope contributes so much that the cost of the first units bends no n.
 
         Called after the search for stairs, since a stair looks like such a cost.
         """
-        highest = max(self.least, min(HEAD_NS, self.limits.sample_ns / 2))
+        highest = max(self.least, min(CLIMB.head_ns, self.limits.sample_ns / 2))
         while not self.shortfall:
-            self.straight = min(self.head / (HEAD * max(self.limits.target, MAX_MISFIT)), highest)
+            self.straight = min(self.head / (CLIMB.head * max(self.limits.target, MAX_MISFIT)), highest)
             if self.at - self.fixed >= self.straight or self.rise >= self.most:
                 break
             self.step()
 
     def slope(self) -> float:
-        """An estimate of ns per unit, to bound times and place rungs; never a figure."""
+        """An estimate of ns per unit, to bound times and place sizes; never a figure."""
         return max(self.at - self.fixed, 1.0) / max(self.rise - 1, 1)
 
     def top(self) -> int:
@@ -258,10 +259,10 @@ def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
     most = min(trial.chain.max_n, int(limits.sample_ns / slope))
     short = max(2, min(top, most) // 2)
     pace = (trial.shortest_issue(short) - trial.shortest_issue(1)) / (short - 1)
-    if most < 8 or pace <= 0 or slope < _BEND * pace:
+    if most < 8 or pace <= 0 or slope < CLIMB.bend * pace:
         return 0
     near = most - most // 4
-    far, bend = trial.shortest_issue(most), trial.shortest_issue(near) + _BEND * pace * (most - near)
+    far, bend = trial.shortest_issue(most), trial.shortest_issue(near) + CLIMB.bend * pace * (most - near)
     if far >= bend:  # a preemption is not a bend
         far = min(far, *(row[1] for row in trial.run([most] * 2)))
     if far < bend:
@@ -275,16 +276,16 @@ def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
     return knee
 
 
-def _rungs(top: int, knee: int, fixed: float, slope: float, most: int, *, head: bool) -> tuple[int, ...]:
+def _sizes(top: int, knee: int, fixed: float, slope: float, most: int, *, head: bool) -> tuple[int, ...]:
     """0, 1, 100 if it is cheap, the top and halvings of it; with a knee the halvings start below the knee.
 
     ``head``: the first units cost something else, and 1 and 100 are left out because they would tilt the line.
     """
     step = min(top, max(3, int(knee * 0.8))) if knee else top
-    rungs = {0, 0 if head else 1, top, step} if step > 4 else {top, *range(step + 1)}
-    while step >= 4 and len(rungs) < _RUNGS + 1:
+    sizes = {0, 0 if head else 1, top, step} if step > 4 else {top, *range(step + 1)}
+    while step >= 4 and len(sizes) < CLIMB.sizes + 1:
         step //= 2
-        rungs.add(step)
-    if not head and most >= LEGACY_N and fixed + LEGACY_N * slope < _LEGACY_NS:
-        rungs.add(LEGACY_N)
-    return tuple(sorted(rungs))
+        sizes.add(step)
+    if not head and most >= LEGACY_N and fixed + LEGACY_N * slope < CLIMB.legacy_ns:
+        sizes.add(LEGACY_N)
+    return tuple(sorted(sizes))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from overhead.errors import Unverified
 from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.chain import Chain
+from overhead.results import OneOffLine
 
 _MOST_PASSES = 4
 """Passes of the ladder in one round, at most."""
@@ -17,7 +20,7 @@ LEAST_ROUNDS = 2
 @dataclass
 class CaseInProgress:
     """``seconds``: the case's share of the process's time. ``credit``: ns that it may spend now. ``cost``: ns per pass.
-    ``staged``: its calls are also timed one by one."""
+    ``staged``: its calls are also timed one by one. ``names``: the fields of its lines that name it and the process."""
 
     key: str
     chain: Chain
@@ -29,6 +32,11 @@ class CaseInProgress:
     rounds: int = 0
     reads_cpu: bool = True
     staged: bool = False
+    names: Mapping[str, Any] = field(default_factory=dict)
+
+    def once(self, name: str, values: Sequence[float] = (), at: Sequence[int] = (), reason: str = "") -> OneOffLine:
+        """The line with values that the case measured outside the ladder, or with the reason why there are none."""
+        return OneOffLine(**self.names, name=name, values=list(values), at=list(at), reason=reason)
 
     def verify(self) -> None:
         """Compare the units that ran with those issued. Raises ``Unverified``."""

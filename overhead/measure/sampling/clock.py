@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from overhead.measure.sampling import processors
-from overhead.measure.sampling.new_threads import NewThreads
 
 CPU_CLOCK_IS_FINE: bool = sys.platform != "win32"
 """Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms: python/cpython issue 135304."""
@@ -39,9 +39,6 @@ class Clock(Protocol):
     def processors(self) -> list[int]:
         """The processors that the calling thread may be moved to; empty where it cannot be moved."""
 
-    def every_processor(self) -> list[int]:
-        """The same, with the processors that serve a GPU's interrupts."""
-
     def move(self, processors: Sequence[int]) -> None:
         """Bind the calling thread, and the threads it starts later, to these processors; if empty, to all it had."""
 
@@ -56,12 +53,11 @@ class SystemClock:
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)
-    every_processor = staticmethod(processors.every)
     processors = staticmethod(processors.allowed)
 
     def __init__(self) -> None:
         self._initial_processors = set(processors.every())
-        self._new_threads: NewThreads | None = None
+        self._known_threads: set[int] = set()
 
     def canary(self) -> list[int]:
         """``[python_ns, native_ns]``, about 50 us each."""
@@ -74,13 +70,22 @@ class SystemClock:
         return [middle - start, time.perf_counter_ns() - middle]
 
     def move(self, processors: Sequence[int]) -> None:
-        self._new_threads = self._new_threads or NewThreads()
         if sys.platform == "linux":
+            self._known_threads = self._known_threads or _threads()
             os.sched_setaffinity(0, processors or self._initial_processors)
 
     def release_threads(self) -> None:
-        if self._new_threads is not None:
-            self._new_threads.release(self._initial_processors)
+        if sys.platform == "linux" and self._known_threads:
+            running = _threads()
+            for thread in running - self._known_threads:
+                with contextlib.suppress(OSError):  # the thread has ended
+                    os.sched_setaffinity(thread, self._initial_processors)
+            self._known_threads = running
+
+
+def _threads() -> set[int]:
+    """The thread ids of this process. A thread starts on the processors of the thread that starts it."""
+    return {int(name) for name in os.listdir("/proc/self/task")}
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
-"""The settings of a worker's sampling, and the events it emits."""
+"""The settings of a worker's sampling, and what it emits: lines of the journal, and what it does next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, raised_in
-from overhead.measure.fitting.data import OneOff, Round
+from overhead.results import FailedLine, OneOffLine, RoundLine, Status
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,8 @@ class Settings:
 
     ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the queue's knee above the
     top). ``staged``: the cases whose calls are timed one by one. ``met``: the cases whose met cost is measured, in
-    addition to ``seconds``. ``by_processor``: whether that of ``extras`` is measured on each processor too.
-    ``shares``: seconds by case where they differ. ``ladders``: by case, the ladder of an earlier process.
+    addition to ``seconds``. ``ladders``: by case, the ladder of an earlier process. ``names``: by case, the fields that
+    name it in its lines.
     """
 
     seconds: float
@@ -27,13 +28,8 @@ class Settings:
     extras: frozenset[str] = frozenset()
     staged: frozenset[str] = frozenset()
     met: frozenset[str] = frozenset()
-    by_processor: bool = False
-    shares: Mapping[str, float] = field(default_factory=dict)
     ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
-
-    def share(self, case: str, cases: int) -> float:
-        """Seconds of one case, of so many."""
-        return self.shares.get(case, self.seconds / cases)
+    names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,38 +44,11 @@ class Doing:
     others: bool = False
 
 
-@dataclass(frozen=True)
-class RoundMeasured:
-    """One case's samples of one round."""
-
-    case: str
-    round: Round
+Event = Doing | RoundLine | OneOffLine | FailedLine
+"""After a ``FailedLine`` its case is not measured further in this process."""
 
 
-@dataclass(frozen=True)
-class OneOffMeasured:
-    """Values measured outside the ladder, or the reason why there are none. ``issued``: units that were run for them
-    and that the case must count."""
-
-    case: str
-    name: str
-    one_off: OneOff
-    issued: int = 0
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """A case that is not measured further in this process, and why."""
-
-    case: str
-    status: str
-    reason: str
-
-
-Event = Doing | RoundMeasured | OneOffMeasured | Dropped
-
-
-def status_of(error: BaseException) -> str:
+def status_of(error: BaseException) -> Status:
     """The status of a case whose chain raised this exception."""
     if isinstance(error, Unverified):
         return "unverified"

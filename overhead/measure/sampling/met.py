@@ -5,7 +5,6 @@ It is measured before the first call that sets affinity. Each case is sampled in
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -25,10 +24,6 @@ _FEWEST_PAIRS = 2
 _LONG_NS = 5_000_000
 """Wanted time of the long sample."""
 _LONG_TO_SHORT = 8
-_SETTLE_NS = 50_000_000
-"""Time on a processor before its turn."""
-_MOST_PROCESSORS = 16
-"""Of more processors only every second, third, ... is measured, and those that serve interrupts."""
 
 
 @dataclass(frozen=True)
@@ -66,38 +61,15 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     return Lengths(short, long, first[1])
 
 
-def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths, least_ns: int = _TURN_NS) -> float:
-    """ns per unit in a turn of at least ``least_ns``: the difference of the mean totals over that of the lengths."""
+def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:
+    """ns per unit in one turn: the difference of the mean totals over that of the lengths."""
     short, long = lengths.short, lengths.long
     totals: list[list[int]] = []
     began = clock.now()
-    while len(totals) < _FEWEST_PAIRS or clock.now() - began < least_ns:
+    while len(totals) < _FEWEST_PAIRS or clock.now() - began < _TURN_NS:
         totals.append(_sample(case, clock, [short, long]))
     mean_short, mean_long = map(fmean, zip(*totals, strict=True))
     return (mean_long - mean_short) / (long - short)
-
-
-def by_processor(case: CaseInProgress, clock: Clock, lengths: Lengths) -> dict[int, float]:
-    """ns per unit on each processor by itself; empty where the thread cannot be moved. It may then use all again."""
-    every = clock.every_processor()
-    step = -(-len(every) // _MOST_PROCESSORS)
-    found = {}
-    try:
-        for processor in sorted({*every[:: step or 1], *interrupted(clock)}):
-            with contextlib.suppress(OSError):  # the system took the processor away
-                clock.move([processor])
-                take_turn(case, clock, lengths, _SETTLE_NS)
-                found[processor] = take_turn(case, clock, lengths)
-    finally:
-        if every:
-            clock.move([])
-            clock.release_threads()
-    return found
-
-
-def interrupted(clock: Clock) -> list[int]:
-    """The processors that serve a GPU's interrupts."""
-    return sorted(set(clock.every_processor()) - set(clock.processors()))
 
 
 def _lengths(ladder: Sequence[int], most: int) -> Iterator[int]:

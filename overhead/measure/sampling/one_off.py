@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.measure.fitting.data import LEGACY_N, OneOff
+from overhead.measure.fitting.data import LEGACY_N
 from overhead.measure.sampling import window
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import DeviceTime
 from overhead.measure.sampling.clock import Clock
-from overhead.measure.sampling.events import OneOffMeasured, reason_of, status_of
+from overhead.measure.sampling.events import reason_of, status_of
+from overhead.results import OneOffLine
 
 _SHARE = 0.06
 """Of a case's seconds, for any one of these values."""
@@ -21,7 +22,7 @@ _MOST_LATENCIES = 500
 _START_LATENCIES = 50
 
 
-def first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffMeasured]:
+def first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
     """The first call in this process and, of a recording, its preparation. Nothing for a chain with its own loop."""
     chain = case.chain
     if chain.own_loop:
@@ -32,13 +33,14 @@ def first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffMeasured]:
     chain.issue(1)
     chain.wait()
     t2 = clock.now()
-    yield OneOffMeasured(case.key, "first", OneOff([float(t2 - t0)], [1]), issued=1)
+    case.issued += 1
+    yield case.once("first", [float(t2 - t0)], [1])
     if chain.recorded:
-        yield OneOffMeasured(case.key, "prepare", OneOff([float(t1 - t0)], [1]))
+        yield case.once("prepare", [float(t1 - t0)], [1])
 
 
-def counted(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffMeasured]:
-    """Totals of a few short chains, ns, whose units are counted. ``extra``: also ``naive_idle`` and ``legacy``."""
+def counted(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffLine]:
+    """Totals of a few short chains, ns, whose units count as issued. ``extra``: also ``naive_idle`` and ``legacy``."""
     chain, ladder = case.chain, case.ladder
     fitting = int(_SHARE * case.seconds * 1e9 / (2 * ladder.one_ns))
     times = max(2, min(_TIMES, fitting))
@@ -54,25 +56,25 @@ def counted(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffM
         yield _legacy(case, clock)
 
 
-def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOffMeasured:
+def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOffLine:
     ns = [n] * len(totals)
-    return OneOffMeasured(case.key, name, OneOff([float(total) for total in totals], ns), case.chain.units(ns))
+    case.issued += case.chain.units(ns)
+    return case.once(name, [float(total) for total in totals], ns)
 
 
-def _legacy(case: CaseInProgress, clock: Clock) -> OneOffMeasured:
+def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
     """T(100), where the ladder ends below it or leaves it out."""
     chain, ladder = case.chain, case.ladder
     if chain.max_n < LEGACY_N:
-        return OneOffMeasured(case.key, "legacy", OneOff((), reason=f"the stack bounds n at {chain.max_n}"))
+        return case.once("legacy", reason=f"the stack bounds n at {chain.max_n}")
     cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
     if cost > 2 * _SHARE * case.seconds * 1e9:
-        reason = f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms"
-        return OneOffMeasured(case.key, "legacy", OneOff((), reason=reason))
+        return case.once("legacy", reason=f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms")
     times = max(1, min(5, int(_SHARE * case.seconds * 1e9 / cost)))
     return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
 
 
-def uncounted(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneOffMeasured]:
+def uncounted(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneOffLine]:
     """Device time of held chains, the cost of making recordings and, where ``staged``, the start latency.
 
     The chain may run any number of units for these: read ``executed`` again afterwards.
@@ -81,24 +83,24 @@ def uncounted(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneO
     if staged:
         yield from _start_latency(case)
     for part, (units, values) in case.chain.making().items():
-        yield OneOffMeasured(case.key, f"making:{part}", OneOff([float(value) for value in values], list(units)))
+        yield case.once(f"making:{part}", [float(value) for value in values], units)
 
 
-def _start_latency(case: CaseInProgress) -> Iterator[OneOffMeasured]:
+def _start_latency(case: CaseInProgress) -> Iterator[OneOffLine]:
     """From submission to the device's start, where the two clocks can be read together."""
     try:
         found = case.chain.start_latency(_START_LATENCIES)
     except Exception as error:
         if status_of(error) != "unavailable":
             raise
-        yield OneOffMeasured(case.key, "start_latency", OneOff((), reason=reason_of(error)))
+        yield case.once("start_latency", reason=reason_of(error))
         return
     if found is not None:
-        yield OneOffMeasured(case.key, "start_latency", OneOff(found.values, [1] * len(found.values)))
-        yield OneOffMeasured(case.key, "start_deviation", OneOff([found.deviation]))
+        yield case.once("start_latency", found.values, [1] * len(found.values))
+        yield case.once("start_deviation", [found.deviation])
 
 
-def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffMeasured]:
+def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
     """Spans of held chains of three lengths; named ``device_busy`` only if the device was busy throughout all of them.
 
     Holding the device takes time: two spans are measured, more while they fit the case's share.
@@ -118,16 +120,14 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffMeasured]:
         except Exception as error:
             if status_of(error) != "unavailable":
                 raise
-            yield OneOffMeasured(case.key, "device_span", OneOff((), reason=reason_of(error)))
+            yield case.once("device_span", reason=reason_of(error))
             return
         if held is None:
             return
         found.append(held)
     if len({one.n for one in found}) < 2 and not ladder.stairs:
-        reason = f"a slope needs two lengths, the chain holds {top} units at most"
-        yield OneOffMeasured(case.key, "device_span", OneOff((), reason=reason))
+        yield case.once("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
         return
     name = "device_busy" if all(one.busy for one in found) else "device_span"
-    spans = OneOff([float(one.span) for one in found], [one.n for one in found], found[0].method)
-    yield OneOffMeasured(case.key, name, spans)
-    yield OneOffMeasured(case.key, "device_quantum", OneOff([float(max(one.quantum for one in found))]))
+    yield case.once(name, [float(one.span) for one in found], [one.n for one in found], found[0].method)
+    yield case.once("device_quantum", [float(max(one.quantum for one in found))])

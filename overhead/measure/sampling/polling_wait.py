@@ -268,8 +268,3 @@ def _edge(trial: TrialSamples, low: int, high: int, line: float, width: float = 
         else:
             high = middle
     return (low + high) // 2
-
-
-def rows_of(samples: Samples) -> tuple[tuple[int, int, int], ...]:
-    """``(n, issue_ns, total_ns)`` of each sample."""
-    return tuple((row[0], row[1], row[2]) for row in samples)

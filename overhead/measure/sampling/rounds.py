@@ -6,26 +6,17 @@ import contextlib
 import functools
 import gc
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from overhead.errors import Unsupported
-from overhead.measure.fitting.data import OneOff, Round
 from overhead.measure.sampling import met, one_off, staged_calls, window
 from overhead.measure.sampling.calibrate import Limits, calibrate, remeasured
 from overhead.measure.sampling.case import LEAST_ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts
-from overhead.measure.sampling.events import (
-    Doing,
-    Dropped,
-    Event,
-    OneOffMeasured,
-    RoundMeasured,
-    Settings,
-    reason_of,
-    status_of,
-)
+from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.results import FailedLine, RoundLine
 
 _MOST_PLANNED_ROUNDS = 120
 """A process's time is cut into at most this many rounds, fewer where the slowest case could not take part in each; a
@@ -35,8 +26,6 @@ _ROUNDS_PER_PROCESSOR = 4
 long."""
 _KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
-_PREPARE_SHARE = 1.0
-"""Compiling and recording for new n is not counted as sampling, up to this share of the sampling time."""
 _OVERTIME = 1.5
 """``min_rounds`` may take this many times the seconds allowed, and no more."""
 
@@ -44,10 +33,10 @@ _OVERTIME = 1.5
 def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]) -> str:
     """Measure all chains of this worker in alternation; return the rule that stopped it, in words.
 
-    A case that raises is emitted as ``Dropped`` and the others go on; KeyboardInterrupt passes through. The garbage
-    collector is off inside the windows and runs between rounds. After each case's first call, when the stacks have
-    started their threads, and after the met costs, the calling thread is moved to processors that run at full speed, a
-    few rounds on each.
+    A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes through. The
+    garbage collector is off inside the windows and runs between rounds. After each case's first call, when the stacks
+    have started their threads, and after the met costs, the calling thread is moved to processors that run at full
+    speed, a few rounds on each.
     """
     enabled = gc.isenabled()
     gc.collect()
@@ -71,37 +60,11 @@ def _collector_on() -> Iterator[None]:
         gc.disable()
 
 
-class _PrepareTimer:
-    """Adds up the time of the first ``prepare`` of each n of these chains, when a stack may compile or record.
-
-    At most ``most_ns`` of it counts, so that compiling cannot take a process's time without end.
-    """
-
-    def __init__(self, chains: Iterable[Chain], clock: Clock, most_ns: float) -> None:
-        self._clock, self._most_ns, self.spent_ns = clock, most_ns, 0
-        for chain in chains:
-            chain.prepare = self._timed(chain.prepare)  # type: ignore[assignment]
-
-    @property
-    def ns(self) -> float:
-        return min(self.spent_ns, self._most_ns)
-
-    def _timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
-        known: set[int] = set()
-
-        def timed(n: int) -> None:
-            if n in known:
-                return prepare(n)
-            began = self._clock.now()
-            prepare(n)
-            self.spent_ns += self._clock.now() - began
-            known.add(n)
-
-        return timed
-
-
 class _Measurement:
-    """All steps of ``measure_cases``. ``live``: the cases that have not been dropped."""
+    """All steps of ``measure_cases``. ``live``: the cases that have not been dropped.
+
+    ``preparing_ns``: the time of the first ``prepare`` of each n, in which a stack may compile or record.
+    """
 
     processor: QuietProcessor
 
@@ -112,18 +75,35 @@ class _Measurement:
             key: CaseInProgress(
                 key,
                 chain,
-                settings.share(key, len(chains)),
+                settings.seconds / len(chains),
                 reads_cpu=clock.cpu_is_fine or chain.own_loop,
                 staged=key in settings.staged and not chain.own_loop,
+                names=settings.names.get(key) or {"target": "", "case": key, "worker": "", "process": 0},
             )
             for key, chain in chains.items()
         }
         self.clock, self.settings, self.emit = clock, settings, emit
-        self.prepare_timer = _PrepareTimer(chains.values(), clock, _PREPARE_SHARE * settings.seconds * 1e9)
+        self.preparing_ns = 0
+        for chain in chains.values():
+            chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
         self.start: float = clock.now()
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
         self.planned_rounds = 0
+
+    def timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
+        """The same ``prepare``, which adds the time of its first call for each n to ``preparing_ns``."""
+        known: set[int] = set()
+
+        def first_timed(n: int) -> None:
+            if n in known:
+                return prepare(n)
+            began = self.clock.now()
+            prepare(n)
+            self.preparing_ns += self.clock.now() - began
+            known.add(n)
+
+        return first_timed
 
     def run(self) -> str:
         """Measure; return the rule that stopped it."""
@@ -166,7 +146,7 @@ class _Measurement:
             act(case)
         except (Exception, SystemExit) as error:
             del self.live[case.key]
-            self.emit(Dropped(case.key, status_of(error), reason_of(error)))
+            self.emit(FailedLine(**case.names, status=status_of(error), reason=reason_of(error)))
 
     def stop_rule(self, number: int) -> str:
         """Why to stop before this round; empty to go on."""
@@ -182,16 +162,14 @@ class _Measurement:
 
     def measure_first_call(self, case: CaseInProgress) -> None:
         """The first call in this process, and the facts of the clock."""
-        for event in one_off.first_call(case, self.clock):
-            case.issued += event.issued
-            self.emit(event)
+        for line in one_off.first_call(case, self.clock):
+            self.emit(line)
         facts = window.clock_of(case.chain, self.facts)
-        values = OneOff([facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns])
-        self.emit(OneOffMeasured(case.key, "clock", values))
+        self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def measure_met_costs(self) -> None:
         """The met cost of the cases of ``settings.met``. Its time does not count as sampling."""
-        before, preparing_ns = self.sampling_ns(), self.prepare_timer.spent_ns
+        before, preparing_ns = self.sampling_ns(), self.preparing_ns
         lengths: dict[str, met.Lengths] = {}
         with _collector_on():
             for case in [case for key, case in self.live.items() if key in self.settings.met]:
@@ -199,10 +177,7 @@ class _Measurement:
             for _ in range(met.TURNS):
                 for case in [case for key, case in self.live.items() if key in lengths]:
                     self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
-            for case in [case for key, case in self.live.items() if key in lengths.keys() & self.settings.extras]:
-                if self.settings.by_processor:
-                    self.attempt(case, "by processor", functools.partial(self.measure_by_processor, lengths[case.key]))
-        self.prepare_timer.spent_ns = preparing_ns
+        self.preparing_ns = preparing_ns
         self.start += self.sampling_ns() - before
 
     def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
@@ -210,26 +185,17 @@ class _Measurement:
         try:
             found = met.find_lengths(case, self.clock, self.settings.ladders.get(case.key, ()))
         except Unsupported as error:
-            self.emit(OneOffMeasured(case.key, "met", OneOff((), reason=reason_of(error))))
+            self.emit(case.once("met", reason=reason_of(error)))
         else:
             lengths[case.key] = found
-            self.emit(OneOffMeasured(case.key, "met_first", OneOff([float(found.first_ns)], [found.long])))
+            self.emit(case.once("met_first", [float(found.first_ns)], [found.long]))
         case.verify()
 
     def take_met_turn(self, lengths: met.Lengths, case: CaseInProgress) -> None:
         """One turn of the case's met cost, verified."""
         slope = met.take_turn(case, self.clock, lengths)
         case.verify()
-        self.emit(OneOffMeasured(case.key, "met", OneOff([slope], [lengths.long])))
-
-    def measure_by_processor(self, lengths: met.Lengths, case: CaseInProgress) -> None:
-        """The case's met cost on each processor, verified, and the processors that serve interrupts."""
-        found = met.by_processor(case, self.clock, lengths)
-        case.verify()
-        if found:
-            self.emit(OneOffMeasured(case.key, "met_by_processor", OneOff([*found.values()], [*found])))
-            serving = [float(processor) for processor in met.interrupted(self.clock)]
-            self.emit(OneOffMeasured(case.key, "interrupt_processors", OneOff(serving)))
+        self.emit(case.once("met", [slope], [lengths.long]))
 
     def calibrate(self, case: CaseInProgress) -> None:
         """Find the case's ladder, or take that of an earlier process."""
@@ -242,9 +208,8 @@ class _Measurement:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
             case.ladder = calibrate(case.chain, self.clock, limits)
         if case.ladder.stairs:
-            self.emit(OneOffMeasured(case.key, "wait_quantum", OneOff([case.ladder.stairs.quantum_ns])))
-        ladder = OneOff([float(n) for n in case.ladder.ns], reason=case.ladder.shortfall)
-        self.emit(OneOffMeasured(case.key, "ladder", ladder))
+            self.emit(case.once("wait_quantum", [case.ladder.stairs.quantum_ns]))
+        self.emit(case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
         case.cost = case.ladder.pass_ns
         case.issued += case.ladder.issued
         case.verify()
@@ -252,20 +217,19 @@ class _Measurement:
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
         """The values that are measured outside the ladder."""
-        for event in one_off.counted(case, self.clock, case.key in self.settings.extras):
-            case.issued += event.issued
-            self.emit(event)
+        for line in one_off.counted(case, self.clock, case.key in self.settings.extras):
+            self.emit(line)
         case.verify()
         uncounted = list(one_off.uncounted(case, self.clock, case.key in self.settings.staged))
-        for event in uncounted:
-            self.emit(event)
+        for line in uncounted:
+            self.emit(line)
         if uncounted:
             case.issued = case.chain.executed()
         self.clock.release_threads()
 
     def sampling_ns(self) -> float:
-        """ns of sampling so far."""
-        return self.clock.now() - self.start - self.prepare_timer.ns
+        """ns of sampling so far. Preparing does not count, up to the sampling time of the process."""
+        return self.clock.now() - self.start - min(self.preparing_ns, self.settings.seconds * 1e9)
 
     def left_ns(self) -> float:
         """ns of sampling time that are left."""
@@ -274,20 +238,19 @@ class _Measurement:
     def rounds_that_fit(self) -> int:
         """The number of rounds for the time left, such that every case can take part in each: pairs need both cases in
         a round."""
-        shares = sum(case.seconds for case in self.live.values())
-        most = min((self.left_ns() * case.seconds / shares / case.cost for case in self.live.values()), default=0.0)
+        each = self.left_ns() / max(1, len(self.live))
+        most = min((each / case.cost for case in self.live.values()), default=0.0)
         return max(self.settings.min_rounds, min(_MOST_PLANNED_ROUNDS, int(most)))
 
     def measure_round(self, number: int) -> None:
-        """Every live case once, in a new order. Each gets time in proportion to its share, whatever a pass costs."""
+        """Every live case once, in a new order. Each gets the same time, whatever a pass costs."""
         self.announce(Doing("", f"round {number}", others=number == 0))
         gc.collect()
         if number % _ROUNDS_PER_PROCESSOR == 0:
             self.processor.move_on()
-        shares = sum(case.seconds for case in self.live.values())
-        slot = self.left_ns() / shares / max(1, self.planned_rounds - number)
+        slot = self.left_ns() / len(self.live) / max(1, self.planned_rounds - number)
         for case in self.live.values():
-            case.credit += slot * case.seconds
+            case.credit += slot
         order = list(self.live.values())
         self.dice.shuffle(order)
         for case in order:
@@ -312,9 +275,9 @@ class _Measurement:
         case.verify()
         canary = [max(pair) for pair in zip(before, self.processor.canary(), strict=True)]
         if case.rounds == 0:
-            rows = rows + [list(row) for row in case.ladder.extra]
+            rows = rows + case.ladder.extra
         case.spend(self.sampling_ns() - start, passes)
-        self.emit(RoundMeasured(case.key, Round(rows, canary, number)))
+        self.emit(RoundLine(**case.names, round=number, samples=rows, canary=canary))
         self.clock.release_threads()
 
     def measure_stages(self, case: CaseInProgress) -> None:
@@ -324,4 +287,4 @@ class _Measurement:
         case.issued += issued
         case.staged = bool(parts)
         for name, value in parts.items():
-            self.emit(OneOffMeasured(case.key, name, OneOff([value], [n])))
+            self.emit(case.once(name, [value], [n]))

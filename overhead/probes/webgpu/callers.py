@@ -14,9 +14,9 @@ from overhead.probes.webgpu.cases import Steps
 from overhead.probes.webgpu.library import Library
 from overhead.probes.webgpu.resources import StepResources
 
-CallArguments = tuple[Any, ...]
+GivenArguments = tuple[Any, ...]
 _ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
-_CALLS: Mapping[str, tuple[str, CallArguments, Slot | None]] = {
+_CALLS: Mapping[str, tuple[str, GivenArguments, Slot | None]] = {
     "write buffer": ("QueueWriteBuffer", (), None),
     "create encoder": ("DeviceCreateCommandEncoder", (), _ENCODER),
     "begin pass": ("CommandEncoderBeginComputePass", (_ENCODER,), _PASS),
@@ -67,7 +67,7 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
     return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
 
 
-def c_calls(library: Library, steps: Steps, given: Mapping[str, CallArguments]) -> NativeProgram:
+def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments]) -> NativeProgram:
     """The loop as C calls of webgpu.h. ``given``: the arguments of the steps that depend on the case.
 
     The calls keep the objects among their arguments alive, but not what these point to. Raises ``NativeUnavailable``.
@@ -97,14 +97,14 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, CallArguments]) 
     return NativeProgram(head, body, tail, steps.per)
 
 
-def step_arguments(resources: StepResources) -> dict[str, CallArguments]:
+def step_arguments(resources: StepResources) -> dict[str, GivenArguments]:
     """The arguments of the C calls of a case of the step."""
     spec, library = resources.spec, resources.session.library
     null, device, queue = library.ffi.NULL, resources.device._internal, resources.queue._internal
     group: Any = resources.groups[0]._internal
     if spec.bindgroup != "once":
         group = _GROUP if spec.bindgroup == "fresh" else Cycle(tuple(g._internal for g in resources.groups))
-    given: dict[str, CallArguments] = {
+    given: dict[str, GivenArguments] = {
         "create encoder": (device, null),
         "begin pass": (null,),
         "set pipeline": (resources.pipeline._internal,),

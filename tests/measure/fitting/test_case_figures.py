@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate, limited_by
-from overhead.measure.fitting.data import OneOff, Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.results import Figure
-from tests.fakes.chains import lines, series
+from tests.fakes.chains import lines, one_off_line, one_round, series
 from tests.fakes.machine import Disturbance, Law
 
 NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
@@ -46,7 +47,7 @@ def test_an_exact_line_gives_its_slope_and_intercept() -> None:
 
 def test_host_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
     bare = [
-        Process([Round([row for row in r.samples if len(row) == 3], (), r.number) for r in p.rounds])
+        Process([one_round([row for row in r.samples if len(row) == 3], (), r.round) for r in p.rounds])
         for p in lines(600.0, 601.0).processes
     ]
     found = estimate(Series(bare), 0.1)
@@ -59,9 +60,9 @@ def test_host_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
 
 def test_without_samples_or_with_one_n_there_is_no_slope() -> None:
     assert {e.status for e in estimate(Series([Process()]), 0.03).values()} == {"failed"}
-    one = Series([Process([Round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
+    one = Series([Process([one_round([[4, 10, 20]] * 9)])] * 3, synchronous=True)
     assert estimate(one, 0.03)["complete"].status == "failed"
-    polled = Series([Process([Round([[4, 10, 20]] * 9)], {"wait_quantum": OneOff([1e8])})] * 3)
+    polled = Series([Process([one_round([[4, 10, 20]] * 9)], {"wait_quantum": one_off_line([1e8])})] * 3)
     found = estimate(polled, 0.03)
     assert found["complete"].status == "below-resolution"
     assert found["fixed"].status == "below-resolution"
@@ -69,7 +70,8 @@ def test_without_samples_or_with_one_n_there_is_no_slope() -> None:
 
 def test_a_slope_below_the_clock_resolution_has_no_value() -> None:
     coarse = [
-        replace(p, one_off={"clock": OneOff([100_000.0, 50.0, 500.0])}) for p in lines(600.0, 601.0, 602.0).processes
+        replace(p, one_off={"clock": one_off_line([100_000.0, 50.0, 500.0])})
+        for p in lines(600.0, 601.0, 602.0).processes
     ]
     found = estimate(Series(coarse), 0.03)["complete"]
     assert (found.status, found.value) == ("below-resolution", None)
@@ -81,7 +83,7 @@ def test_a_slope_below_the_clock_resolution_has_no_value() -> None:
 def test_times_off_the_line_beyond_the_noise_are_nonlinear() -> None:
     ns = (1, 4, 16, 64, 256)
     rows = [[n, 10 * n, round(1_000 + 600 * n + 3_000 * n**0.5)] for n in ns] * 4
-    bent = Process([Round(rows, (), i) for i in range(4)])
+    bent = Process([one_round(rows, (), i) for i in range(4)])
     found = estimate(Series([bent] * 3, synchronous=True), 0.03)
     assert found["complete"].status == "nonlinear"
     assert found["complete"].value is None
@@ -93,7 +95,7 @@ def test_times_off_the_line_beyond_the_noise_are_nonlinear() -> None:
 def test_a_process_with_a_level_line_makes_the_slope_too_small_to_measure() -> None:
     made = lines(600.0, 601.0, 602.0)
     rows = [[n, 5_000 if n == 1 else 1_000, 1_000 + 600 * n] for n in (1, 2, 4, 8, 16, 100)] * 2
-    level = Process([Round(rows, (50_000, 50_000), i) for i in range(4)])
+    level = Process([one_round(rows, (50_000, 50_000), i) for i in range(4)])
     found = estimate(replace(made, processes=[level, *made.processes[1:]]), 0.03)
     assert found["complete"].status == "ok"
     assert found["issue"].status == "below-resolution"
@@ -114,7 +116,10 @@ def test_two_speeds_give_both_values() -> None:
 
 def test_the_rule_mentions_rounds_with_a_different_canary() -> None:
     calm = lines(600.0, 601.0)
-    rounds = [replace(r, canary=(53_000, 50_000) if r.number == 0 else r.canary) for r in calm.processes[0].rounds]
+    rounds = [
+        msgspec.structs.replace(r, canary=(53_000, 50_000) if r.round == 0 else r.canary)
+        for r in calm.processes[0].rounds
+    ]
     found = estimate(Series([Process(rounds), calm.processes[1]]), 0.1)["complete"]
     assert found.rule.endswith("the canary was off by over 5% in 12% of the rounds")
     assert "canary" not in estimate(calm, 0.1)["complete"].rule
@@ -146,7 +151,7 @@ def test_one_off_values_become_figures() -> None:
         "start_latency": [7_000.0],
     }
     at = {"device_busy": [100, 50, 25]}
-    one_off = {name: OneOff(values, at.get(name, ())) for name, values in once.items()}
+    one_off = {name: one_off_line(values, at.get(name, ())) for name, values in once.items()}
     found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     values = {name: e.value for name, e in found.items()}
     assert values["naive"] == 1_000.0
@@ -158,7 +163,10 @@ def test_one_off_values_become_figures() -> None:
 
 
 def test_a_one_off_value_that_could_not_be_measured_is_unavailable_with_the_reason() -> None:
-    one_off = {"device_span": OneOff([], reason="no timestamps"), "naive": OneOff([5.0], reason="there is a value")}
+    one_off = {
+        "device_span": one_off_line([], reason="no timestamps"),
+        "naive": one_off_line([5.0], reason="there is a value"),
+    }
     bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]
     found = estimate(Series(bare), 0.03)
     assert (found["device_span"].status, found["device_span"].reason) == ("unavailable", "no timestamps")
@@ -166,7 +174,7 @@ def test_a_one_off_value_that_could_not_be_measured_is_unavailable_with_the_reas
 
 
 def test_the_cost_of_a_recording_has_a_slope_and_an_intercept() -> None:
-    one_off = {"making:capture": OneOff([150.0, 600.0, 5_100.0], [1, 10, 100])}
+    one_off = {"making:capture": one_off_line([150.0, 600.0, 5_100.0], [1, 10, 100])}
     found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["making:capture"].value == pytest.approx(50.0)
     assert found["making:capture:fixed"].value == pytest.approx(100.0)
@@ -175,7 +183,7 @@ def test_the_cost_of_a_recording_has_a_slope_and_an_intercept() -> None:
 def test_device_time_is_the_figure_that_most_processes_measured() -> None:
     def named(*names: str) -> set[str]:
         processes = [
-            Process(p.rounds, {name: OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1.0])})
+            Process(p.rounds, {name: one_off_line([1_100.0, 600.0], [100, 50]), "device_quantum": one_off_line([1.0])})
             for p, name in zip(lines(600.0, 600.0, 600.0).processes, names, strict=True)
         ]
         return {name for name in one_off_figures(Series(processes), 0.03) if name.startswith("device")}
@@ -185,7 +193,7 @@ def test_device_time_is_the_figure_that_most_processes_measured() -> None:
 
 
 def test_device_time_below_the_resolution_of_its_clock_has_no_value() -> None:
-    one_off = {"device_span": OneOff([1_100.0, 600.0], [100, 50]), "device_quantum": OneOff([1_000.0])}
+    one_off = {"device_span": one_off_line([1_100.0, 600.0], [100, 50]), "device_quantum": one_off_line([1_000.0])}
     found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
     assert found["device_span"].status == "below-resolution"
     assert found["device_span"].value is None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.data import OneOff, Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.knee import find_knee
 from overhead.measure.fitting.line import Floats
 from overhead.measure.fitting.one_process import by_round, fit_process
+from tests.fakes.chains import one_off_line, one_round
 
 
 def issued(depth: int, host: float = 2_000.0, device: float = 5_000.0) -> tuple[Floats, Floats]:
@@ -42,12 +43,12 @@ def test_noise_at_two_small_n_is_not_a_knee() -> None:
 def test_a_process_is_fitted_below_its_knee_and_a_polling_wait_has_no_slopes_by_round() -> None:
     n, issue = issued(1024)
     rows = [[int(k), round(i), round(20_000 + 5_000 * k)] for k, i in zip(n, issue, strict=True)]
-    process = Process([Round(rows)])
+    process = Process([one_round(rows)])
     found = fit_process(process, Series([process]))
     assert found.knee is not None
     assert found.value("issue") == pytest.approx(2_000, rel=0.01)
     assert found.value("complete") == pytest.approx(5_000, rel=0.01)
     assert found.value("fixed") == pytest.approx(20_000, rel=0.01)
     assert found.value("host") is None
-    polled = Process(process.rounds, {"wait_quantum": OneOff([1e6])})
+    polled = Process(process.rounds, {"wait_quantum": one_off_line([1e6])})
     assert by_round(polled, Series([polled]), "issue", None) == {}

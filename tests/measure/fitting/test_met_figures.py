@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.measure.fitting.data import OneOff, Process, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
+from tests.fakes.chains import one_off_line
 
 
 def met_series(*turns: tuple[float, ...]) -> Series:
     """A process for each tuple of turns, ns per unit."""
-    return Series([Process((), {"met": OneOff(own, [8] * len(own))}) for own in turns])
+    return Series([Process((), {"met": one_off_line(own, [8] * len(own))}) for own in turns])
 
 
 def test_it_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> None:
@@ -45,6 +46,6 @@ def test_a_slope_that_is_not_above_zero_gives_no_value() -> None:
 
 
 def test_a_reason_without_values_makes_it_unavailable() -> None:
-    series = Series([Process((), {"met": OneOff((), reason="too slow")})])
+    series = Series([Process((), {"met": one_off_line((), reason="too slow")})])
     assert met_figures(series) == {}
     assert one_off_figures(series, 0.1)["met"].reason == "too slow"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import by_round
 from overhead.measure.fitting.paired import MARGINAL_COSTS, PerDispatch, difference_and_ratio, marginal_costs
-from tests.fakes.chains import at_canaries, lines, series, with_canaries
+from tests.fakes.chains import at_canaries, lines, one_round, series, with_canaries
 from tests.fakes.machine import Disturbance, Law
 
 PER_SUBMIT, PER_PASS, ONE_PASS = PerDispatch(1.0, 1.0), PerDispatch(0.0, 1.0), PerDispatch(0.0, 0.0)
@@ -65,7 +66,12 @@ def test_pairs_use_the_processes_of_both_cases() -> None:
 
 def test_cases_without_a_common_round_have_no_difference() -> None:
     early = lines(300.0, 300.0)
-    late = Series([replace(p, rounds=[replace(r, number=r.number + 100) for r in p.rounds]) for p in early.processes])
+    late = Series(
+        [
+            replace(p, rounds=[msgspec.structs.replace(r, round=r.round + 100) for r in p.rounds])
+            for p in early.processes
+        ]
+    )
     found = difference_and_ratio(early, late, "complete")
     assert found.difference.status == found.ratio.status == "failed"
 
@@ -75,7 +81,9 @@ def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
     disturbance = Disturbance(spread=0.05, preemptions=0.0)
     a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
     b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
-    bare = replace(a, processes=[replace(p, rounds=[replace(r, canary=[]) for r in p.rounds]) for p in a.processes])
+    bare = replace(
+        a, processes=[replace(p, rounds=[msgspec.structs.replace(r, canary=[]) for r in p.rounds]) for p in a.processes]
+    )
     assert estimate(bare, 0.03)["complete"].status == "noisy"
     assert difference_and_ratio(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)
 
@@ -103,7 +111,7 @@ def test_without_passes_two_patterns_determine_the_cost_of_a_submit() -> None:
 
 
 def test_patterns_without_figures_have_no_marginal_costs() -> None:
-    bare = Series([Process([Round([[1, 5, 9]] * 9)])] * 2)
+    bare = Series([Process([one_round([[1, 5, 9]] * 9)])] * 2)
     assert {e.status for e in marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare}).values()} == {"unavailable"}
 
 
@@ -143,5 +151,5 @@ def test_host_differences_use_every_round() -> None:
     a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)
     b = series(Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4)
     for process in a.processes:
-        assert by_round(process, a, "host", None).keys() == {r.number for r in process.rounds}
+        assert by_round(process, a, "host", None).keys() == {r.round for r in process.rounds}
     assert difference_and_ratio(a, b, "host").difference.value == pytest.approx(1_300.0, rel=0.01)

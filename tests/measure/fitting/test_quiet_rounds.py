@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import OneOff, Process, Round, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.quiet_rounds import slow_rounds
-from tests.fakes.chains import with_canaries
+from tests.fakes.chains import one_off_line, one_round, with_canaries
 
 
 @pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
@@ -42,7 +43,7 @@ def test_the_value_of_the_figure_does_not_affect_what_is_left_out(last: float) -
 
 def test_no_round_is_left_out_if_the_wait_polls() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
-    polled = [replace(p, one_off={"wait_quantum": OneOff([10.0])}) for p in made.processes]
+    polled = [replace(p, one_off={"wait_quantum": one_off_line([10.0])}) for p in made.processes]
     assert estimate(replace(made, processes=polled), 0.03)["complete"].processes == 5
 
 
@@ -52,7 +53,7 @@ def test_slow_rounds_are_left_out_but_not_their_process() -> None:
     mixed = replace(
         made,
         processes=[
-            replace(p, rounds=[*p.rounds, *[replace(r, number=r.number + 100) for r in q.rounds[:1]]])
+            replace(p, rounds=[*p.rounds, *[msgspec.structs.replace(r, round=r.round + 100) for r in q.rounds[:1]]])
             for p, q in zip([*made.processes, made.processes[0]], [*slow.processes, slow.processes[0]], strict=True)
         ],
     )
@@ -63,7 +64,7 @@ def test_slow_rounds_are_left_out_but_not_their_process() -> None:
 
 def test_a_process_without_rounds_does_not_affect_which_are_slow() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0, 720.0), (100, 102, 99, 101, 140))
-    cut = replace(made, processes=[*made.processes, Process([], {"ladder": OneOff([0.0, 1.0])}, number=5)])
+    cut = replace(made, processes=[*made.processes, Process([], {"ladder": one_off_line([0.0, 1.0])}, number=5)])
     assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
 
 
@@ -75,7 +76,7 @@ def test_a_process_keeps_host_if_only_slow_rounds_read_the_cpu_clock() -> None:
         replace(
             p,
             rounds=[
-                replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1)) if i == 0 else r
+                msgspec.structs.replace(r, samples=[*r.samples, *cpu], canary=(80_000, 1)) if i == 0 else r
                 for i, r in enumerate(p.rounds)
             ],
         )
@@ -94,7 +95,7 @@ def test_the_rule_of_a_bimodal_figure_mentions_the_rounds_left_out() -> None:
             slope = (600 if number % 2 else 1_200) * dice.normal(1, 0.003)
             canary = 80_000 if number % 10 == 9 else 50_000
             rows = [[n, round(slope * n), round(slope * n) + 10_000] for n in (1, 64, 128, 256)]
-            rounds.append(Round(rows, (canary, 50_000), number))
+            rounds.append(one_round(rows, (canary, 50_000), number))
         processes.append(Process(rounds, number=process))
     found = estimate(Series(processes, synchronous=True), 0.03)
     assert found["complete"].status == "bimodal"

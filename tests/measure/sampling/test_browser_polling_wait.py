@@ -10,10 +10,10 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Process, Series
 from overhead.measure.sampling import polling_wait
-from overhead.measure.sampling.events import Event, OneOffMeasured, Settings
+from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
-from overhead.results import Figure
+from overhead.results import Figure, OneOffLine
 from overhead.runner.budget import Candidate, allot
 from scripts.bench.known_truth import process_of
 from tests.fakes.machine import Disturbance, FakeClock, Law, PollingFakeChain
@@ -97,7 +97,7 @@ def test_a_wait_that_polls_more_often_than_expected_gets_the_usual_ladder(poll: 
     chain = PollingFakeChain(law, clock)
     chain.poll_ns = 100_000_000
     measure_cases({"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append)
-    names = {e.name for e in events if isinstance(e, OneOffMeasured)}
+    names = {e.name for e in events if isinstance(e, OneOffLine)}
     assert "ladder" in names
 
 

@@ -9,7 +9,7 @@ import pytest
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import LEGACY_N, Series
 from overhead.measure.fitting.line import MAX_MISFIT
-from overhead.measure.sampling.calibrate import HEAD, HEAD_NS, LEAST_NS, Ladder, Limits, calibrate, remeasured
+from overhead.measure.sampling.calibrate import CLIMB, Ladder, Limits, calibrate, remeasured
 from overhead.measure.sampling.trial_samples import TrialSamples
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
@@ -35,7 +35,7 @@ def test_the_ladder_contains_0_1_100_and_halvings_of_the_smallest_sufficient_top
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
     found = ladder(law)
     assert {0, 1, LEGACY_N} <= set(found.ns)
-    assert LEAST_NS <= rise(found, law) <= 2.2 * LEAST_NS
+    assert CLIMB.least_ns <= rise(found, law) <= 2.2 * CLIMB.least_ns
     assert found.ns[-1] // 2 in found.ns
     assert found.shortfall == ""
 
@@ -61,8 +61,8 @@ def test_an_extra_cost_of_the_first_units_raises_the_top_until_no_rung_is_bent()
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
     clock = FakeClock(CALM)
     straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
-    needed = Sleeper.STEP / (HEAD * MAX_MISFIT)
-    assert rise(straight, law) <= 2.2 * LEAST_NS
+    needed = Sleeper.STEP / (CLIMB.head * MAX_MISFIT)
+    assert rise(straight, law) <= 2.2 * CLIMB.least_ns
     assert needed <= rise(found, law) <= 2.2 * needed
     assert found.shortfall == ""
     assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * MAX_MISFIT / 0.1
@@ -99,7 +99,7 @@ def test_the_search_for_the_top_ends_for_a_chain_that_is_not_linear() -> None:
             self.clock.time += n * n
 
     clock, law = FakeClock(CALM), Law(host=100.0, device=50.0, fixed=20_000.0)
-    assert calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2 <= 4.1 * HEAD_NS
+    assert calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2 <= 4.1 * CLIMB.head_ns
 
 
 def test_noise_that_grows_with_the_sample_does_not_raise_the_top() -> None:
@@ -187,7 +187,7 @@ def test_a_polling_wait_is_found_and_its_stairs_are_bracketed(poll: float, level
     law = Law(host=2_000.0, device=10_000.0, fixed=50_000.0, poll=poll, wake=5_000.0)
     found = ladder(law)
     assert found.stairs is not None
-    assert found.wait_quantum_ns == pytest.approx(poll, rel=0.02)
+    assert found.stairs.quantum_ns == pytest.approx(poll, rel=0.02)
     assert list(found.stairs.edges) == pytest.approx([poll / 10_000, levels * poll / 10_000], rel=0.03)
     assert found.extra
     passes = found.draw(50, random.Random(0))
@@ -207,7 +207,6 @@ def test_a_machine_with_two_speeds_gives_no_stairs() -> None:
 def test_a_straight_chain_behind_a_long_wait_has_no_stairs() -> None:
     found = ladder(Law(host=5_000.0, device=1_000.0, fixed=103e6, wake=5_000.0))
     assert found.stairs is None
-    assert found.wait_quantum_ns == 0
 
 
 def test_an_interruption_is_not_taken_for_a_rise() -> None:

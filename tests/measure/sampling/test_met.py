@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from overhead.measure.sampling import met
-from overhead.measure.sampling.case import CaseInProgress
-from overhead.measure.sampling.events import Doing, Event, OneOffMeasured, Settings
+from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
+from overhead.results import OneOffLine
 from tests.fakes.chains import Steady, dropped, measured
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, PollingFakeChain
 
@@ -19,17 +19,12 @@ SLOW_UNIT = Law(host=20_000_000.0, device=0.0, fixed=0.0, synchronous=True)
 
 
 def values(events: Sequence[Event], case: str, name: str = "met") -> list[float]:
-    return [
-        v
-        for e in events
-        if isinstance(e, OneOffMeasured) and (e.case, e.name) == (case, name)
-        for v in e.one_off.values
-    ]
+    return [v for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, name) for v in e.values]
 
 
 def reason(events: Sequence[Event], case: str) -> str:
     """The reason why the case has no met cost."""
-    return next(e.one_off.reason for e in events if isinstance(e, OneOffMeasured) and (e.case, e.name) == (case, "met"))
+    return next(e.reason for e in events if isinstance(e, OneOffLine) and (e.case, e.name) == (case, "met"))
 
 
 def measured_met(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
@@ -49,7 +44,7 @@ def test_each_turn_gives_the_true_slope_and_the_first_pass_is_apart(chain: Any) 
 def test_the_long_length_is_stored_with_each_turn() -> None:
     clock = FakeClock()
     events = measured_met(Steady(clock, max_n=1_000), clock)
-    assert {e.one_off.at[0] for e in events if isinstance(e, OneOffMeasured) and e.name.startswith("met")} == {1_000}
+    assert {e.at[0] for e in events if isinstance(e, OneOffLine) and e.name.startswith("met")} == {1_000}
 
 
 def test_nothing_is_left_out() -> None:
@@ -64,7 +59,7 @@ def test_a_turn_takes_a_tenth_of_a_second_and_the_cases_alternate() -> None:
     seen: list[tuple[str, float]] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, OneOffMeasured) and event.name == "met":
+        if isinstance(event, OneOffLine) and event.name == "met":
             seen.append((event.case, clock.time))
 
     settings = Settings(0.5, met=frozenset("ab"))
@@ -88,7 +83,7 @@ def test_it_precedes_the_choice_of_a_processor() -> None:
     moves: list[int] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, OneOffMeasured) and event.name == "met":
+        if isinstance(event, OneOffLine) and event.name == "met":
             moves.append(clock.moves)
 
     measure_cases({"case": Steady(clock)}, clock, Settings(0.5, met=frozenset({"case"})), emit)
@@ -159,52 +154,3 @@ def test_its_units_are_verified() -> None:
     events = measured_met(Losing(clock), clock)
     assert dropped(events)["case"].status == "unverified"
     assert not values(events, "case")
-
-
-class Uneven(FakeClock):
-    """Four processors; the third takes twice as long and serves a GPU's interrupts."""
-
-    on = -1
-
-    def processors(self) -> list[int]:
-        return [4, 5, 7]
-
-    def every_processor(self) -> list[int]:
-        return [4, 5, 6, 7]
-
-    def move(self, processors: Sequence[int]) -> None:
-        (self.on,) = processors or [-1]
-
-    @property
-    def speed(self) -> float:
-        return 2.0 if self.on == 6 else 1.0
-
-
-def test_the_base_case_is_measured_on_each_processor_after_the_turns() -> None:
-    clock = Uneven()
-    chains = {"base": Steady(clock), "other": Steady(clock)}
-    more: dict[str, Any] = {"met": frozenset(chains), "extras": frozenset({"base"}), "by_processor": True}
-    _, events, found = measured(chains, clock, **more)
-    table = found["base"].one_off["met_by_processor"]
-    assert table.at == [4, 5, 6, 7]
-    assert table.values == pytest.approx([1_000.0, 1_000.0, 2_000.0, 1_000.0], rel=1e-2)
-    assert found["base"].values("interrupt_processors") == [6.0]
-    assert "met_by_processor" not in found["other"].one_off
-    names = [e.name for e in events if isinstance(e, OneOffMeasured)]
-    assert names.index("met_by_processor") > max(i for i, name in enumerate(names) if name == "met")
-    assert not dropped(events)
-
-
-def test_of_many_processors_some_are_measured_with_those_that_serve_interrupts() -> None:
-    class Large(Uneven):
-        def processors(self) -> list[int]:
-            return [n for n in range(64) if n != 61]
-
-        def every_processor(self) -> list[int]:
-            return list(range(64))
-
-    clock = Large()
-    case = CaseInProgress("case", Steady(clock), 1.0)
-    found = met.by_processor(case, clock, met.find_lengths(case, clock, ()))
-    assert list(found) == sorted([*range(0, 64, 4), 61])
-    assert clock.on == -1

@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import os
+import sys
+from collections.abc import Iterable, Sequence
 
-from overhead.measure.sampling.new_threads import NewThreads
+import pytest
+
+from overhead.measure.sampling.clock import SystemClock
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import FakeClock
 
 
-class Threads:
-    """A process with these threads; ``bound`` records the processors that each was given."""
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> tuple[set[int], dict[int, set[int]]]:
+    """The threads that run in this process, which the test changes, and the processors that each was given."""
+    running, given = {1, 2}, dict[int, set[int]]()
 
-    def __init__(self, *running: int) -> None:
-        self.running, self.bound = set(running), dict[int, Collection[int]]()
-
-    def bind(self, thread: int, processors: Collection[int]) -> None:
-        if thread not in self.running:
+    def bind(thread: int, processors: Iterable[int]) -> None:
+        if thread == 8:
             raise ProcessLookupError(thread)
-        self.bound[thread] = processors
+        given[thread] = set(processors)
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "listdir", lambda folder: map(str, running))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", bind, raising=False)
+    return running, given
 
 
-def test_only_threads_that_appeared_since_are_released() -> None:
-    threads = Threads(1, 2)
-    new = NewThreads(lambda: threads.running, threads.bind)
-    new.release({0, 1})
-    assert threads.bound == {}
-    threads.running = {1, 3, 4}
-    new.release({0, 1})
-    assert threads.bound == {3: {0, 1}, 4: {0, 1}}
-    threads.bound.clear()
-    new.release({0, 1})
-    assert threads.bound == {}
+def test_only_threads_that_appeared_since_are_released(threads: tuple[set[int], dict[int, set[int]]]) -> None:
+    running, given = threads
+    clock = SystemClock()
+    clock.release_threads()
+    clock.move([1])
+    clock.release_threads()
+    assert given == {0: {1}}  # 0: the calling thread
+    running |= {3, 4}
+    clock.release_threads()
+    assert given == {0: {1}, 3: {0, 1}, 4: {0, 1}}
+    given.clear()
+    clock.release_threads()
+    assert given == {}
 
 
-def test_a_thread_that_has_ended_is_no_error() -> None:
-    threads = Threads(1)
-    listed = [{1}, {1, 7, 8}]
-    threads.running = {1, 8}
-    NewThreads(lambda: listed.pop(0), threads.bind).release({0})
-    assert threads.bound == {8: {0}}
+def test_a_thread_that_has_ended_is_no_error(threads: tuple[set[int], dict[int, set[int]]]) -> None:
+    running, given = threads
+    clock = SystemClock()
+    clock.move([1])
+    running |= {8, 9}
+    clock.release_threads()
+    assert given == {0: {1}, 9: {0, 1}}
 
 
 def test_threads_are_released_after_each_part_of_a_case() -> None:

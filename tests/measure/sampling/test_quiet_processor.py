@@ -11,9 +11,9 @@ import pytest
 
 from overhead.measure.sampling import processors
 from overhead.measure.sampling.clock import SystemClock
-from overhead.measure.sampling.events import RoundMeasured
 from overhead.measure.sampling.processors import serving_gpus
 from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.results import RoundLine
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import FakeClock
 
@@ -105,7 +105,7 @@ def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None
             super().issue(n)
 
     _, events, _ = measured({"case": Watched(machine)}, machine)
-    canaries = [tuple(e.round.canary) for e in events if isinstance(e, RoundMeasured)]
+    canaries = [tuple(e.canary) for e in events if isinstance(e, RoundLine)]
     assert canaries
     assert set(canaries) == {(50_000, 50_000)}
     assert on == {-1, 1, 3}
@@ -115,7 +115,7 @@ def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None
 def test_four_rounds_stay_on_one_processor() -> None:
     machine = Machine(4)
     _, events, _ = measured({"case": Steady(machine)}, machine, seconds=60.0, min_rounds=12, max_rounds=12)
-    assert len([e for e in events if isinstance(e, RoundMeasured)]) == 12
+    assert len([e for e in events if isinstance(e, RoundLine)]) == 12
     assert machine.moves == machine.count + 3 + 1
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from overhead.errors import Unsupported
-from overhead.measure.fitting.data import OneOff, Round, Series
+from overhead.measure.fitting.data import Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.measure.sampling.chain import DeviceTime, StartLatency
-from overhead.measure.sampling.events import Doing, Event, OneOffMeasured, RoundMeasured, Settings
+from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
+from overhead.results import OneOffLine, RoundLine
 from tests.fakes.chains import Steady, dropped, measured
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law, device_time
 
@@ -33,13 +34,13 @@ class Faulty(Steady):
         super().issue(n)
 
 
-def rounds(events: Sequence[Event], case: str) -> list[Round]:
-    return [e.round for e in events if isinstance(e, RoundMeasured) and e.case == case]
+def rounds(events: Sequence[Event], case: str) -> list[RoundLine]:
+    return [e for e in events if isinstance(e, RoundLine) and e.case == case]
 
 
 def reasons(events: Sequence[Event], name: str) -> list[str]:
     """The reasons of the one-off values of this name."""
-    return [e.one_off.reason for e in events if isinstance(e, OneOffMeasured) and e.name == name]
+    return [e.reason for e in events if isinstance(e, OneOffLine) and e.name == name]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +92,8 @@ def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
     _, events, _ = measured({key: Steady(clock) for key in "abc"}, clock)
     orders: dict[int, str] = {}
     for event in events:
-        if isinstance(event, RoundMeasured):
-            orders[event.round.number] = orders.get(event.round.number, "") + event.case
+        if isinstance(event, RoundLine):
+            orders[event.round] = orders.get(event.round, "") + event.case
     assert all(sorted(order) == list("abc") for order in orders.values())
     assert len(set(orders.values())) > 2
 
@@ -113,7 +114,7 @@ def test_slow_and_fast_cases_take_part_in_the_same_rounds() -> None:
     _, events, _ = measured({"slow": FastFakeChain(slow, clock), "quick": FastFakeChain(quick, clock)}, clock, 3.0)
     took = {case: sum(row[2] for r in rounds(events, case) for row in r.samples) for case in ("slow", "quick")}
     assert (clock.time - began) / 1e9 < 3.3
-    slow_in, quick_in = ({r.number for r in rounds(events, case)} for case in ("slow", "quick"))
+    slow_in, quick_in = ({r.round for r in rounds(events, case)} for case in ("slow", "quick"))
     assert len(slow_in & quick_in) >= 12
     assert len(slow_in ^ quick_in) <= 3
     assert took["quick"] > 0.1 * took["slow"]
@@ -212,11 +213,11 @@ def test_one_off_values_are_measured_and_the_slow_ones_only_for_extras() -> None
 
 
 def test_a_slow_chain_gives_the_reason_why_it_has_no_legacy_value() -> None:
-    def legacy(host: float, **attributes: Any) -> OneOff:
+    def legacy(host: float, **attributes: Any) -> OneOffLine:
         clock = FakeClock()
         chain = Steady(clock, Law(host=host, device=0.0, fixed=0.0, synchronous=True), **attributes)
         _, events, _ = measured({"case": chain}, clock, 1.0, extras=frozenset({"case"}))
-        return next(e.one_off for e in events if isinstance(e, OneOffMeasured) and e.name == "legacy")
+        return next(e for e in events if isinstance(e, OneOffLine) and e.name == "legacy")
 
     assert "100 units would take about 1" in legacy(10e6).reason
     assert "bounds n at 50" in legacy(1e6, max_n=50).reason
@@ -333,11 +334,6 @@ def test_start_latency_is_measured_for_staged_cases() -> None:
 
     _, events, _ = measured({"case": Broken(clock)}, clock, staged=frozenset({"case"}))
     assert "case" in dropped(events)
-
-
-def test_shares_divide_the_time() -> None:
-    settings = Settings(10.0, shares={"a": 7.0})
-    assert (settings.share("a", 2), settings.share("b", 2)) == (7.0, 5.0)
 
 
 def test_without_chains_there_are_no_rounds() -> None:

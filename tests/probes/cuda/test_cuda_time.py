@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from overhead.measure.sampling.description import describe
-from overhead.measure.sampling.events import OneOffMeasured, RoundMeasured
 from overhead.probes.base import DeviceTime
 from overhead.probes.held_chain import LONGEST_BLOCKER_NS, HeldChain, StreamHolder, time_held
+from overhead.results import OneOffLine, RoundLine
 from tests.fakes.chains import dropped, measured
 from tests.fakes.machine import FakeClock
 
@@ -162,5 +162,5 @@ def test_a_unit_of_many_launches_is_timed_and_its_device_time_has_the_reason(lau
     describe(chain)
     _, events, _ = measured({"token": chain}, clock)
     assert not dropped(events)
-    assert any(isinstance(event, RoundMeasured) for event in events)
-    assert [e.one_off.reason for e in events if isinstance(e, OneOffMeasured) and e.name == "device_span"] == [reason]
+    assert any(isinstance(event, RoundLine) for event in events)
+    assert [e.reason for e in events if isinstance(e, OneOffLine) and e.name == "device_span"] == [reason]

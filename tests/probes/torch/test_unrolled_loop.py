@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from overhead.checking.findings import Findings
-from overhead.measure.fitting.data import OneOff, Process, Series
+from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.probes import registry
 from overhead.probes.torch import unrolled_loop
@@ -19,6 +19,7 @@ from overhead.probes.torch.unrolled_loop import MIB, CompileError, Unrolled, cas
 from overhead.results import Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import UNROLLED
+from tests.fakes.chains import one_off_line
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -81,7 +82,9 @@ def test_unrolled_loops_run_only_when_named_and_never_with_other_cases() -> None
 
 
 def test_compile_time_and_memory_become_figures() -> None:
-    processes = [Process(one_off={"compile": OneOff([ns]), "peak_memory": OneOff([9e8])}) for ns in (3e9, 5e9)]
+    processes = [
+        Process(one_off={"compile": one_off_line([ns]), "peak_memory": one_off_line([9e8])}) for ns in (3e9, 5e9)
+    ]
     found = one_off_figures(Series(processes), 0.1)
     assert (found["compile"].value, found["compile"].unit) == (4e9, "ns")
     assert (found["peak_memory"].value, found["peak_memory"].unit) == (9e8, "bytes")

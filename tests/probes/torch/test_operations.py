@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 
 from overhead.probes.base import Unverified
-from overhead.probes.torch import operations
 from overhead.probes.torch.operations import TORCH_OPERATIONS, OperationBody
 from overhead.probes.torch.torch import TorchProbe
 from overhead.results import Target
@@ -60,11 +59,3 @@ def test_a_call_that_does_something_else_is_found(monkeypatch: pytest.MonkeyPatc
     assert body.executed() == 3
     with pytest.raises(Unverified, match="the last values are off by"):
         broken.executed()
-
-
-@pytest.mark.needs("torch")
-def test_the_tensors_of_both_precisions_hold_the_same_values() -> None:
-    operation = TORCH_OPERATIONS["add"]
-    low = operations._opened(operation, "device, dtype = 'cpu', torch.float32")
-    high = operations._opened(operation, "device, dtype = 'cpu', torch.float64")
-    assert bool((low.names["x"].double() == high.names["x"]).all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import graphlib
 import importlib
 import json
@@ -59,6 +60,7 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for top in ("overhead", "scripts") for path in sorted((ROOT / top).rglob("*.py"))}
 
 
+@functools.cache
 def imports(path: Path, *, only_at_import: bool = False) -> set[str]:
     """The modules of the project that a file imports; without those inside functions if ``only_at_import``."""
     found: set[str] = set()

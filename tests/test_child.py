@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 
-from overhead.child import ChildEnded, ChildLimits, ChildProcess, last_words
+from overhead.child import ChildEnded, ChildLimits, ChildProcess
 
 GENEROUS_S = 60.0
 MIB = 1 << 20
@@ -90,12 +90,6 @@ def test_a_daemon_that_holds_the_output_open_does_not_block_receive_and_ends_wit
         assert not psutil.wait_procs([daemon], timeout=GENEROUS_S)[1]
 
 
-def test_last_words_are_the_last_line_with_text() -> None:
-    assert last_words("first\n  second \n\n") == ": second"
-    assert last_words(" \n") == ""
-    assert len(last_words("x" * 1000)) == len(": ") + 300
-
-
 PARENT = """
 import os, subprocess, sys
 code = "from overhead.child import input_lines; import ctypes, subprocess, sys, time; lines = input_lines(); "
@@ -126,15 +120,6 @@ def test_a_child_that_hangs_ends_with_its_parent(busy: str) -> None:
     assert done.stdout.split()
     _, alive = psutil.wait_procs(left, timeout=20)
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
-def test_what_a_child_forked_ends_with_it_although_the_child_has_exited() -> None:
-    code = "import os, time\nif pid := os.fork(): print(pid, flush=True)\nelse: time.sleep(600)"
-    with python(code) as process:
-        forked = psutil.Process(int(process.receive()))
-        assert process.exit_code(GENEROUS_S) == 0
-    assert not psutil.wait_procs([forked], timeout=GENEROUS_S)[1]
 
 
 def test_an_endless_line_is_received_in_parts() -> None:
@@ -199,11 +184,4 @@ def test_the_end_of_a_child_has_one_sentence(fake: str, job: str, why: str, word
     assert ended.value.why == why
     assert str(ended.value).startswith(words)
     assert "\n" not in str(ended.value)
-    assert not psutil.pid_exists(child.pid)
-
-
-def test_an_interrupt_of_the_parent_ends_the_child(fake: str) -> None:
-    child = conversation(fake, "time.sleep(600)")
-    with pytest.raises(KeyboardInterrupt), child:
-        raise KeyboardInterrupt
     assert not psutil.pid_exists(child.pid)

@@ -51,9 +51,3 @@ def test_a_test_cannot_skip_itself_where_its_parts_are_required(
 ) -> None:
     monkeypatch.setenv("OVERHEAD_REQUIRED", required)
     _run(suite, "bash", "pytest.skip('no reason')").assert_outcomes(**{outcome: 1})
-
-
-def test_an_unknown_part_is_refused(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _run(suite, "bahs").ret == pytest.ExitCode.USAGE_ERROR
-    monkeypatch.setenv("OVERHEAD_REQUIRED", "bahs")
-    assert _run(suite, "bash").ret == pytest.ExitCode.USAGE_ERROR

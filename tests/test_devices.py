@@ -8,7 +8,6 @@ from overhead.devices import (
     is_board_id,
     processor,
     same_adapter,
-    same_decorated_name,
     same_device,
     same_device_across_apis,
     same_device_if_ids_allow,
@@ -36,11 +35,6 @@ def test_the_same_device_has_the_same_api_adapter_and_id() -> None:
 def test_the_same_adapter_is_the_same_name_under_any_api() -> None:
     assert same_adapter(target("NVIDIA H200", "CUDA", "a"), target("NVIDIA H200", "Vulkan", "b"))
     assert not same_adapter(target("NVIDIA H200"), target("NVIDIA H200 NVL"))
-
-
-def test_a_name_with_additions_is_the_same_name() -> None:
-    assert same_decorated_name("NVIDIA H200", "NVIDIA H200/PCIe/SSE2")
-    assert not same_decorated_name("NVIDIA H200", "NVIDIA H100")
 
 
 def test_a_missing_id_counts_as_equal_and_a_different_one_does_not() -> None:

@@ -16,9 +16,8 @@ from overhead.errors import BadFile, UsageError
 from overhead.export import FORMATS, export
 from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading.tables import COLUMNS
-from overhead.results import Target
 from tests.fakes.report import crowded, fingerprint, record
-from tests.fakes.runs import COSTS, LADDER, TARGET, Made
+from tests.fakes.runs import COSTS, LADDER, Made
 
 RANGE = re.compile(r"(\+-|\u00b1)\s*(?P<value>\d.+)")
 """How the action looks for a number in ``range``."""
@@ -76,13 +75,6 @@ def test_csv_numbers_stay_numbers(tmp_path: Path) -> None:
     assert next(float(row["value"]) for row in read if row["figure"] == "fixed") == -60_000.0
 
 
-def test_csv_takes_a_folder(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        Made(seed=seed).write(tmp_path / f"{seed}.json")
-    read = list(csv.DictReader(io.StringIO(export(tmp_path, "csv"))))
-    assert len({row["created"] for row in read}) == 2
-
-
 def test_github_entries_have_name_unit_value_range_and_extra(path: Path) -> None:
     entries = json.loads(export(path, "github"))
     assert len(entries) == 2 * len(COSTS)
@@ -96,18 +88,6 @@ def test_github_entries_have_name_unit_value_range_and_extra(path: Path) -> None
         assert float(spread["value"]) > 0
         assert entry["value"] > 0
         assert "machine 0123456789ab" in entry["extra"]
-
-
-def test_a_range_of_one_digit_is_still_a_number(tmp_path: Path) -> None:
-    write_fingerprint(tmp_path / "a.json", fingerprint(record(each=250.0)))
-    assert all(RANGE.match(entry["range"]) for entry in json.loads(export(tmp_path / "a.json", "github")))
-
-
-def test_github_leaves_out_figures_without_a_value(tmp_path: Path) -> None:
-    write_fingerprint(
-        tmp_path / "a.json", fingerprint(record(), record("dawn", each=None, status="failed", reason="x"))
-    )
-    assert all(entry["name"].startswith("wgpu-native") for entry in json.loads(export(tmp_path / "a.json", "github")))
 
 
 def test_pyperf_has_a_run_for_each_process(path: Path, tmp_path: Path) -> None:
@@ -124,28 +104,6 @@ def test_pyperf_has_a_run_for_each_process(path: Path, tmp_path: Path) -> None:
         assert 1e9 * benchmark.mean() == pytest.approx(figure, rel=0.01)
         assert benchmark.get_unit() == "second"
         assert all(run.get_total_loops() == LADDER[-1] for run in benchmark.get_runs())
-
-
-def test_pyperf_notes_missing_raw_samples(tmp_path: Path) -> None:
-    path = Made(seed=1).write(tmp_path / "a.json", samples=False)
-    suite = pyperf.BenchmarkSuite.loads(export(path, "pyperf"))
-    for benchmark in suite.get_benchmarks():
-        assert benchmark.get_nrun() == 1
-        assert "no raw samples" in benchmark.get_metadata()["values"]
-
-
-def test_a_journal_is_exported_too(tmp_path: Path) -> None:
-    journal = Made(seed=1).journal(tmp_path / "a.jsonl")
-    assert json.loads(export(journal, "pyperf"))["benchmarks"][0]["metadata"]["name"].startswith(TARGET.key)
-
-
-@pytest.mark.parametrize("name", ["github", "pyperf"])
-def test_exported_names_have_no_control_characters(tmp_path: Path, name: str) -> None:
-    made = Made(seed=1, target=Target(stack="fake", api="CPU", adapter="A\x1b[31m\nB"))
-    text = export(made.write(tmp_path / "a.json"), name)
-    assert "\\u001b" not in text
-    assert "\x1b" not in text
-    json.loads(text)
 
 
 @pytest.mark.parametrize("name", ["github", "pyperf"])

@@ -7,6 +7,7 @@ After an intended change of wording, of the method or of the schema: ``python -m
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def split(value: Any, words: list[str]) -> Any:
     return [split(item, words) for item in value] if isinstance(value, list) else value
 
 
+@functools.cache
 def reduced(name: str) -> tuple[str, str]:
     """A recorded journal's fingerprint as JSON, and its rules and reasons, one a line."""
     words: list[str] = []

@@ -116,26 +116,9 @@ def test_the_installed_program_comes_from_the_wheel(installed: Installed) -> Non
         assert not Path(path).is_relative_to(ROOT)
 
 
-def test_the_installed_program_lists_a_stack(installed: Installed) -> None:
-    (row,) = json.loads(installed.call("overhead", "list", "-p", "numpy", "--json"))
-    assert row["stack"] == "numpy"
-
-
 def test_the_installed_program_measures_and_reads_its_file(installed: Installed) -> None:
     installed.call("python", "-c", SHORT_RUN)
     found = json.loads((installed.folder / "run.json").read_text("utf-8"))
     assert any(record["stack"] == "numpy" and record.get("figures") for record in found["records"])
     assert "numpy" in installed.call("overhead", "show", "run.json")
     assert json.loads(installed.call("overhead", "claims", "run.json", "--json"))
-
-
-def test_the_installed_program_writes_the_page_for_browsers(installed: Installed) -> None:
-    installed.call("overhead", "browser", "--page", "page.html")
-    assert "@compute" in (installed.folder / "page.html").read_text("utf-8")
-
-
-@pytest.mark.needs("jinja2", "matplotlib", "pandas", "seaborn")
-def test_the_installed_program_writes_the_report(installed: Installed) -> None:
-    (installed.folder / "example.json").write_bytes((ROOT / "docs" / "example-fingerprint.json").read_bytes())
-    installed.call("overhead", "report", "example.json", "--out", "pages")
-    assert "</html>" in (installed.folder / "pages" / "index.html").read_text("utf-8")

@@ -12,7 +12,7 @@ import pytest
 from overhead import locks
 from overhead.cli import main
 from overhead.errors import UsageError
-from overhead.locks import device_lock, is_at, shared_folder, try_lock
+from overhead.locks import device_lock, shared_folder, try_lock
 
 HOLDER = """
 import os, sys, time
@@ -37,16 +37,6 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
         assert not try_lock(descriptor)
         holder.kill()
     assert try_lock(descriptor)
-    os.close(descriptor)
-
-
-def test_a_file_that_was_replaced_is_not_at_its_path(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    descriptor = os.open(tmp_path / "file", os.O_RDWR)
-    assert is_at(descriptor, tmp_path / "file")
-    (tmp_path / "other").touch()
-    os.replace(tmp_path / "other", tmp_path / "file")
-    assert not is_at(descriptor, tmp_path / "file")
     os.close(descriptor)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 import tempfile
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -73,21 +70,3 @@ def test_a_forked_child_does_not_remove_the_folder_of_its_parent(folder: Path) -
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
-
-
-def test_threads_that_ask_at_the_same_time_get_one_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make = scratch._new_folder
-    together = threading.Barrier(2)
-
-    def slow() -> tuple[Path, int]:
-        with contextlib.suppress(threading.BrokenBarrierError):
-            together.wait(0.5)
-        return make()
-
-    monkeypatch.setattr(scratch, "_own", None)
-    monkeypatch.setattr(scratch, "_new_folder", slow)
-    with ThreadPoolExecutor(2) as pool:
-        first, second = (pool.submit(scratch.folder) for _ in range(2))
-        assert first.result() == second.result()
-    scratch.remove()
-    assert not list(folder.iterdir())

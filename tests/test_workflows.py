@@ -19,10 +19,6 @@ def commands(text: str) -> list[str]:
     return re.findall(r"^\s*(?:- )?run: (.+)$", text, re.M)
 
 
-def test_there_are_workflows() -> None:
-    assert {path.name for path in WORKFLOWS} == {"pages.yml", "release.yml", "tests.yml"}
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_extras_and_folders_of_a_workflow_exist(path: Path) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]

@@ -9,7 +9,6 @@ import pytest
 
 from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.sentences import publication
-from overhead.decode.lowering.fusions import FUSIONS
 from overhead.results import Record
 from tests.fakes.report import fingerprint, record
 
@@ -37,11 +36,6 @@ def on_cuda(ms: float, stack: str, pattern: str, **kind: Any) -> Record:
     return token(ms, stack, pattern, api="CUDA", **kind)
 
 
-def test_the_registry_counts_fusions_as_the_programs_do() -> None:
-    assert tuple(FUSIONS)[:3] == ("rms_norm", "mlp", "k_and_v")
-    assert len(FUSIONS) == max(COUNTS)
-
-
 def test_counts_of_dispatches_are_compared_with_the_published_ones() -> None:
     records = [token(10.0, fusions=fusions) for fusions in (0, 3)]
     unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
@@ -50,13 +44,6 @@ def test_counts_of_dispatches_are_compared_with_the_published_ones() -> None:
     assert "564 dispatches" in publication(fused.claim, fused.source)
     other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
     assert judged("decode-876-dispatches", other).verdict == "partial"
-
-
-def test_a_record_that_counted_nothing_gives_no_count() -> None:
-    bare = msgspec.structs.replace(token(10.0, fusions=0), window={}, status="failed", reason="too small")
-    one = judged("decode-876-dispatches", bare)
-    assert one.verdict == "inconclusive"
-    assert "no dispatches were counted: too small" in one.sentence
 
 
 def published_line(fusions: int) -> Record:
@@ -139,19 +126,3 @@ def test_tokens_a_second_come_from_the_time_of_a_token() -> None:
     assert [m.measured.value for m in one.flawed if m.measured] == [pytest.approx(25.0)]
     assert (one.verdict, one.as_published) == ("refuted", "reproduced")
     assert " a second for dawn on NVIDIA H200" in one.sentence
-
-
-def test_a_claim_without_records_names_the_command() -> None:
-    one = judged("decode-95us-a-dispatch")
-    assert one.verdict == "not testable here"
-    assert one.making == "overhead run -p dawn --pattern per-pass --workload qwen2.5-0.5b on a machine with Vulkan"
-    assert one.making in one.sentence
-
-
-def test_a_software_adapter_judges_no_time_of_a_token() -> None:
-    assert (
-        judged(
-            "decode-13.5-tokens", token(74.0, "dawn", "per-submit", caller="binding", fusions=0, software=True)
-        ).verdict
-        == "inconclusive"
-    )

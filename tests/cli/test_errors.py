@@ -11,7 +11,6 @@ import pytest
 from overhead import comparing as versus
 from overhead.cli import main
 from tests.cli.test_gate import pair
-from tests.fakes.runs import Made
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
 
@@ -55,7 +54,7 @@ def test_an_error_of_the_program_is_not_taken_for_a_failed_gate(
     assert said.endswith("this is an error of overhead itself; please report it with the lines above\n")
 
 
-@pytest.mark.parametrize("command", [["show"], ["export"], ["claims"], ["report"], ["browser", "--import"]])
+@pytest.mark.parametrize("command", [["show"], ["report"], ["browser", "--import"]])
 def test_a_name_that_is_too_long_gives_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
@@ -77,32 +76,10 @@ def test_the_name_of_a_file_cannot_control_the_terminal(
     assert said[:-1].isprintable()
 
 
-@pytest.mark.parametrize("command", [["show"], ["claims"], ["report"]])
-def test_a_link_to_nothing_does_not_stand_in_the_way_of_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    local = tmp_path / "reports" / "local"
-    local.mkdir(parents=True)
-    (local / "gone.json").symlink_to("nothing")
-    assert main(command) == 2
-    Made().write(local / "a.json")
-    assert main(command) == 0
-
-
-def test_a_folder_inside_a_folder_of_runs_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Made().write(tmp_path / "a.json")
-    (tmp_path / "inside.json").mkdir()
-    Made(seed=1).write(tmp_path / "inside.json" / "b.json")
-    assert main(["claims", str(tmp_path)]) == 0
-    assert "skipped inside.json: a folder" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce a limit of the address space")
-@pytest.mark.parametrize("command", ["report", "show"])
-def test_too_little_memory_for_the_libraries_gives_one_line(tmp_path: Path, command: str) -> None:
-    program = f'ulimit -v 130000; exec "{sys.executable}" -m overhead {command} "{EXAMPLE}"'
+def test_too_little_memory_for_the_libraries_gives_one_line(tmp_path: Path) -> None:
+    program = f'ulimit -v 130000; exec "{sys.executable}" -m overhead show "{EXAMPLE}"'
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert "out of memory" in done.stderr

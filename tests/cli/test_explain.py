@@ -4,16 +4,20 @@ and an interrupt."""
 from __future__ import annotations
 
 import functools
+import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from overhead.cli import main
 from overhead.errors import CannotWrite
 from overhead.explain.explaining import explain
-from overhead.explain.record import decode_explanation, read_explanation, save_explanation
+from overhead.explain.record import read_explanation, save_explanation
+from tests.fakes.explained import explanation
 from tests.fakes.explanations import DECODE, decode_explained, interrupted_timing, profile_of
+from tests.fakes.report import H200
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])
@@ -25,12 +29,6 @@ def test_a_python_file_is_not_overwritten(option: str, tmp_path: Path, capsys: p
     assert capsys.readouterr().err.endswith("a Python file is not overwritten; write FILE.json or FILE.html\n")
 
 
-def test_one_file_for_both_outputs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "out.json")
-    assert main(["explain", "train.py:step", "--out", out, "--html", out]) == 2
-    assert capsys.readouterr().err == f"overhead: {out}: --out and --html name the same file\n"
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe stands for any file that is not regular")
 def test_a_device_or_pipe_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pipe = tmp_path / "out.json"
@@ -40,16 +38,6 @@ def test_a_device_or_pipe_is_not_replaced(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(CannotWrite, match="exists and is no regular file"):
         save_explanation(pipe, decode_explained())
     assert pipe.is_fifo()
-
-
-@pytest.mark.parametrize("more", [("--across", "wait=a,b"), ("--markdown",), ("--fail-over", "5")])
-def test_options_of_runs_are_refused_for_explanations(
-    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "a.json"
-    save_explanation(file, decode_explained())
-    assert main(["compare", str(file), str(file), *more]) == 2
-    assert "explanations have no --fail-over, no --markdown and no --across" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -75,8 +63,22 @@ def test_an_interrupt_shows_and_writes_what_the_profile_tells(
     assert "Host-bound" in html.read_text()
 
 
-def test_an_interrupt_prints_json_if_asked(interrupted_step: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", interrupted_step, "--no-alternatives", "--json"]) == 130
-    printed = capsys.readouterr()
-    assert decode_explanation(printed.out.encode()).step.wall.reason == "interrupted before it was measured"
-    assert printed.err == "overhead: interrupted; the profile is in the output, without times and alternatives\n"
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "200")
+    paths = [tmp_path / "base.json", tmp_path / "new.json"]
+    for path in paths:
+        save_explanation(path, msgspec.structs.replace(explanation(), machine=H200))
+    return [str(path) for path in paths]
+
+
+def test_compare_takes_two_explanations(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *files]) == 0
+    printed = capsys.readouterr().out
+    assert "BASE base.json: host-bound. NEW new.json: host-bound." in printed
+    assert "no difference: another run may differ by" in printed
+
+
+def test_compare_prints_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *files, "--json"]) == 0
+    assert {pair["name"] for pair in json.loads(capsys.readouterr().out)["pairs"]} >= {"wall", "launches"}

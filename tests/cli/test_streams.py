@@ -15,16 +15,7 @@ from tests.fakes.runs import Made
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = str(ROOT / "docs" / "example-fingerprint.json")
-COMMANDS = {
-    "show": ["show", EXAMPLE],
-    "show --json": ["show", EXAMPLE, "--json"],
-    "export": ["export", EXAMPLE],
-    "claims": ["claims", EXAMPLE],
-    "compare": ["compare", EXAMPLE, EXAMPLE],
-    "doctor": ["doctor"],
-    "help": ["--help"],
-    "version": ["--version"],
-}
+COMMANDS = {"a table": ["show", EXAMPLE], "JSON": ["show", EXAMPLE, "--json"], "the help": ["--help"]}
 full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="descriptors of POSIX")
 
@@ -61,34 +52,20 @@ def test_a_closed_pipe_gives_no_line_and_exit_141(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize(
-    ("name", "encoding"), [*((name, "ascii") for name in COMMANDS), ("show", "cp1252"), ("compare", "utf-16")]
-)
+@pytest.mark.parametrize(("name", "encoding"), [*((name, "ascii") for name in COMMANDS), ("a table", "utf-16")])
 def test_any_encoding_gives_the_output_with_replaced_characters(name: str, encoding: str) -> None:
     done = overhead(COMMANDS[name], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode(encoding).strip()
 
 
-def test_the_c_locale_gives_the_output() -> None:
-    done = overhead(COMMANDS["show"], LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="")
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.parametrize(("costs", "code"), [(SLOWER, 1), (None, 0), ({}, 3)], ids=["fails", "passes", "untested"])
 @posix
-def test_the_verdict_of_a_gate_does_not_depend_on_its_output(
-    tmp_path: Path, costs: dict[str, float] | None, code: int
-) -> None:
-    new = Made(seed=2) if costs is None else Made(seed=2, costs=costs)
-    gate = ["compare", *pair(tmp_path, new), "--fail-over", "10"]
-    assert into_closed_pipe([*gate, "--json"]).returncode == code
-    assert overhead(gate, PYTHONIOENCODING="ascii", PYTHONUTF8="0").returncode == code
+def test_the_verdict_of_a_gate_does_not_depend_on_its_output(tmp_path: Path) -> None:
+    gate = ["compare", *pair(tmp_path, Made(seed=2, costs=SLOWER)), "--fail-over", "10"]
+    assert into_closed_pipe([*gate, "--json"]).returncode == 1
     if Path("/dev/full").exists():
         with open("/dev/full", "w") as full:
-            assert overhead(gate, out=full).returncode == code
-            assert overhead(gate, error=full).returncode == code
-            assert overhead(gate, out=full, error=full).returncode == code
+            assert overhead(gate, out=full, error=full).returncode == 1
 
 
 @full_device

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import overhead.explain
-from overhead.errors import Unavailable
 from overhead.explain.call_chain import CallChain
-from overhead.explain.call_spec import CallSpec, FoundCall, handed_over, read_spec
+from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
-from overhead.probes import load_plugin, registry
+from overhead.probes import load_plugin
 from overhead.probes.common.statements import StatementError
 from overhead.probes.held_chain import StreamHolder
 from tests.fakes.chains import dropped, measured
@@ -41,14 +39,6 @@ def chains(spec: CallSpec) -> dict[str, Chain]:
     return {str(position): CallChain(spec, position) for position in range(len(spec.calls))}
 
 
-def test_the_workers_read_the_spec_of_their_parent() -> None:
-    spec = CallSpec(calls=["a", "b"], setup="import c", wait="d", path=["e"], found=[HERE, BY_TEXT])
-    with handed_over(spec):
-        assert read_spec() == spec
-    with pytest.raises(Unavailable, match="no statement was given"):
-        read_spec()
-
-
 def test_an_error_at_a_later_call_names_the_line_of_the_program(tmp_path: Path) -> None:
     (tmp_path / "data_loop.py").write_text("data = iter(range(9))\n\ndef step():\n    return next(data)\n")
     spec = CallSpec(calls=["step()"], setup="from data_loop import step", path=[str(tmp_path)], found=[HERE])
@@ -58,14 +48,6 @@ def test_an_error_at_a_later_call_names_the_line_of_the_program(tmp_path: Path) 
         chain.issue(9)
         with pytest.raises(StatementError, match=r"^data_loop\.py:4, in step: StopIteration$"):
             chain.issue(1)
-
-
-def test_there_is_one_target_with_a_case_for_each_statement() -> None:
-    with handed_over(CallSpec(calls=["a", "b"], found=[HERE, BY_TEXT])):
-        probe = registry()["call"]
-        (target,) = probe.targets()
-        assert (target.api, target.adapter) == ("CUDA", "a fake")
-        assert [case.params for case in probe.space(target).star()] == [{"position": 0}, {"position": 1}]
 
 
 @pytest.mark.parametrize(("host", "device"), [(5_000.0, 500.0), (3_000.0, 13_000.0), (700.0, 0.0)])
@@ -99,12 +81,6 @@ def test_a_wait_of_none_makes_a_synchronous_chain() -> None:
     assert chain.window() == {"wait": "nothing", "entry": "python"}
 
 
-def test_a_long_call_asks_for_longer_samples() -> None:
-    short, long = (msgspec.structs.replace(HERE, one_ns=ns) for ns in (1_000_000.0, 30_000_000.0))
-    opened = chains(CallSpec(calls=["1", "2"], found=[short, long]))
-    assert [chain.least_ns for chain in opened.values()] == [0, 120_000_000]
-
-
 def test_an_error_in_the_middle_ends_the_case_with_its_line(clock: FakeClock) -> None:
     QueueDevice(clock, 1_000.0, 0.0)
     call = "q.launch()\nif q.launched > 40: raise OSError('the device went away')"
@@ -113,11 +89,6 @@ def test_an_error_in_the_middle_ends_the_case_with_its_line(clock: FakeClock) ->
     (event,) = dropped(events).values()
     said = "CALL, line 2: OSError: the device went away: if q.launched > 40: raise OSError('the device went away')"
     assert (event.status, event.reason) == ("failed", said)
-
-
-def test_a_setup_that_raises_opens_no_chain() -> None:
-    with pytest.raises(StatementError, match=r"^SETUP: ZeroDivisionError: division by zero: 1 / 0$"):
-        chains(CallSpec(calls=["1"], setup="1 / 0", found=[HERE]))
 
 
 class ShortQueue(StreamHolder):

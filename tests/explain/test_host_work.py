@@ -55,7 +55,7 @@ def test_a_step_of_the_same_operations_in_another_order_keeps_its_own_times() ->
     assert host.unknown(Trace([known, other])) == 1
 
 
-def test_the_profiler_s_cost_is_that_of_the_profile_that_gives_the_time() -> None:
+def test_the_subtracted_profiler_cost_is_that_of_the_profile_that_gives_the_time() -> None:
     alone = step(2000, operation("a", 0, 1000, inner=2), operation("b", 1000, 2000))
     host = HostTimes(Trace([alone]), ProfilerCost(operation_ns=100))
     assert work(host, step(9000, operation("a", 0, 5000, inner=9), operation("b", 5000, 9000)))[1] == 700
@@ -68,7 +68,7 @@ def test_the_cost_that_a_short_operation_cannot_hold_is_taken_from_the_next_part
     assert work(HostTimes(cost=ProfilerCost(operation_ns=100)), given) == pytest.approx([0, 0, 0, 800, 0])
 
 
-def test_where_the_host_waits_the_shorter_time_counts() -> None:
+def test_an_operation_that_waits_takes_the_shorter_time_of_both_profiles() -> None:
     alone = step(1000, operation("add", 0, 100), operation("item", 100, 1000))
     launch = HostCall("cudaLaunchKernel", "launch", 20, 120, "1", 1)
     copy = HostCall("cudaMemcpyAsync", "copy", 210, 300, "1", 2)

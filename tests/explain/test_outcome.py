@@ -20,10 +20,6 @@ def _compare(first: Any, second: Any) -> Any:
     return differences(of_result("step 1", first)[0], of_result("step 1", second)[0])
 
 
-def test_equal_results_do_not_differ() -> None:
-    assert _compare({"loss": 0.5, "x": np.arange(9)}, {"loss": 0.5, "x": np.arange(9)}) == []
-
-
 @pytest.mark.parametrize(("share", "differs"), [(0.5e-3, False), (2e-3, True)])
 def test_float32_may_differ_by_a_thousandth_of_the_largest_value(share: Any, differs: Any) -> None:
     ours = np.array([0.001, 8.0], np.float32)
@@ -35,10 +31,6 @@ def test_a_difference_shows_both_values_where_it_is_largest() -> None:
     [found] = _compare(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.1]))
     assert (found.name, found.first, found.second) == ("step 1", "2", "2.5")
     assert found.worst == pytest.approx(0.5 / 3.1)
-
-
-def test_integers_must_be_equal() -> None:
-    assert _compare(np.array([1000000]), np.array([1000001]))
 
 
 def test_few_wrong_elements_among_many_are_found() -> None:
@@ -82,7 +74,7 @@ def _records(value: Any) -> Any:
     ("ours", "theirs"),
     [
         (2**53, 2**53 + 1),
-        (2**70, 2**70 + 1),
+        (10**400, 10**400 + 1),
         (np.array([2**53]), np.array([2**53 + 1])),
         (np.array([2**64 - 1], np.uint64), np.array([2**64 - 2], np.uint64)),
         (Decimal(1), Decimal(2)),
@@ -113,6 +105,12 @@ def _records(value: Any) -> Any:
         (np.ones(2, np.float16), np.full(2, 1.1, np.float16)),
         (Parts(1, np.ones(2)), Parts(1, np.zeros(2))),
         (Pair(1, 2), Pair(1, 3)),
+        (np.array(["a"]), np.array(["b"])),
+        (np.array(["2020-01-01"], dtype="M8[D]"), np.array(["2020-01-02"], dtype="M8[D]")),
+        ("x" * 500 + "a", "x" * 500 + "b"),
+        (np.ones(2), np.ones(3)),
+        (np.ones(2), np.ones(2, np.float32)),
+        (np.ones(2), {"a": np.ones(2)}),
     ],
 )
 def test_values_of_each_kind_are_compared(ours: Any, theirs: Any) -> None:
@@ -157,23 +155,11 @@ def test_tensors_of_each_kind_are_compared() -> None:
     assert all(_compare(ours.to(kind), (ours * 1.001).to(kind)) == [] for kind in small[:2])
 
 
-@pytest.mark.parametrize("other", [np.ones(3), np.ones(2, np.float32), "text", None, {"a": np.ones(2)}])
-def test_another_shape_type_or_structure_differs(other: Any) -> None:
-    assert _compare(np.ones(2), other)
-
-
 def test_a_later_step_does_not_change_values_that_were_kept() -> None:
     reused = np.zeros(3)
     kept = of_result("step 1", reused)[0]
     reused += 1
     assert differences(kept, of_result("step 1", np.zeros(3))[0]) == []
-
-
-def test_the_state_holds_the_arrays_that_a_step_reaches() -> None:
-    weight = np.ones(2)
-    values, left_out = of_state(lambda: weight, {})
-    assert [value.name for value in values] == ["weight"]
-    assert left_out == {}
 
 
 def test_a_number_equals_an_array_without_dimensions() -> None:
@@ -184,23 +170,6 @@ def test_a_number_equals_an_array_without_dimensions() -> None:
 class Hostile(str):
     def __repr__(self) -> str:
         raise RuntimeError("no text")
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (np.array(["a"]), np.array(["b"])),
-        (np.array(["2020-01-01"], dtype="M8[D]"), np.array(["2020-01-02"], dtype="M8[D]")),
-        (10**400, 10**400 + 1),
-        ("x" * 500 + "a", "x" * 500 + "b"),
-        ({"\udcff": "\udcff"}, {"\udcff": 1.0}),
-    ],
-)
-def test_values_that_are_no_numbers_are_compared_as_text(ours: Any, theirs: Any) -> None:
-    assert _compare(ours, ours) == []
-    assert _compare(ours, theirs)
-    for value in of_result("step 1", ours)[0]:
-        f"{value.name}{value.text}".encode()
 
 
 class NoArray:
@@ -215,18 +184,6 @@ def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, sai
     values, left_out = of_result("step 1", {"a": value, "b": 2})
     assert [kept.name for kept in values] == ["step 1.b"]
     assert left_out == {"step 1.a": (1, f"cannot be read: RuntimeError: {said}")}
-
-
-def test_names_of_parts_that_are_left_out_can_be_written_to_a_file() -> None:
-    _, left_out = of_result("step 1", {"\udcff": NoArray()})
-    assert [name.encode() for name in left_out]
-
-
-def test_the_state_of_an_object_that_cannot_be_read_is_left_out_with_the_reason() -> None:
-    held = [NoArray(), np.zeros(2)]
-    values, left_out = of_state(lambda: held, {})
-    assert [kept.name for kept in values] == ["held.1"]
-    assert left_out == {"held.0": (1, "cannot be read: RuntimeError: no array")}
 
 
 def _outcome(result: Any) -> Any:

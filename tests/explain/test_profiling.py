@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,18 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from overhead.child import ChildEnded
 from overhead.errors import UsageError
-from overhead.explain import profiled_process, profiling
-from overhead.explain.call_spec import FoundCall
+from overhead.explain import profiled_process
 from overhead.explain.chrome_trace import read_chrome_trace
-from overhead.explain.host_work import HostTimes, ReturnTimes
-from overhead.explain.profiling import ProfileJob, StepProfile, host_files, profile_step, with_sites
+from overhead.explain.host_work import HostTimes
+from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace
-from overhead.explain.trial import TrialFound, TrialStep
 from tests.fakes.explanations import profile_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
 
@@ -41,24 +36,9 @@ def build():
         return loss.item()
     return step
 
-def raises():
-    return torch.ones(2) @ torch.ones(3)
-
-def once(made=[]):
-    made.append(1)
-    if len(made) > 1:
-        raise RuntimeError("only once")
-
 def exits():
     import os
     os._exit(3)
-
-def sleeps():
-    import time
-    time.sleep(60)
-
-def plain():
-    return sum(range(2000))
 
 def fifth(made=[]):
     made.append(1)
@@ -86,7 +66,7 @@ def profile(program: str, function: str, **more: Any) -> StepProfile:
 
 @pytest.mark.slow
 @pytest.mark.needs("torch")
-def test_a_training_step_on_the_processor(program: str) -> None:
+def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with_lines(program: str) -> None:
     found = profile(program, "build")
     assert (found.library, found.device, found.reason, found.sites_missing) == ("torch", "", "", "")
     assert found.trace is not None
@@ -107,14 +87,9 @@ def test_a_training_step_on_the_processor(program: str) -> None:
 @pytest.mark.parametrize(
     ("function", "line"),
     [
-        ("raises", "train.py:17, in raises: RuntimeError: "),
-        (
-            "once",
-            "the step cannot be repeated: the first one works, then train.py:22, in once: RuntimeError: only once",
-        ),
         (
             "fifth",
-            "the step cannot be repeated: the first 4 calls work, then train.py:38, in fifth: RuntimeError: the fifth",
+            "the step cannot be repeated: the first 4 calls work, then train.py:23, in fifth: RuntimeError: the fifth",
         ),
         ("exits", "loading the program: the process ended with exit code 3"),
     ],
@@ -144,28 +119,6 @@ def test_a_step_without_a_library_is_tried_and_not_profiled(tmp_path: Path) -> N
     assert found.trace is None
     assert found.reason == "a step without PyTorch is not profiled: only its times are measured"
     assert found.found.one_ns > 1000
-
-
-FOUND = TrialFound(FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="a GPU"))
-
-
-@pytest.mark.parametrize("found", [False, True])
-def test_a_child_that_ends_is_a_refusal_until_the_step_works_and_then_a_reason(
-    monkeypatch: pytest.MonkeyPatch, found: bool
-) -> None:
-    def answers() -> Iterator[Any]:
-        yield from [FOUND] * found
-        yield TrialStep("profiling the step")
-        raise ChildEnded("died", "killed by SIGSEGV")
-
-    child = SimpleNamespace(receive=answers().__next__)
-    monkeypatch.setattr(profiling, "ChildProcess", lambda *args: contextlib.nullcontext(child))
-    source = StepSource(setup="", file="", function="")
-    if found:
-        assert profile_step(source).reason == "profiling the step: killed by SIGSEGV"
-    else:
-        with pytest.raises(UsageError, match=r"^profiling the step: killed by SIGSEGV$"):
-            profile_step(source)
 
 
 PARTS: list[Part] = [
@@ -198,55 +151,6 @@ def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason(
     joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS[1:]))
     assert "their lines are missing" in missing
     assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}
-
-
-@pytest.mark.needs("torch")
-def test_the_step_its_return_and_the_host_are_measured_in_turn_before_the_profile_of_the_device(
-    monkeypatch: Any, tmp_path: Path
-) -> None:
-    torch = pytest.importorskip("torch")
-    job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
-    own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
-    own.on_cuda = True
-    seen: list[str] = []
-
-    def times(one_s: float, least_s: float) -> list[tuple[float, float]]:
-        seen.append("step")
-        return [(1e-6, 3e-6)]
-
-    def trace(name: str, *more: Any) -> None:
-        seen.append(name)
-
-    def returns(call: Any, number: int) -> list[float]:
-        seen.append("return")
-        return [800.0]
-
-    monkeypatch.setattr(own, "_times", times)
-    monkeypatch.setattr(own, "_trace", trace)
-    monkeypatch.setattr(own, "_host_trace", trace)
-    monkeypatch.setattr(own, "_returns", returns)
-    monkeypatch.setattr(own, "synchronize", lambda: None)
-    monkeypatch.setattr(own, "_loop", lambda: None)
-    found = own.run()
-    assert found.step_ns == pytest.approx(1000)
-    assert found.returns == ReturnTimes([800.0] * 6, [800.0] * 6)
-    in_turn = [each for step, loop in host_files(6) for each in ("step", "return", step, "return", loop)]
-    assert seen == ["host-0.json", *in_turn, "device.json", "device.json", "sites.json"]
-
-
-@pytest.mark.needs("torch")
-def test_a_return_time_begins_when_the_device_has_no_work_and_the_first_does_not_count(
-    tmp_path: Path,
-) -> None:
-    torch = pytest.importorskip("torch")
-    job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
-    seen: list[str] = []
-    own = profiled_process._TorchProfile(torch, lambda: None, job, "", lambda what: None)
-    own.processor = cast("Any", SimpleNamespace(leave_if_slow=list))
-    own.synchronize = lambda: seen.append("wait")
-    assert len(own._returns(lambda: seen.append("step"), 2)) == 2
-    assert seen == ["wait", "step"] * 3 + ["wait"]
-    own._loop()()  # runs on the processor
 
 
 def _training(torch: Any) -> Any:

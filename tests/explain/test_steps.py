@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain.steps import call_site, load_step, said, step_given, step_named
+from overhead.explain.steps import load_step, step_given, step_named
 
 PROGRAM = """
 calls = []
@@ -72,11 +72,6 @@ def test_a_function_that_returns_anything_else_is_the_step(program: str) -> None
     assert made(program, "Group.step")() == 1
 
 
-def test_a_module_is_imported_by_its_name() -> None:
-    step = load_step("platform", "python_version", {})
-    assert step() == load_step("platform", "python_version", {})()
-
-
 @pytest.mark.parametrize(
     ("function", "arguments", "line"),
     [
@@ -97,26 +92,6 @@ def test_what_is_no_step_is_said_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("a.py", "a.py: name a function, FILE.py:FUNCTION or module:function"),
-        ("a.py:", "a.py:: name a function, FILE.py:FUNCTION or module:function"),
-        ("a.py:x y", "a.py:x y: name a function, FILE.py:FUNCTION or module:function"),
-        ("missing.py:step", "missing.py: no such file"),
-    ],
-)
-def test_a_name_that_cannot_be_one(text: str, line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        step_named(text)
-    assert str(caught.value) == line
-
-
-def test_an_argument_without_a_value(program: str) -> None:
-    with pytest.raises(UsageError, match=r"^--arg layers: write NAME=VALUE$"):
-        step_named(f"{program}:build", ["layers"])
-
-
 def test_a_file_that_does_not_compile_or_exits_is_said_in_one_line(tmp_path: Path) -> None:
     for text, line in (("x = (", "SyntaxError"), ("raise SystemExit(3)", "exiting.py:1, in <module>: SystemExit: 3")):
         path = tmp_path / "exiting.py"
@@ -134,46 +109,10 @@ def test_a_function_of_this_process_is_found_by_another() -> None:
     assert scope["step"]() == tempfile.gettempdir()
 
 
-def test_the_error_names_the_innermost_line_of_the_program(program: str) -> None:
-    scope = {"__name__": "x"}
-    exec(compile("def f():\n    import json\n    json.loads('{')\n", program, "exec"), scope)
-    with pytest.raises(Exception, match="Expecting") as caught:
-        scope["f"]()  # type: ignore[operator]
-    assert said(caught.value).startswith("my_program.py:3, in f: JSONDecodeError: ")
-
-
-def test_a_call_site_is_relative_to_the_program(program: str) -> None:
-    scope: dict[str, Any] = {"look": lambda: sys._getframe()}
-    exec(compile("\n\ndef f():\n    return g()\n\ndef g():\n    return look()\n", program, "exec"), scope)
-    frame = scope["f"]()
-    here = call_site(frame, str(Path(program).parent), [__file__])
-    assert (here.line, here.inside) == ("my_program.py:7", "")
-    assert call_site(None, "", []).line == ""
-    assert call_site(frame, "", [__file__]).line == "my_program.py:7"
-
-
-@pytest.mark.parametrize("value", ["1e999", "...", "{[]: 1}", "0x" + "9" * 3000, "-" * 3000 + "1", "(" * 300, "text"])
+@pytest.mark.parametrize("value", ["1e999", "{[]: 1}", "-" * 3000 + "1", "text"])
 def test_any_argument_reaches_the_function_and_the_file(program: str, value: str) -> None:
     source = step_named(f"{program}:build", [f"layers={value}"])
     assert source.arguments == {"layers": value}
     scope: dict[str, Any] = {}
     exec(source.setup.replace("step = load_step", "found = lambda place, function, given: given\nstep = found"), scope)
     assert list(scope["step"]) == ["layers"]
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "line"),
-    [
-        (
-            "build",
-            ["layers=" + "9" * 5000],
-            "--arg layers: a name has at most 200 characters, and a value at most 4000",
-        ),
-        ("build", ["layers=\udcff"], "layers=\\?: not valid text"),
-        ("build", [f"a{n}=1" for n in range(65)], "a function gets at most 64 arguments"),
-        ("b" * 201, [], "a name has at most 200 characters"),
-    ],
-)
-def test_what_the_file_cannot_hold_is_refused(program: str, function: str, arguments: list[str], line: str) -> None:
-    with pytest.raises(UsageError, match=line):
-        step_named(f"{program}:{function}", arguments)

@@ -9,16 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from unittest import mock
 
 import msgspec
 import pytest
 
-from overhead import scratch
-from overhead.errors import BadFile, UsageError
+from overhead.errors import UsageError
 from overhead.explain import callables, timing
-from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall, handed_over
+from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
 from overhead.explain.timing import Timing, plan_of, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
@@ -59,44 +57,12 @@ def test_a_second_statement_is_compared_with_the_first() -> None:
     assert ratio.ratio.value > 5, "thirty additions take more than five"
 
 
-@pytest.mark.needs("torch")
-def test_torch_on_the_processor() -> None:
-    (call,) = measure("x.add_(1)", setup="import torch; x = torch.zeros(256)").calls
-    assert call.value("complete") is not None or call.reason
-    assert call.wait == "nothing: the call returns when its work is done"
-
-
-def test_a_statement_that_fails_late_is_one_line() -> None:
-    setup = "calls = 0\ndef f():\n    global calls\n    calls += 1"
-    late = "x += 1\nif x > 5000: raise OSError('the device went away')"
-    with pytest.raises(UsageError, match=r"^CALL, line 2: OSError: the device went away: if x > 5000: raise OSError"):
-        measure(late, setup=f"x = 0\n{setup}")
-
-
-def test_no_statement_and_too_many_are_refused() -> None:
-    for calls in ([], ["1"] * 9):
-        with pytest.raises(UsageError, match=r"^\d statements given; 1 to 8 are measured in turn$"):
-            time_statements(CallSpec(calls=calls))
-
-
 @pytest.mark.parametrize(("one_s", "processes", "least_s"), [(1e-6, 5, 4.0), (0.02, 5, 4.0), (0.25, 3, 15.0)])
 def test_a_slow_call_gets_fewer_and_longer_processes(one_s: float, processes: int, least_s: float) -> None:
     plan = plan_of([found(one_s)])
     assert (plan.processes, plan.case_s >= least_s) == (processes, True)
     assert plan.sampling_s is not None
     assert plan.sampling_s <= 46
-
-
-def test_two_statements_share_the_time_of_one() -> None:
-    one, two = plan_of([found(1e-6)]), plan_of([found(1e-6)] * 2)
-    assert one.sampling_s == two.sampling_s
-
-
-def test_a_function_of_a_module_is_imported_by_other_processes() -> None:
-    setup = callables.setup_of(os.getcwd, "f")
-    scope: dict[str, object] = {}
-    exec(setup, scope)
-    assert scope["f"] is os.getcwd
 
 
 def test_a_function_that_other_processes_cannot_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,35 +107,6 @@ def test_a_closure_is_handed_over_by_value() -> None:
     assert function() == [4]
 
 
-@pytest.mark.parametrize(
-    ("call", "more", "line"),
-    [
-        ("pass", {"setup": 5}, "5: not a text"),
-        ("pass", {"wait": None}, "None: not a text"),
-        ("'\udcff'", {}, "'?': not valid text; write it in UTF-8, in a locale such as C.UTF-8"),
-        ("pass", {"setup": "'\udcff'"}, "'?': not valid text; write it in UTF-8, in a locale such as C.UTF-8"),
-    ],
-)
-def test_what_is_no_text_is_one_line(call: str, more: dict[str, Any], line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        time(call, **more)
-    assert str(caught.value) == line
-
-
-def test_answers_that_cannot_be_read_are_one_line_without_a_temporary_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreadable(*_: Any, **__: Any) -> Any:
-        raise BadFile("/folder/run.jsonl: line 7: Invalid value 'ready'")
-
-    monkeypatch.setattr(timing, "measure", unreadable)
-    with pytest.raises(UsageError, match=r"^the answers of a process cannot be read: .* \(os\.fork\)$"):
-        time_statements(CallSpec(calls=["pass"], found=[found(1e-6)]))
-
-
-def test_temporary_files_lie_in_the_folder_that_a_later_run_sweeps() -> None:
-    with handed_over(CallSpec(calls=["pass"])):
-        assert Path(os.environ[VARIABLE]).is_relative_to(scratch.folder())
-
-
 @pytest.mark.slow
 def test_a_statement_that_hangs_later_is_ended_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "_LEAST_SILENCE_S", 2.0)
@@ -177,9 +114,3 @@ def test_a_statement_that_hangs_later_is_ended_soon(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UsageError):
         measure("n += 1\nif n == 5000: time.sleep(600)", setup="import time\nn = 0")
     assert monotonic() - began < 45
-
-
-def test_a_timing_as_text_has_a_line_for_each_statement_with_both_costs() -> None:
-    text = str(measure("sum(range(100))", "pass"))
-    assert len(text.split("\n")) == 2
-    assert all(word in line for line in text.split("\n") for word in ("complete", "met"))

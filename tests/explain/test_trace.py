@@ -40,7 +40,7 @@ from overhead.explain.trace import busy, idle_times
         ),
     ],
 )
-def test_calls_are_told_by_their_names(kind: str, names: str) -> None:
+def test_a_call_of_the_runtime_is_classified_by_its_name(kind: str, names: str) -> None:
     assert {name: call_kind(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
 
 
@@ -139,15 +139,11 @@ def test_the_quiet_steps_are_the_shortest_unless_steps_run_different_operations(
     assert kept(trace_of()) == []
 
 
-def test_a_trace_without_events_has_no_steps() -> None:
-    assert trace_of().steps == []
-
-
 @pytest.mark.parametrize(
     "raw",
     [b"", b"[1, 2]", b"{}", b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}]}', b"\xff", b"[" * 9000],
 )
-def test_what_is_no_trace_is_one_line(raw: bytes) -> None:
+def test_a_file_that_is_no_trace_is_refused_in_one_line(raw: bytes) -> None:
     with pytest.raises(BadFile, match=r"^x.json: not a trace: ") as caught:
         read_chrome_trace(raw, "x.json")
     assert "\n" not in str(caught.value)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain.waits import NOTHING, find_waits, has_cuda_context, in_turn, wait_named
+from overhead.explain.waits import NOTHING, find_waits, has_cuda_context, wait_named
 from tests.fakes import cuda_driver
 
 
@@ -78,12 +78,6 @@ def test_a_tensor_or_module_on_cuda_is_waited_for(
     assert torch.calls == ["synchronize"]
 
 
-def test_a_tensor_in_a_closure_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", fake_torch())
-    x = Tensor("cuda")
-    assert [wait.name for wait in find_waits({"step": lambda: x}, [])] == ["torch"]
-
-
 def test_torch_on_the_processor_needs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({"x": Tensor("cpu"), "m": Module("cpu")}, [Tensor("cpu")]) == [NOTHING]
@@ -131,27 +125,12 @@ def test_one_wait_for_the_whole_cuda_device_is_enough(monkeypatch: pytest.Monkey
     assert [wait.name for wait in find_waits({}, [])] == ["torch"]
 
 
-def test_a_wait_that_was_asked_for_needs_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", fake_torch())
-    wait = wait_named("torch", {}, [])
-    assert wait is not None
-    assert wait.name == "torch"
-    assert wait_named("none", {}, []) is NOTHING
-    assert wait_named("queue.finish()", {}, []) is None
-
-
 def test_a_wait_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch(there=False))
     with pytest.raises(UsageError, match=r"^--wait torch: torch 2.13.0 reaches no cuda device$"):
         wait_named("torch", {}, [])
     with pytest.raises(UsageError, match=r"^unknown wait 'cuppy', did you mean 'cupy'\? known: cuda, cupy, dawn, "):
         wait_named("cuppy", {}, [])
-
-
-def test_several_waits_run_one_after_another() -> None:
-    done: list[int] = []
-    in_turn([lambda: done.append(1), lambda: done.append(2)])()
-    assert done == [1, 2]
 
 
 @pytest.mark.needs("jax")

@@ -10,11 +10,12 @@ from overhead.explain.explaining import explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Alternative, Explanation, missing
 from overhead.explain.steps import StepSource
-from overhead.explain.timing import CallTiming, Timing
-from overhead.results import Figure, Machine
+from overhead.explain.timing import Timing
+from overhead.results import Figure
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted
 from tests.fakes.profiled_program import Launch, Part, Parts, Python, Read, SimulatedDevice
+from tests.fakes.timings import call, timing
 
 DEVICE = SimulatedDevice(operation_cost_ns=4000, call_cost_ns=2000)
 DECODE: list[Part] = [
@@ -32,27 +33,7 @@ def figure(name: str, value: float, unit: str = "ns") -> Figure:
 
 def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timing:
     figures = [figure("complete", wall_ns), figure("issue", issue_ns), figure("fixed", 9000.0)]
-    call = CallTiming(
-        call="build",
-        status="ok",
-        reason="",
-        wait="torch.cuda.synchronize()",
-        on=on,
-        bound="host",
-        flags=["values-not-checked"],
-        prints=False,
-        figures=figures,
-    )
-    machine = Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128)
-    return Timing(
-        created="2026-11-23T12:00:00Z",
-        setup="",
-        machine=machine,
-        versions={"torch": "2.13.0"},
-        calls=[call],
-        ratios=[],
-        notes=[],
-    )
+    return timing(call("build", figures, on=on))
 
 
 def interrupted_timing(spec: CallSpec, listener: Listener, **more: object) -> Timing:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from overhead.explain.timing import CallRatio, CallTiming, Timing
-from overhead.results import Figure
+from overhead.results import Figure, Machine
 from tests.fakes.report import H200
 
 
@@ -16,6 +20,7 @@ def missing(name: str, reason: str) -> Figure:
 
 
 def call(text: str, figures: list[Figure], **more: object) -> CallTiming:
+    """A timed statement; ``more``: other values of its fields."""
     found = CallTiming(
         call=text,
         status="ok",
@@ -27,7 +32,20 @@ def call(text: str, figures: list[Figure], **more: object) -> CallTiming:
         prints=False,
         figures=figures,
     )
-    return CallTiming(**{**{name: getattr(found, name) for name in found.__struct_fields__}, **more})
+    return msgspec.structs.replace(found, **more)
+
+
+def timing(*calls: CallTiming, ratios: Sequence[CallRatio] = ()) -> Timing:
+    """The result of a run that timed these statements in turn."""
+    return Timing(
+        created="2026-11-23T12:00:00Z",
+        setup="",
+        machine=Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128),
+        versions={"torch": "2.13.0"},
+        calls=list(calls),
+        ratios=list(ratios),
+        notes=[],
+    )
 
 
 def two_calls() -> Timing:

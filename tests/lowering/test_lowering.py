@@ -17,9 +17,7 @@ from overhead.decode.lowering.decoder_shapes import SHAPES
 from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.templates.elementwise import IndexWrite
 from overhead.decode.lowering.templates.gemv import GatedGemv, Gemv
-from overhead.errors import UsageError
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised  # noqa: E402
@@ -89,24 +87,6 @@ def test_a_vocabulary_beyond_one_dimension_of_a_grid_agrees_with_float64() -> No
 
 
 @on_lavapipe
-@pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
-def test_a_changed_program_does_not_agree(mutant: str) -> None:
-    module = randomised(Decoder(SHAPES["qwen2.5-tiny"]), 1)
-    program = overhead.lower(module, ZERO, fusions=())
-    operations = list(program.operations)
-    if mutant == "bias dropped":
-        at = next(i for i, op in enumerate(operations) if op.place == "layers.1.attention.v_proj")
-        operation = operations[at]
-        assert isinstance(operation, Gemv)
-        product = dataclasses.replace(operation.products[0], bias=None)
-        operations[at] = dataclasses.replace(operation, products=(product,))
-    elif mutant == "stale cache row":
-        del operations[max(i for i, op in enumerate(operations) if isinstance(op, IndexWrite))]
-    found = compared(module, program.with_operations(tuple(operations)), shift=mutant == "wrong position")
-    assert not found.ok, str(found)
-
-
-@on_lavapipe
 def test_an_mlp_with_layer_norm_agrees_with_float64() -> None:
     layers = (torch.nn.LayerNorm(32), torch.nn.Linear(32, 80), torch.nn.GELU(), torch.nn.Linear(80, 32))
     module = randomised(torch.nn.Sequential(*layers), 0)
@@ -114,19 +94,6 @@ def test_an_mlp_with_layer_norm_agrees_with_float64() -> None:
     program = overhead.lower(module, (x,))
     ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
     np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).numpy(), atol=1e-5)
-
-
-def table() -> str:
-    lines = []
-    for name in ("qwen2.5-0.5b", "qwen2.5-1.5b", "llama-1.1b"):
-        with torch.device("meta"):
-            module = FedBackStep(Decoder(SHAPES[name]))
-        program = overhead.lower(module)
-        savings = " | ".join(str(-saving.dispatches) for saving in program.savings)
-        lines.append(f"| `{name}` | {program.savings[0].before} | {savings} | {len(program.dispatches)} |")
-        if name == "qwen2.5-0.5b":
-            assert program.limits.binding_bytes == 4 * 151_936 * 896
-    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("batch", [4, 64])
@@ -164,14 +131,23 @@ def test_a_group_computes_several_columns_of_a_long_product(columns: int, wide: 
     np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).detach().numpy(), atol=1e-5)
 
 
-def test_the_document_has_the_counts_of_the_programs() -> None:
-    assert table() in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8")
-
-
-def test_a_tensor_that_is_given_twice_makes_two_inputs() -> None:
-    weighted = type("Weighted", (torch.nn.Module,), {"forward": lambda self, a, b: a * 2 + b})
-    program = overhead.lower(weighted(), (ZERO[0].float(),) * 2)
-    assert [view.buffer for view in program.inputs] == ["a", "b"]
+@pytest.mark.parametrize(
+    "name",
+    [
+        "qwen2.5-0.5b",
+        pytest.param("qwen2.5-1.5b", marks=pytest.mark.slow),
+        pytest.param("llama-1.1b", marks=pytest.mark.slow),
+    ],
+)
+def test_the_document_has_the_counts_of_a_decoder(name: str) -> None:
+    with torch.device("meta"):
+        module = FedBackStep(Decoder(SHAPES[name]))
+    program = overhead.lower(module)
+    savings = " | ".join(str(-saving.dispatches) for saving in program.savings)
+    row = f"| `{name}` | {program.savings[0].before} | {savings} | {len(program.dispatches)} |"
+    assert row in (Path(overhead.__file__).parents[1] / "docs" / "lowering.md").read_text(encoding="utf-8").splitlines()
+    if name == "qwen2.5-0.5b":
+        assert program.limits.binding_bytes == 4 * 151_936 * 896
 
 
 def test_an_unsupported_operation_is_named_with_its_place() -> None:
@@ -218,11 +194,3 @@ def test_a_module_that_torch_cannot_export_is_refused_with_its_line(function: An
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(UnsupportedOperation, match=rf"^test_lowering\.py:{line}, in {function.__name__}: .+$"):
         overhead.lower(of(function), (torch.zeros(4),))
-
-
-@pytest.mark.parametrize(
-    ("module", "inputs"), [(branch, (torch.zeros(4),)), (of(branch), torch.zeros(4)), (of(branch), {})]
-)
-def test_only_a_module_and_a_tuple_of_inputs_are_lowered(module: Any, inputs: Any) -> None:
-    with pytest.raises(UsageError):
-        overhead.lower(module, inputs)

@@ -8,7 +8,7 @@ import pytest
 
 from overhead import probes
 from overhead.errors import BadValue
-from overhead.probes.base import Probe, Space, Unverified, whole_units
+from overhead.probes.base import Probe, Space
 from overhead.results import Case
 
 BASE = Case(pattern="per-submit", params={"values": 1})
@@ -45,9 +45,3 @@ def test_a_bad_attribute_of_a_stack_is_refused_when_it_registers(attributes: dic
     good = {"name": "mine", "title": "Mine"}
     with pytest.raises(BadValue, match=f"^{message}"):
         probes.register(type("Mine", (Probe,), {**good, **attributes}))
-
-
-def test_a_unit_that_ran_only_partly_is_unverified() -> None:
-    assert whole_units(300, 100) == 3
-    with pytest.raises(Unverified, match="3 units of 100 steps ran, and 1 steps"):
-        whole_units(301, 100)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
 from overhead import probes
 from overhead.checking import contract
 from overhead.checking.findings import Findings
-from overhead.probes.base import Probe, Unavailable
-from overhead.probes.common.library_import import import_library
+from overhead.probes.base import Probe
 from overhead.probes.vulkan import drivers
 from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cupy
@@ -160,11 +159,9 @@ def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]
     contract.check_case(found, probe, target, case, contract.base_parameters(cases, case))
     assert not found.unavailable
     assert [one for one in found.found if one.level == "error"] == []
-    chain = probe.open(target, case)
-    try:
-        assert chain.window().items() >= window.items()
-    finally:
-        chain.close()
+    if window:
+        with contextlib.closing(probe.open(target, case)) as chain:
+            assert chain.window().items() >= window.items()
 
 
 @pytest.mark.parametrize(("subject", "case"), every_case())
@@ -183,33 +180,21 @@ def test_every_case_of_the_example_plugin_fulfils_the_contract() -> None:
 
 
 @pytest.mark.parametrize("subject", every_subject(installed=True))
-def test_targets_are_valid_and_have_different_keys(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_have_different_keys_and_versions(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     subject.prepare(monkeypatch)
     found = probe_of(subject).targets()
     assert len({target.key for target in found}) == len(found)
     for target in found:
-        assert msgspec.json.decode(msgspec.json.encode(target), type=Target) == target
         assert target.stack == subject.stack
         assert target.versions
 
 
-@pytest.mark.parametrize("crossed", [False, True])
 @pytest.mark.parametrize("subject", every_subject(installed=False))
-def test_cases_are_valid_and_each_occurs_once(subject: Subject, crossed: bool) -> None:
+def test_each_case_occurs_once_and_the_base_comes_first(subject: Subject) -> None:
     space = probe_of(subject).space(subject.declared)
-    cases = list(space.cross() if crossed else space.star())
-    assert cases[0].key == space.base.key
-    assert len({case.key for case in cases}) == len(cases)
-    for case in cases:
-        assert msgspec.json.decode(msgspec.json.encode(case), type=Case) == case
-
-
-@pytest.mark.parametrize("name", ["cupy", "jax", "torch", "triton"])
-def test_a_failed_import_makes_the_stack_unavailable_with_a_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(Unavailable, match=f"^{name} does not import: ") as caught:
-        import_library(name, "pip install it")
-    assert caught.value.mend == "pip install it"
+    for cases in (list(space.star()), list(space.cross())):
+        assert cases[0].key == space.base.key
+        assert len({case.key for case in cases}) == len(cases)
 
 
 def test_every_stack_of_this_package_is_tested_here_or_elsewhere() -> None:

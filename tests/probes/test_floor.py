@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from overhead.probes import floor
-from overhead.probes.base import Unsupported, vary
-from overhead.results import Case
+from overhead.probes.base import Unsupported
 
 PROBE = floor.Floor()
 TARGET = PROBE.targets()[0]
@@ -24,16 +23,3 @@ def test_a_python_without_plain_reference_counts_is_unsupported(monkeypatch: pyt
     monkeypatch.setattr(floor, "_callables", lambda call, address, pointer: (lambda argument: None, None))
     with pytest.raises(Unsupported, match="reference count"):
         PROBE.open(TARGET, floor._case("ctypes"))
-
-
-def test_a_caller_that_does_not_fit_the_call_is_unsupported() -> None:
-    with pytest.raises(Unsupported, match="caller follows"):
-        PROBE.open(TARGET, vary(floor._case("loop"), "caller", "native"))
-    with pytest.raises(Unsupported, match="one of native"):
-        PROBE.open(TARGET, Case(pattern="per-submit"))
-
-
-def test_calls_through_missing_packages_are_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {case.params["call"] for case in PROBE.space(TARGET).star()} >= {"ctypes", "python", "loop"}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert [case.params["call"] for case in PROBE.space(TARGET).star()] == ["ctypes", "python", "loop"]

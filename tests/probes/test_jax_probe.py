@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 import pytest
 
 from overhead.measure.sampling.calibrate import CLIMB, Limits, calibrate
 from overhead.measure.sampling.clock import SystemClock
-from overhead.probes.jax.jax import JaxProbe, devices
+from overhead.probes.jax.jax import JaxProbe
 from overhead.results import Target
 from tests.fakes.of_step import of_step
 
@@ -24,19 +23,3 @@ def test_the_longest_fused_chain_takes_long_enough_to_measure() -> None:
     with contextlib.closing(PROBE.open(CPU, case)) as chain:
         found = calibrate(chain, SystemClock(), Limits(target=0.1))
     assert found.unit_ns * found.ns[-1] > 2 * CLIMB.least_ns
-
-
-@pytest.mark.needs("jax")
-def test_the_cpu_is_always_a_target() -> None:
-    (found,) = [target for target in PROBE.targets() if target.api == "CPU"]
-    assert found.key == "jax@CPU:CPU"
-    assert found.environment in PROBE.environments()
-
-
-def test_a_platform_without_a_backend_has_no_devices() -> None:
-    class Jax:
-        @staticmethod
-        def devices(platform: str) -> list[Any]:
-            raise RuntimeError(f"Unknown backend {platform}")
-
-    assert devices(Jax, "cuda") == []

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-
-import numpy as np
 import pytest
 
 from overhead.probes.base import Unverified
-from overhead.probes.kernels import lcg, source
+from overhead.probes.kernels import lcg
 
 
 def _plainly(x: int, n: int) -> int:
     for _ in range(n):
         x = (x * 1664525 + 1013904223) % 2**32
     return x
-
-
-def test_seeds_differ() -> None:
-    assert lcg.seeds().dtype == np.uint32
-    assert len(set(lcg.seeds(4096).tolist())) == 4096
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 255, 1000])
@@ -47,11 +39,3 @@ def test_one_element_with_fewer_steps_is_unverified() -> None:
 def test_too_few_values_are_unverified() -> None:
     with pytest.raises(Unverified, match="255 values read back"):
         lcg.distance(lcg.seeds(), lcg.seeds(255))
-
-
-@pytest.mark.parametrize("name", ["step.wgsl", "fused.wgsl"])
-def test_kernel_files_contain_the_constants(name: str) -> None:
-    text, sha256 = source(name)
-    assert f"{lcg.MULTIPLIER}u" in text
-    assert f"{lcg.INCREMENT}u" in text
-    assert sha256 == hashlib.sha256(text.encode()).hexdigest()

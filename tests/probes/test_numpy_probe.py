@@ -8,32 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.probes.base import Unsupported, Unverified, vary
+from overhead.probes.base import Unverified
 from overhead.probes.common import add_one
-from overhead.probes.numpy import NumpyProbe, Ufunc
-from overhead.results import Case
+from overhead.probes.numpy import NumpyProbe
 from tests.fakes.of_step import of_step
 
 PROBE = NumpyProbe()
 (TARGET,) = PROBE.targets()
 CASES = {case.key: case for case in of_step(PROBE.space(TARGET).cross())}
-
-
-def test_both_callers_and_both_ways_of_allocating_are_cases() -> None:
-    ways = {(case.caller, case.params["alloc"]) for case in CASES.values()}
-    assert ways == {("binding", "in-place"), ("binding", "allocating"), ("native", "in-place")}
-
-
-@pytest.mark.parametrize("allocating", [False, True])
-def test_a_call_is_synchronous(allocating: bool) -> None:
-    assert Ufunc(allocating=allocating).synchronous
-
-
-@pytest.mark.parametrize(("axis", "value"), [("caller", "ffi"), ("pattern", "wait-each"), ("caller", "browser")])
-def test_an_impossible_case_is_unsupported(axis: str, value: str) -> None:
-    base: Case = PROBE.space(TARGET).base
-    with pytest.raises(Unsupported, match="numpy has no"):
-        PROBE.open(TARGET, vary(base, axis, value))
 
 
 def test_values_that_disagree_are_unverified() -> None:

@@ -21,18 +21,6 @@ def test_setup_runs_once_and_the_call_n_times() -> None:
     assert statement.names == {"x": 45, "runs": [1]}
 
 
-def test_a_text_of_several_lines_keeps_its_inner_strings() -> None:
-    statement = opened("y = f()", "def f():\n    return '''a\n  b'''\n")
-    statement.issue(1)
-    assert statement.names["y"] == "a\n  b"
-
-
-def test_functions_of_setup_see_the_names_of_setup() -> None:
-    statement = opened("y = f()", "import math\ndef f(): return math.pi")
-    statement.issue(1)
-    assert 3 < statement.names["y"] < 4
-
-
 def test_the_wait_sees_all_names() -> None:
     statement = opened("last = n", "n = 3\nwaited = []", "waited.append(last)")
     statement.issue(1)
@@ -61,16 +49,12 @@ def test_a_call_without_a_result_keeps_none(call: str) -> None:
     ("call", "setup", "said"),
     [
         ("x +", "", "CALL, line 1: invalid syntax: x +"),
-        ("1", "y = 2\n  z = 3", "SETUP, line 2: unexpected indent: z = 3"),
         ("return 3", "", "CALL, line 1: 'return' outside function: return 3"),
-        ("break", "", "CALL, line 1: 'break' outside loop: break"),
-        ("yield 1", "", "CALL, line 1: 'yield' outside function: yield 1"),
         (
             "1",
             "from os import *",
             "SETUP or CALL: import * only allowed at module level; the text runs inside a function",
         ),
-        ("", "x = 1", "CALL is empty"),
         ("# nothing", "", "CALL is empty"),
     ],
 )
@@ -85,15 +69,12 @@ def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str
     [
         ("nothing()", "", "CALL: NameError: name 'nothing' is not defined: nothing()"),
         ("a = 1\nb = a / 0", "", "CALL, line 2: ZeroDivisionError: division by zero: b = a / 0"),
-        ("1", "import nowhere", "SETUP: ModuleNotFoundError: No module named 'nowhere': import nowhere"),
         (
             "f()",
             "x = 1\ndef f():\n    raise OSError('the disk\\n is full')",
             "SETUP, line 3: OSError: the disk is full: raise OSError('the disk\\n is full')",
         ),
-        ("next(i)", "i = iter([1])", "CALL: StopIteration: next(i)"),
         ("raise SystemExit(3)", "", "CALL: SystemExit: 3: raise SystemExit(3)"),
-        ("assert False", "", "CALL: AssertionError: assert False"),
     ],
 )
 def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: str) -> None:

@@ -38,7 +38,7 @@ def test_both_sides_are_measured_and_compared_by_pairs(tmp_path: Path) -> None:
     assert header.environment == new.environment
     found = compare(outcome.path, outcome.second.path)
     assert {case.verdict for case in found.cases} == {"slower"}
-    assert all(case.ratio.value == pytest.approx(1.5, rel=0.02) for case in found.cases)
+    assert all(case.ratio and case.ratio.value == pytest.approx(1.5, rel=0.02) for case in found.cases)
     assert found.yardstick.startswith("measured in turn")
     assert [(d.field, d.base, d.new) for d in found.differences] == [("variable STEADY_FACTOR", "1", "1.5")]
     assert "What changed: variable STEADY_FACTOR 1 \N{RIGHTWARDS ARROW} 1.5." in summary(found)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
 
-import msgspec
 import pytest
-from rich.console import Console
 
 from overhead.errors import Unverified
 from overhead.measure.sampling.clock import clock_facts
 from scripts.agreement import protocol, side_by_side as ba
-from scripts.agreement.nvbench import OUR_ANSWERS_SUFFIX, answers, ask
+from scripts.agreement.nvbench import answers
 from scripts.agreement.ours import Passes
 from scripts.agreement.protocol import ToolAnswer
 from scripts.agreement.side_by_side import WANTED
@@ -54,16 +50,6 @@ def test_our_figure_from_the_process_of_the_tool_is_preferred() -> None:
 def test_figures_agree_within_five_per_cent(theirs: float, within: bool) -> None:
     row = ba.AgreementRow(ToolAnswer("a", "", "", theirs), ToolAnswer("b", "", "", 1_000.0), same=True)
     assert row.within is within
-
-
-def test_a_tool_that_fails_is_named_in_each_of_its_rows() -> None:
-    def missing() -> list[ToolAnswer]:
-        raise ImportError("No module named 'triton'")
-
-    found = ba.rows(ba.attempt("do_bench_cudagraph", missing), [])
-    reasons = {r.theirs.subject: r.theirs.reason for r in found if r.theirs.tool == "do_bench_cudagraph"}
-    assert reasons == dict.fromkeys((TORCH_ADD, LCG_STEP), "ImportError: No module named 'triton'")
-    assert all(r.within is None for r in found)
 
 
 def passes_of(chain: FakeChain, clock: FakeClock) -> Passes:
@@ -119,42 +105,3 @@ def test_values_come_from_the_log_of_nvbench_if_its_file_is_empty() -> None:
     log += "Pass: Batch: 0.002123ms GPU, 0.51s total GPU, 0.51s total wall, 240000x"
     found = {a.quantity: a.value for a in answers(LCG_STEP, "", log)}
     assert found == {"batch": pytest.approx(2_123), "cold": pytest.approx(4_712)}
-
-
-def test_a_missing_nvbench_value_has_a_reason() -> None:
-    skipped = answers(LCG_STEP, document(skip="RuntimeError: deadlock"), "the process ended with 0")
-    assert {a.reason for a in skipped} == {"RuntimeError: deadlock; last: the process ended with 0"}
-    crashed = answers(LCG_STEP, "", "Fatal Python error: Segmentation fault\nthe process ended with -11")
-    assert all("its JSON of 0 characters" in a.reason and a.reason.endswith("ended with -11") for a in crashed)
-
-
-def test_a_subject_is_tried_again_without_the_blocking_kernel(capsys: pytest.CaptureFixture[str]) -> None:
-    def child(index: int, path: Path, blocking: bool) -> str:
-        if blocking:
-            return "Segmentation fault\nthe process ended with -11"
-        path.write_text(document(*SUMMARIES))
-        path.with_suffix(OUR_ANSWERS_SUFFIX).write_bytes(
-            msgspec.json.encode([ToolAnswer("overhead", LCG_STEP, "device_busy", 1_990.0)])
-        )
-        return "the process ended with 0"
-
-    *theirs, ours = ask(1, child)
-    assert {a.quantity: a.value for a in theirs} == {"batch": pytest.approx(2_000), "cold": pytest.approx(5_000)}
-    assert ours == ToolAnswer("overhead", LCG_STEP, "device_busy", 1_990.0)
-    assert "Segmentation fault" in capsys.readouterr().err
-    never = ask(1, lambda index, path, blocking: "no words\nthe process ended with 3")
-    assert len(never) == 2
-    assert all("with its blocking kernel" in a.reason and "without its blocking kernel" in a.reason for a in never)
-    assert all(a.value is None for a in never)
-
-
-@pytest.mark.parametrize("as_json", [False, True])
-def test_without_cuda_the_bench_prints_the_reason_and_passes(
-    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(ba, "no_cuda", lambda: "libcuda.so.1 not found")
-    assert ba.agreement(argparse.Namespace(json=as_json), Console())
-    said = capsys.readouterr().out
-    assert "libcuda.so.1 not found" in said
-    if as_json:
-        assert json.loads(said)["agreement"] == []

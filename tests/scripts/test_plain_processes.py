@@ -40,18 +40,9 @@ def test_only_the_first_case_of_a_stack_and_a_caller_is_compared() -> None:
     assert [one["case"] for one in found] == [first.key]
 
 
-def test_one_plain_process_is_not_enough() -> None:
-    assert plain_processes.beside([with_met(record("dawn"))], {"dawn binding": [1e3]}) == []
-
-
 def test_the_gpu_of_a_stack_comes_before_its_cpu() -> None:
     """A plain process takes the hardware target, whichever the file lists first."""
     cpu, gpu = (with_met(record("torch", api=api, adapter=api)) for api in ("CPU", "CUDA"))
     for records in ([cpu, gpu], [gpu, cpu]):
         (found,) = plain_processes.beside(records, {"torch binding": [1e3, 2e3]})
         assert found["case"] == gpu.key
-
-
-def test_a_caller_that_the_base_case_lacks_is_left_out() -> None:
-    jobs = plain_processes.jobs_of(["torch", "dawn"], ["", "native"])
-    assert jobs == [("torch", ""), ("dawn", ""), ("dawn", "native")]

@@ -55,18 +55,3 @@ def test_the_exit_code_is_that_of_the_measurement(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [(), ("wheels",), ("no-such-folder", "results")])
 def test_wrong_arguments_give_exit_code_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert measure(tmp_path, *arguments).returncode == 2
-
-
-def test_wheels_are_fetched_without_dependencies_and_with_named_extras(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_text(STAND_IN)
-    python.chmod(0o755)
-    (tmp_path / "w").mkdir()
-    (tmp_path / "w" / "a.whl").touch()
-    command = ["bash", str(SCRIPTS / "fetch_wheels.sh"), "w", "numba"]
-    settings = {**os.environ, "PYTHON": str(python)}
-    done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "--no-deps --only-binary=:all:" in done.stdout
-    assert done.stdout.splitlines()[0].endswith("numba")
-    assert subprocess.run(["bash", command[1]], capture_output=True).returncode == 2

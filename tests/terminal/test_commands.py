@@ -7,20 +7,23 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from overhead.cli import main
-from overhead.comparing import compare
 from overhead.comparing.pairing import refusal
 from overhead.comparing.sides import read_side
 from overhead.errors import unknown
+from overhead.loading.reduce import load
 from overhead.reading.view import without_device
-from overhead.terminal.console import Column, print_table, say, terminal
+from overhead.results import Figure, MissingStack
+from overhead.terminal.console import Column, print_table
 from overhead.terminal.fingerprint import show
+from overhead.terminal.stacks import Listed, show_listing
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
-from tests.terminal.test_goldens import compared, printed
+from tests.terminal.test_goldens import printed
 
 COLUMNS = (Column("stack"), Column("cost", number=True), Column("host", number=True, optional=1))
 ROWS = [["wgpu-native", "41.9 (40.7 to 43.1)", "41.7 (40.8 to 42.6)"]]
@@ -42,33 +45,9 @@ def test_show_without_a_file_takes_the_newest_run(local: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["created"].endswith("12:00:01Z")
 
 
-def test_show_without_a_run_says_how_to_make_one(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show"]) == 2
-    assert "overhead run makes one" in capsys.readouterr().err
-
-
-def test_show_of_a_folder_names_its_newest_file(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Made().write(local / "a.json")
-    assert main(["show", str(local)]) == 2
-    said = capsys.readouterr().err
-    assert "a folder; name one of its files, the newest is" in said
-    assert said.rstrip().endswith("a.json")
-
-
 @pytest.mark.parametrize("name", ["wgpu", "WGPU-native", "wgpu_native"])
 def test_a_wrong_name_gets_the_nearest_one(name: str) -> None:
     assert "did you mean 'wgpu-native'?" in str(unknown("stack", name, ["torch", "wgpu-native", "dawn"]))
-
-
-def test_a_name_unlike_any_other_gets_the_list_alone() -> None:
-    assert str(unknown("stack", "xyz", ["torch", "dawn"])) == "unknown stack 'xyz'; known: dawn, torch"
-
-
-def test_export_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Made(seed=1).write(tmp_path / "a.json")
-    assert main(["export", str(tmp_path), "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert {"stack", "figure", "value", "low", "high"} <= rows[0].keys()
 
 
 def test_completion_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,14 +55,6 @@ def test_completion_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFi
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert all(name in script for name in ("wgpu-native", "per-submit", "recurrence"))
-
-
-def test_completion_without_its_package_names_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "shtab", None)
-    assert main(["completion", "zsh"]) == 2
-    assert "pip install shtab" in capsys.readouterr().err
 
 
 def table(width: int) -> tuple[list[str], list[str]]:
@@ -100,20 +71,6 @@ def test_a_narrow_console_loses_optional_columns_and_never_wraps_a_number() -> N
     narrow, hidden = table(45)
     assert hidden == ["host"]
     assert any("wgpu-native" in line and "41.9 (40.7 to 43.1)" in line for line in narrow)
-
-
-def test_output_that_is_no_terminal_is_wide_unless_columns_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    assert terminal().width >= 200
-    monkeypatch.setenv("COLUMNS", "90")
-    assert terminal().width == 90
-
-
-def test_a_sentence_wraps_in_a_terminal_only() -> None:
-    for is_terminal, lines in ((False, 1), (True, 2)):
-        out = io.StringIO()
-        say(Console(file=out, width=50, force_terminal=is_terminal, color_system=None), "word " * 15)
-        assert len(out.getvalue().splitlines()) == lines
 
 
 def test_labels_lose_a_device_that_all_share() -> None:
@@ -134,29 +91,6 @@ def test_show_prints_base_cases_and_all_prints_the_others() -> None:
     assert "wait=map" in printed(lambda console: show(run, console, every=True))
 
 
-@pytest.mark.parametrize("api", ["OpenCL", "SYCL", "threads"])
-def test_show_prints_a_stack_of_any_api(api: str) -> None:
-    text = printed(lambda console: show(fingerprint(record("my-stack", api=api), record()), console))
-    assert "my-stack" in text
-
-
-def test_a_reason_for_a_missing_cost_is_printed_once() -> None:
-    broken = [
-        record(caller=caller, each=None, status="failed", reason="signal 11") for caller in ("binding", "ffi", "native")
-    ]
-    text = printed(lambda console: show(fingerprint(*broken), console))
-    assert text.count("No cost of ") == 1
-
-
-def test_a_comparison_gives_each_reason_once(tmp_path: Path) -> None:
-    from overhead.terminal.comparison import reasons
-
-    paths = [Made(seed=seed).write(tmp_path / f"{seed}.json", samples=False) for seed in (1, 2)]
-    (only,) = reasons(compare(paths[0], paths[1]))
-    assert only.startswith("Undecided, 3 cases: no raw samples")
-    assert all(case.target for case in compared().cases)
-
-
 def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
     paths = [
         Made(seed=seed, window={"captured": words}).write(tmp_path / f"{seed}.json")
@@ -164,3 +98,22 @@ def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
     ]
     base, new = (read_side(name, [path]) for name, path in zip(("BASE", "NEW"), paths, strict=True))
     assert {refusal(base, key, new, key) for key in base.keys} == {""}
+
+
+def test_the_range_over_processes_stands_beside_complete(tmp_path: Path) -> None:
+    run = load(Made().write(tmp_path / "run.json"))
+    assert "met, " not in printed(lambda console: show(run, console))
+    met = Figure(name="met", value=56e3, low=29e3, high=70e3, processes=5)
+    first, *others = run.records
+    with_met = msgspec.structs.replace(first, figures=[*first.figures, met])
+    text = printed(lambda console: show(msgspec.structs.replace(run, records=[with_met, *others]), console))
+    heads = next(line for line in text.splitlines() if "complete, " in line)
+    assert heads.index("complete, ") < heads.index("met, ") < heads.index("host, ")
+    assert "29 to 70 (5" in text
+
+
+def test_a_missing_stack_names_the_environment_in_which_it_was_looked_for() -> None:
+    out = io.StringIO()
+    missing = MissingStack(stack="dawn", reason="no adapter", environment={"ICD": "a.json", "SOFTWARE": "1"})
+    show_listing([Listed(stack="dawn", title="Dawn", missing=[missing])], Console(file=out, width=120))
+    assert "  dawn with ICD=a.json with SOFTWARE=1: no adapter\n" in out.getvalue()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.base import Unverified
 from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import verified
 from tests.workloads.workload_arms import ALL, case, counts, long_run
@@ -71,13 +71,6 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
             os.sched_setaffinity(0, every)
 
 
-def test_a_sample_on_the_host_ends_before_numbers_become_subnormal() -> None:
-    chain = verified(NumpyWork(case("recurrence", "per-submit")))
-    assert chain.max_n == chain.workload.lasts
-    chain.prepare(1999)
-    chain.verify()
-
-
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
 def test_torch_on_the_host_restarts_before_numbers_become_subnormal(pattern: str) -> None:
@@ -113,15 +106,6 @@ def test_compiled_torch_is_verified() -> None:
     from overhead.probes.torch import workload
 
     counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("maker", ["torch", "torch-compiled"])
-def test_graphs_of_torch_steps_need_cuda(maker: str) -> None:
-    from overhead.probes.torch import workload
-
-    with pytest.raises(Unsupported, match="graphs are CUDA's"):
-        workload.open_case("cpu", case("recurrence", "replay", maker=maker))
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead import workloads as registered
 from overhead.probes import registry
 from overhead.probes.base import Unverified
 from overhead.probes.common.array_workload import NumpyWork
@@ -48,10 +47,6 @@ def test_a_wrong_mean_in_rmsnorm_is_detected(precision: str, monkeypatch: pytest
     monkeypatch.setattr("overhead.probes.common.array_workload.step_of", short)
     with pytest.raises(Unverified, match="differs from the reference"):
         verified(NumpyWork(case(f"rmsnorm 896 {precision}", "per-submit", elements=64)))
-
-
-def test_there_are_contracting_and_chaotic_workloads() -> None:
-    assert {w.contracts for w in workloads().values()} == {True, False}
 
 
 def test_a_wrong_late_step_of_a_chaotic_workload_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,14 +103,3 @@ def test_stacks_offer_light_workloads_first_and_heavy_ones_only_on_request(stack
     assert all(not Choice().takes(c) for c in heavy)
     assert all(Choice(full=True).takes(c) for c in heavy)
     assert {c.workload for c in star if Choice(workloads=frozenset({"acrobot"})).takes(c)} == {"acrobot"}
-
-
-def test_a_reserved_name_or_one_in_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    workloads()
-    monkeypatch.setattr(registered.WORKLOADS, "_items", dict(registered.WORKLOADS._items))
-    kind = type(workloads()["acrobot"])
-    assert registered.register(kind) is kind
-    with pytest.raises(ValueError, match="is taken"):
-        registered.register(type("Other", (kind,), {"name": "acrobot"}))
-    with pytest.raises(ValueError, match="is reserved"):
-        registered.register(type("Step", (kind,), {"name": "step"}))

@@ -57,13 +57,6 @@ def test_only_copies_to_the_host_are_recorded(tensor_type: Any) -> None:
     assert tensor_type.replay(step) == 0
 
 
-def test_the_methods_that_a_step_reads_with_are_known() -> None:
-    tape, tensor = Tape(), DeviceTensor()
-    item, to = tape.read(DeviceTensor.item), tape.read(DeviceTensor.to)
-    tape.record(lambda: (item(tensor), to(tensor, "float16")))
-    assert tape.used == {DeviceTensor.item}
-
-
 def test_outside_a_step_the_tensor_is_read(tensor_type: Any) -> None:
     tensor = DeviceTensor()
     tensor_type.record(tensor.item)

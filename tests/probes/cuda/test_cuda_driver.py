@@ -6,12 +6,12 @@ import functools
 
 import pytest
 
-from overhead.probes.base import Chain, Probe, Unavailable, Unverified, device_id
+from overhead.probes.base import Chain, Probe, Unavailable, Unverified
 from overhead.probes.cuda import api
 from overhead.probes.cuda.cuda_driver import CudaDriverProbe
 from overhead.probes.cuda.cuda_graph import CudaGraphProbe
 from overhead.results import Target
-from tests.fakes.cuda_driver import LAUNCH_NS, install, library
+from tests.fakes.cuda_driver import LAUNCH_NS, install
 from tests.fakes.of_step import of_step
 
 TARGET = Target(stack="cuda-driver", api="CUDA", adapter="Fake GPU", options={"ordinal": 0})
@@ -69,29 +69,6 @@ def test_units_of_stages_count_as_executed_but_units_for_device_time_do_not(key:
             assert found.span == pytest.approx(launches * LAUNCH_NS, rel=1e-3)
     finally:
         chain.close()
-
-
-def test_a_chain_behind_a_blocker_fills_at_most_half_of_the_queue() -> None:
-    chain = opened(the("cuda-driver", pattern="per-submit", caller="native"))
-    found = chain.device(100_000)
-    assert found is not None
-    assert found.n == 512
-    chain.close()
-
-
-@pytest.mark.parametrize("arguments", [0, 1, 8, 32])
-def test_native_and_python_pass_the_same_arguments(arguments: int) -> None:
-    from overhead.probes.cuda import launch
-    from overhead.probes.cuda.session import CudaSession, step_arguments
-
-    session = CudaSession(api.driver(), 0, own_stream=False)
-    values = step_arguments(session, arguments)
-    call = launch.launch_call(session, session.kernel("step.cu", f"step{arguments}"), values, checked=True)
-    assert (call.name, call.stage, call.checked, len(call.args)) == ("cuLaunchKernel", "launch", True, 11)
-    assert tuple(argument.value or 0 for argument in call.ffi_args) == call.args
-    assert call.args[1:8] == (4, 1, 1, 64, 1, 1, 0)
-    assert (values.address == 0) == (arguments == 0)
-    session.close()
 
 
 @pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 8000}])
@@ -169,18 +146,6 @@ def test_without_a_driver_the_stack_is_unavailable(monkeypatch: pytest.MonkeyPat
         assert "nvidia.com" in caught.value.mend
 
 
-def test_a_driver_that_lacks_a_function_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "FUNCTIONS", {"cuGraphFromTheFuture": ()})
-    with pytest.raises(Unavailable, match="exports no cuGraphFromTheFuture: it is too old"):
-        api.CudaDriver(library())
-
-
-def test_out_of_memory_names_the_failed_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_CUDA_NO_MEMORY", "1")
-    with pytest.raises(api.CudaError, match=r"cuMemAlloc_v2 returned 2 \(CUDA_ERROR_OUT_OF_MEMORY\)"):
-        opened(the("cuda-driver", pattern="per-submit"))
-
-
 def test_without_cuda_bindings_the_native_caller_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.cuda import launch
 
@@ -194,10 +159,3 @@ def test_without_cuda_bindings_the_native_caller_still_runs(monkeypatch: pytest.
     run(chain, 5)
     assert chain.executed() == 5
     chain.close()
-
-
-def test_a_target_has_the_name_and_id_of_its_device() -> None:
-    (found,) = PROBES[0].targets()
-    assert (found.adapter, found.api, found.driver) == ("Fake GPU", "CUDA", "CUDA 13.0")
-    assert found.device == device_id(bytes(range(16)))
-    assert api.driver().devices()[0].architecture == "sm_90"

@@ -61,17 +61,6 @@ def test_a_blocker_that_ends_too_soon_is_made_longer() -> None:
     assert clock.blocks == sorted(clock.blocks)
 
 
-def test_the_state_is_restored_before_every_attempt() -> None:
-    clock, done = FakeStream(host=50_000, unit=300), list[str]()
-
-    def issue(n: int) -> None:
-        done.append("issue")
-        clock.issue(n)
-
-    time_held(clock, lambda: done.append("prepare"), issue, 100)
-    assert done == ["prepare", "issue"] * len(clock.blocks)
-
-
 def test_a_chain_that_takes_too_long_to_issue_is_not_busy() -> None:
     clock = FakeStream(host=1e6, unit=300)
     found = time_held(clock, lambda: None, clock.issue, 100)

@@ -61,13 +61,3 @@ def test_a_call_that_does_something_else_is_found(monkeypatch: pytest.MonkeyPatc
     assert body.executed() == 3
     with pytest.raises(Unverified, match="the last values are off by"):
         broken.executed()
-
-
-@pytest.mark.needs("torch")
-def test_the_tensors_of_both_precisions_hold_the_same_values() -> None:
-    from overhead.probes.torch import bodies
-
-    operation = TORCH_OPERATIONS["add"]
-    low = bodies._opened(operation, "device, dtype = 'cpu', torch.float32")
-    high = bodies._opened(operation, "device, dtype = 'cpu', torch.float64")
-    assert bool((low.names["x"].double() == high.names["x"]).all())

@@ -23,16 +23,17 @@ ORDER = (
     {"machine", "lowering"},
     {"workloads"},
     {"probes", "reading"},
+    {"blocks"},
     {"loading"},
     {"runner", "versus", "claims", "fleet", "checking"},
     {"explain"},
-    {"report", "terminal", "export"},
-    {"commands"},
+    {"report", "export"},
+    {"terminal", "commands"},
     {"arguments"},
     {"cli"},
 )
 """Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""
-APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"}, {"report", "terminal"})
+APART = ({"probes", "reading"}, {"runner", "versus"}, {"runner", "claims"})
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
     "onnxruntime",
@@ -166,3 +167,11 @@ def test_help_loads_nothing_heavy_and_reads_no_entry_points() -> None:
 
 def test_listing_the_registered_stacks_loads_no_gpu_library() -> None:
     assert not modules_after("from overhead.probes import registry; registry()") & (HEAVY - {"numpy"})
+
+
+def test_blocks_load_a_library_only_in_the_renderer_that_needs_it() -> None:
+    loaded = modules_after("import overhead.blocks.parts, overhead.blocks.html, overhead.blocks.markdown")
+    assert not loaded & (HEAVY | {"rich", "jinja2"})
+    assert not modules_after("import overhead.blocks.terminal, overhead.report.brief") & (HEAVY | {"jinja2"}) - {
+        "numpy"
+    }

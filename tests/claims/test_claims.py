@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.blocks.markdown import markdown
+from overhead.blocks.terminal import show
 from overhead.claims import VERDICTS, Claim, claims, judge, judge_runs, published_points, sources
 from overhead.claims.formula import evaluate, rounding
 from overhead.claims.judging import Judged, summary
@@ -16,12 +18,12 @@ from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.rules import implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import against_of
 from overhead.claims.sentences import by_machine, publication
+from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry
 from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target
-from overhead.terminal.claims import markdown, show
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share
 
@@ -278,10 +280,10 @@ def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
 def test_hostile_names_are_escaped_in_all_formats(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = record(each=20_000.0, fixed=380_000.0, adapter="<img src=x>|`x`\x1b[31m")
     found = judge_runs([fingerprint(hostile), everything])
-    text = markdown(found)
+    text = markdown(verdict_blocks(found))
     assert "<img" not in text.replace("\\<", "")
     assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {5}
-    show(found)
+    show(overview_blocks(found))
     assert "\x1b[31mx" not in capsys.readouterr().out
     decoded = json.loads(json.dumps([one.to_dict() for one in found], allow_nan=False))
     assert {one["verdict"] for one in decoded} <= set(VERDICTS)
@@ -349,7 +351,7 @@ def test_a_claim_stands_with_its_hardware_and_source_on_the_page_and_in_markdown
     published_by = publication(claim, sources()[claim.source])
     assert claim.hardware in published_by
     assert sources()[claim.source].where in published_by
-    assert published_by in markdown(judge_runs([everything]))
+    assert published_by in markdown(verdict_blocks(judge_runs([everything])))
 
 
 def test_a_verdict_from_another_kind_of_hardware_says_so() -> None:
@@ -360,7 +362,7 @@ def test_a_verdict_from_another_kind_of_hardware_says_so() -> None:
     )
     one = judged("reduce-overhead-2.78x", fingerprint(eager, graph))
     assert one.verdict == "refuted" != one.told
-    for text in (one.told, one.sentence, markdown([one])):
+    for text in (one.told, one.sentence, markdown(verdict_blocks([one]))):
         assert "easured on a GPU, the source on: Apple M4, on the CPU" in text
     alike = judged("naive-20x", fingerprint(record(each=21_000.0, fixed=1_000.0)))
     assert alike.told == alike.verdict == "refuted"

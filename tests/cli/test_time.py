@@ -10,9 +10,9 @@ import pytest
 
 from overhead.cli import main
 from overhead.explain import timing
+from overhead.explain.show_timing import sentences
 from overhead.explain.timing import Timing
 from overhead.reading.next_run import no_next_run
-from overhead.terminal.timing import sentences
 from tests.fakes.timings import two_calls
 
 

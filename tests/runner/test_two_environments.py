@@ -15,13 +15,13 @@ import pytest
 import overhead
 from overhead.cli import main
 from overhead.comparing import compare
+from overhead.comparing.show import summary
 from overhead.loading import files
 from overhead.results import HeaderLine
 from overhead.runner.campaign import Campaign
 from overhead.runner.interpreter import HERE, recorded, with_variables
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
-from overhead.terminal.comparison import summary
 from tests.runner.test_two_pythons import PLUGIN, PROCESSES, Watched, short_run
 
 pytestmark = pytest.mark.slow

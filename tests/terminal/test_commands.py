@@ -10,20 +10,26 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from overhead.blocks.parts import Table, Text
+from overhead.blocks.terminal import show, terminal
 from overhead.cli import main
 from overhead.comparing import compare
 from overhead.comparing.pairing import refusal
 from overhead.comparing.sides import read_side
 from overhead.errors import unknown
 from overhead.reading.view import without_device
-from overhead.terminal.console import Column, print_table, say, terminal
-from overhead.terminal.fingerprint import show
+from overhead.report.brief import brief_blocks
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 from tests.terminal.test_goldens import compared, printed
 
-COLUMNS = (Column("stack"), Column("cost", number=True), Column("host", number=True, optional=1))
-ROWS = [["wgpu-native", "41.9 (40.7 to 43.1)", "41.7 (40.8 to 42.6)"]]
+TABLE = Table(
+    "",
+    ["stack", "cost", "host"],
+    [["wgpu-native", "41.9 (40.7 to 43.1)", "41.7 (40.8 to 42.6)"]],
+    numeric=(1, 2),
+    optional={2: 1},
+)
 
 
 @pytest.fixture
@@ -86,20 +92,14 @@ def test_completion_without_its_package_names_it(
     assert "pip install shtab" in capsys.readouterr().err
 
 
-def table(width: int) -> tuple[list[str], list[str]]:
-    """The lines of a table on a console of this width, and the headings that did not fit."""
-    out = io.StringIO()
-    hidden = print_table(Console(file=out, width=width, color_system=None), "", COLUMNS, ROWS)
-    return out.getvalue().splitlines(), hidden
-
-
 def test_a_narrow_console_loses_optional_columns_and_never_wraps_a_number() -> None:
-    wide, hidden = table(100)
-    assert hidden == []
-    assert any("41.9 (40.7 to 43.1)" in line and "41.7 (40.8 to 42.6)" in line for line in wide)
-    narrow, hidden = table(45)
-    assert hidden == ["host"]
-    assert any("wgpu-native" in line and "41.9 (40.7 to 43.1)" in line for line in narrow)
+    wide = printed([TABLE], 100)
+    assert "41.9 (40.7 to 43.1)   41.7 (40.8 to 42.6)" in wide
+    assert "host;" not in wide
+    narrow = printed([TABLE], 45)
+    assert "wgpu-native   41.9 (40.7 to 43.1)" in narrow
+    assert "41.7" not in narrow
+    assert "host;" in narrow, "the column that is missing is named"
 
 
 def test_output_that_is_no_terminal_is_wide_unless_columns_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_output_that_is_no_terminal_is_wide_unless_columns_says_otherwise(monkey
 def test_a_sentence_wraps_in_a_terminal_only() -> None:
     for is_terminal, lines in ((False, 1), (True, 2)):
         out = io.StringIO()
-        say(Console(file=out, width=50, force_terminal=is_terminal, color_system=None), "word " * 15)
+        show([Text(["word " * 15])], Console(file=out, width=50, force_terminal=is_terminal, color_system=None))
         assert len(out.getvalue().splitlines()) == lines
 
 
@@ -128,15 +128,15 @@ def test_labels_lose_a_device_that_all_share() -> None:
 def test_show_prints_base_cases_and_all_prints_the_others() -> None:
     base, varied = record(each=20_000.0), record(each=24_000.0, params={"wait": "map"})
     run = fingerprint(base, varied)
-    short = printed(lambda console: show(run, console))
+    short = printed(brief_blocks(run))
     assert "wait=map" not in short
     assert "1 more case: overhead show --all" in short
-    assert "wait=map" in printed(lambda console: show(run, console, every=True))
+    assert "wait=map" in printed(brief_blocks(run, every=True))
 
 
 @pytest.mark.parametrize("api", ["OpenCL", "SYCL", "threads"])
 def test_show_prints_a_stack_of_any_api(api: str) -> None:
-    text = printed(lambda console: show(fingerprint(record("my-stack", api=api), record()), console))
+    text = printed(brief_blocks(fingerprint(record("my-stack", api=api), record())))
     assert "my-stack" in text
 
 
@@ -144,12 +144,12 @@ def test_a_reason_for_a_missing_cost_is_printed_once() -> None:
     broken = [
         record(caller=caller, each=None, status="failed", reason="signal 11") for caller in ("binding", "ffi", "native")
     ]
-    text = printed(lambda console: show(fingerprint(*broken), console))
+    text = printed(brief_blocks(fingerprint(*broken)))
     assert text.count("No cost of ") == 1
 
 
 def test_a_comparison_gives_each_reason_once(tmp_path: Path) -> None:
-    from overhead.terminal.comparison import reasons
+    from overhead.comparing.show import reasons
 
     paths = [Made(seed=seed).write(tmp_path / f"{seed}.json", samples=False) for seed in (1, 2)]
     (only,) = reasons(compare(paths[0], paths[1]))

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 
 from overhead.loading.reduce import load
+from overhead.report.brief import brief_blocks
 from overhead.results import Figure, Fingerprint
-from overhead.terminal import fingerprint
 from tests.fakes.runs import Made
 from tests.terminal.test_goldens import printed
 
 
 def shown(run: Fingerprint) -> str:
-    return printed(lambda console: fingerprint.show(run, console))
+    return printed(brief_blocks(run))
 
 
 def test_the_range_over_processes_stands_beside_complete(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from overhead.explain.show_timing import sentences
 from overhead.explain.timing import CallTiming, Timing
 from overhead.results import Figure, Machine
-from overhead.terminal.timing import sentences
 
 
 @pytest.mark.parametrize(("met", "told"), [(5840.0, True), (2400.0, False)])

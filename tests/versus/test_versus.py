@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.blocks.markdown import markdown
+from overhead.blocks.terminal import show
 from overhead.comparing import Verdicts, compare
+from overhead.comparing.show import comparison_blocks, gate
 from overhead.errors import BadFile, UsageError
 from overhead.results import FailedLine, LeftOut, MissingLine, MissingStack, OmittedLine, Target, Together, encode_line
-from overhead.terminal.comparison import gate, markdown, show
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
@@ -343,12 +345,12 @@ def test_hostile_names_are_escaped_and_the_json_is_finite(tmp_path: Path, capsys
     hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
     costs = {**COSTS, "middle": 10_000.0}
     found = compared(tmp_path, Made(seed=1, target=hostile), Made(seed=2, target=hostile, costs=costs), 5)
-    text = markdown(found)
+    text = markdown(comparison_blocks(found))
     assert "<script" not in text
     assert "](" not in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in table} == {7}
     assert "1 case slower by more than 5 %" in text
-    show(found)
+    show(comparison_blocks(found))
     assert "\x1b[31m" not in capsys.readouterr().out
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["failed"] == [found.failed[0].case]

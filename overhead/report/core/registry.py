@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from overhead.blocks.parts import Part
 from overhead.reading.view import View
 from overhead.registry import Registry
 from overhead.report.core.page_list import page_named
-from overhead.report.core.parts import Part
 
 Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from overhead.blocks.parts import Part
 from overhead.claims.judging import RunEvidence, gather as evidence_of
 from overhead.reading import chains
 from overhead.reading.format import plain, valued
@@ -16,7 +17,6 @@ from overhead.reading.key_figures import KeyFigure, key_figures_of
 from overhead.reading.shown_run import MeasuredSteps, measured_steps
 from overhead.reading.view import CALLER_WORDS, TargetView, View, named
 from overhead.report.core.contained import contained
-from overhead.report.core.parts import Part
 from overhead.report.core.registry import registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead import devices
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading import chains
 from overhead.reading.boards import apart
 from overhead.reading.chains import (
@@ -25,7 +26,6 @@ from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register, register_each
 from overhead.workloads import workloads
 

@@ -9,14 +9,14 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import UsageError
 
 if TYPE_CHECKING:
-    from overhead.comparing import Verdicts
+    from overhead.blocks.parts import Part
     from overhead.runner.output import Outcome
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
@@ -88,97 +88,80 @@ def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = 
 def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
     if outcome.second is not None:
         from overhead.comparing import compare
+        from overhead.comparing.show import comparison_blocks
 
         found = compare(outcome.path, outcome.second.path)
-        _show_verdicts(a, found)
-        if not a.json:
-            print(f"fingerprints: {outcome.path} and {outcome.second.path}")
-    elif a.json:
-        from overhead import results
-
-        print_json(results.to_builtins(outcome.fingerprint))
+        answer(a, found.to_dict, comparison_blocks(found))
+        where = f"fingerprints: {outcome.path} and {outcome.second.path}"
     else:
-        from overhead.terminal.fingerprint import show_end
+        from overhead.report.brief import end_blocks
+        from overhead.results import to_builtins
 
-        show_end(outcome.fingerprint)
-        print(f"fingerprint: {outcome.path}")
+        answer(a, lambda: to_builtins(outcome.fingerprint), end_blocks(outcome.fingerprint))
+        where = f"fingerprint: {outcome.path}"
+    if not a.json:
+        print(where)
     return DONE
 
 
 def list_command(a: argparse.Namespace) -> int:
     from overhead import results
+    from overhead.runner.listing import listing, listing_blocks
     from overhead.runner.progress import Progress
-    from overhead.terminal.stacks import listing, show_listing
 
     with Progress() as progress:
         found = listing(a.plugin, a.probe, progress.working)
-    if a.json:
-        print_json([results.to_builtins(row) for row in found])
-    else:
-        show_listing(found)
-    return DONE
+    return answer(a, lambda: results.to_builtins(found), listing_blocks(found))
 
 
 def check_command(a: argparse.Namespace) -> int:
+    from overhead import results
+    from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
-    from overhead.terminal.check import CheckPrinter
+    from overhead.checking.show import row_blocks, summary_blocks
 
-    printer = CheckPrinter()
-    answered = (lambda row: None) if a.json else printer.show
+    told: set[tuple[str, str, str]] = set()
+    answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))
     found = check(a.plugin, a.probe, seconds=0 if a.all else SECONDS, answered=answered)
-    if a.json:
-        from overhead import results
-
-        print_json(results.to_builtins(found.rows))
-    else:
-        printer.summarise(found.rows)
+    answer(a, lambda: results.to_builtins(found.rows), summary_blocks(found.rows))
     return GATE if found.failed else DONE
 
 
 def doctor_command(a: argparse.Namespace) -> int:
     import dataclasses
 
+    from overhead.blocks.parts import Table
     from overhead.machine.doctor import checks
-    from overhead.terminal.stacks import show_checks
 
     found = checks()
-    if a.json:
-        print_json([dataclasses.asdict(check) for check in found])
-    else:
-        show_checks(found)
-    return DONE
+    rows = [(check.status, check.name, check.found, check.advice) for check in found]
+    table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows, status=0)
+    return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
 
 
 def show_command(a: argparse.Namespace) -> int:
     from overhead import results
     from overhead.loading.files import newest
     from overhead.loading.reduce import load
+    from overhead.report.brief import brief_blocks
 
     if a.file is not None and os.path.isdir(a.file):
         raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest(a.file)}")
     fingerprint = load(a.file or newest(LOCAL))
-    if a.json:
-        print_json(results.to_builtins(fingerprint))
-    else:
-        from overhead.terminal.fingerprint import show
-
-        show(fingerprint, every=a.every)
-    return DONE
+    return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
 
 
 def report_command(a: argparse.Namespace) -> int:
+    from overhead.blocks.parts import Text
     from overhead.report import build
 
     page = build(a.paths or [p for p in (LOCAL, _REFERENCES) if p.is_dir()] or [LOCAL], a.out)
-    if a.json:
-        print_json({"page": str(page)})
-    else:
-        print(f"page: {page}")
-    return DONE
+    return answer(a, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
 
 
 def compare_command(a: argparse.Namespace) -> int:
     from overhead.comparing import compare
+    from overhead.comparing.show import comparison_blocks
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
@@ -186,7 +169,7 @@ def compare_command(a: argparse.Namespace) -> int:
         if (code := other(a)) is not None:
             return code
     found = compare(a.base, a.new, a.fail_over, across=a.across)
-    _show_verdicts(a, found, markdown=a.markdown)
+    answer(a, found.to_dict, comparison_blocks(found))
     if a.fail_over is None:
         return DONE
     if found.failed:
@@ -197,17 +180,6 @@ def compare_command(a: argparse.Namespace) -> int:
     hint = "; --allow-missing forgives them" if found.tested_enough(allow_missing=True) else ""
     print(f"overhead: the gate did not pass: {untested}{hint}", file=sys.stderr)
     return UNTESTED
-
-
-def _show_verdicts(a: argparse.Namespace, found: Verdicts, markdown: bool = False) -> None:
-    from overhead.terminal import comparison
-
-    if a.json:
-        print_json(found.to_dict())
-    elif markdown:
-        print(comparison.markdown(found), end="")
-    else:
-        comparison.show(found)
 
 
 def export_command(a: argparse.Namespace) -> int:
@@ -224,7 +196,18 @@ def completion_command(a: argparse.Namespace) -> int:
     return DONE
 
 
-def print_json(value: Any) -> None:
-    import json
+def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
+    """Print the data with ``--json``, else the blocks: as Markdown with ``--markdown``, else for a terminal."""
+    if a.json:
+        import json
 
-    print(json.dumps(value, indent=1, allow_nan=False))
+        print(json.dumps(data(), indent=1, allow_nan=False))
+    elif getattr(a, "markdown", False):
+        from overhead.blocks.markdown import markdown
+
+        print(markdown(blocks), end="")
+    else:
+        from overhead.blocks.terminal import show
+
+        show(blocks)
+    return DONE

@@ -24,9 +24,12 @@ _PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
+from overhead.blocks.parts import Table  # noqa: E402
+from overhead.blocks.terminal import show as show_blocks  # noqa: E402
 from overhead.claims.judging import judge  # noqa: E402
 from overhead.claims.sentences import by_machine, exact  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
+from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.reading import decoded  # noqa: E402
 from overhead.decode.sections.decoding import decoding, level_sentences, padded_sentences  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
@@ -47,8 +50,6 @@ from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
-from overhead.report.core.parts import Table  # noqa: E402
-from overhead.terminal import comparison  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -229,7 +230,7 @@ def across() -> str:
 def _compare_command(base: Path, new: Path | None = None, across: str | None = None) -> str:
     out = io.StringIO()
     found = compare(ROOT / base, ROOT / new if new else None, across=across)
-    comparison.show(found, Console(file=out, width=200, color_system=None))
+    show_blocks(comparison_blocks(found), Console(file=out, width=200, color_system=None))
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
     more = new.as_posix() if new else f"--across {across}"
     return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"

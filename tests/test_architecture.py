@@ -27,16 +27,17 @@ ORDER = (
     {"machine"},
     {"workloads"},
     {"probes", "reading"},
+    {"blocks"},
     {"loading"},
     {"runner", "comparing", "checking"},
-    {"report", "terminal", "export"},
-    {"commands"},
+    {"report", "export"},
+    {"terminal", "commands"},
     {"arguments"},
     {*SLICES},
     {"cli"},
 )
 """Packages of one set may import each other, except those of ``APART``. docs/architecture.md describes them."""
-APART = ({"probes", "reading"}, {"runner", "comparing"}, {"report", "terminal"})
+APART = ({"probes", "reading"}, {"runner", "comparing"})
 SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
 HEAVY = {
@@ -181,3 +182,11 @@ def test_help_loads_nothing_heavy_and_reads_no_entry_points() -> None:
 
 def test_listing_the_registered_stacks_loads_no_gpu_library() -> None:
     assert not modules_after("from overhead.probes import registry; registry()") & (HEAVY - {"numpy"})
+
+
+def test_blocks_load_a_library_only_in_the_renderer_that_needs_it() -> None:
+    loaded = modules_after("import overhead.blocks.parts, overhead.blocks.html, overhead.blocks.markdown")
+    assert not loaded & (HEAVY | {"rich", "jinja2"})
+    assert not modules_after("import overhead.blocks.terminal, overhead.report.brief") & (HEAVY | {"jinja2"}) - {
+        "numpy"
+    }

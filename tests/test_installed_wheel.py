@@ -96,7 +96,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     assert {
         "overhead/reading/next_run.json",
         "overhead/claims/claims.toml",
-        "overhead/report/core/page.html.j2",
+        "overhead/blocks/page.html.j2",
     } <= packed
 
 

@@ -16,7 +16,7 @@ LOOK_UP = "import socket; socket.getaddrinfo('proof.example', 443)"
 ASK_PROXY = "import urllib.request; urllib.request.urlopen('http://proof.example')"
 # Each prints the stacks that worked.
 LIST = """
-from overhead.terminal.stacks import listing
+from overhead.runner.listing import listing
 print(*{row.stack for row in listing(stacks=sys.argv[1:]) if row.targets})
 """
 CHECK = """

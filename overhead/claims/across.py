@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.claims.judging import Judged, gather, judge_evidence, ordered, summary
+from overhead.blocks.parts import Cell, Part, Table, Text
+from overhead.claims.judging import gather, judge_evidence
 from overhead.claims.registry import cited, published_points, sources
-from overhead.claims.rules import TOLERANCE
-from overhead.claims.sentences import publication
+from overhead.claims.show import verdict_blocks
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import keeps
 
 register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.", any_machine=True)
@@ -20,28 +19,7 @@ keeps("claims", gather)
 
 @register_across("claims", "Published claims, judged", 70, page="claims")
 def claims(machines: Machines) -> Iterator[Part]:
-    found = ordered(judge_evidence([kept["claims"] for kept in machines.kept]))
-    yield Text(
-        [
-            summary(found),
-            TOLERANCE,
-        ]
-    )
-    columns = ["claim", "published", "verdict", "why"]
-    for title, open_ones in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
-        rows: list[list[str | Cell]] = [
-            [one.claim.said, publication(one.claim, one.source), _verdicts(one), one.sentence]
-            for one in found
-            if (one.verdict != "not testable here") is open_ones
-        ]
-        if rows:
-            yield Table(title, columns, rows, folded=not open_ones, prose=True)
-
-
-def _verdicts(one: Judged) -> str:
-    """The verdict on the number, on the number by the published method, and on its attribution."""
-    published = f"; {one.as_published} with the published method" if one.as_published else ""
-    return one.told + published + (f"; attribution {one.attribution}" if one.attribution else "")
+    yield from verdict_blocks(judge_evidence([kept["claims"] for kept in machines.kept]))
 
 
 @register_across("points", "Published points", 80, page="claims")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_markdown
-from overhead.commands import DONE, LOCAL, print_json
+from overhead.commands import LOCAL, answer
 
 
 def add_commands(commands: Any) -> None:
@@ -21,14 +21,9 @@ def add_commands(commands: Any) -> None:
 
 
 def claims_command(a: argparse.Namespace) -> int:
-    from overhead.claims import printed
     from overhead.claims.judging import judge
+    from overhead.claims.show import overview_blocks, verdict_blocks
 
     found = judge(a.paths or [LOCAL])
-    if a.json:
-        print_json([one.to_dict() for one in found])
-    elif a.markdown:
-        print(printed.markdown(found), end="")
-    else:
-        printed.show(found, verbose=a.verbose)
-    return DONE
+    blocks = verdict_blocks(found) if a.verbose or a.markdown else overview_blocks(found)
+    return answer(a, lambda: [one.to_dict() for one in found], blocks)

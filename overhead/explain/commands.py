@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json
-from overhead.commands import DONE, INTERRUPTED, comparers, print_json
+from overhead.commands import DONE, INTERRUPTED, answer, comparers
 from overhead.errors import UsageError, require_extra
 
 
@@ -62,18 +62,13 @@ def _wait_names() -> list[str]:
 
 
 def time_command(a: argparse.Namespace) -> int:
+    from overhead.explain.show_timing import timing_blocks
     from overhead.explain.timing import time
     from overhead.runner.progress import Progress
 
     with Progress() as listener:
         found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=listener)
-    if a.json:
-        print_json(found.to_dict())
-    else:
-        from overhead.explain.printed_timing import show
-
-        show(found)
-    return DONE
+    return answer(a, found.to_dict, timing_blocks(found))
 
 
 def explain_command(a: argparse.Namespace) -> int:
@@ -112,9 +107,10 @@ def explain_command(a: argparse.Namespace) -> int:
     if a.json:
         print(encode_explanation(found).decode(), end="")
     else:
-        from overhead.explain.printed_step import show_explanation
+        from overhead.blocks.terminal import show
+        from overhead.explain.show import explanation_blocks
 
-        show_explanation(found)
+        show(explanation_blocks(found))
         if a.out is not None:
             print(f"explanation: {a.out}")
         if a.html is not None:
@@ -128,8 +124,7 @@ def explain_command(a: argparse.Namespace) -> int:
 
 
 def _compare_explanations(a: argparse.Namespace) -> int | None:
-    from overhead.explain.comparing import are_explanations, compare_explanations
-    from overhead.explain.printed_comparison import show_explained
+    from overhead.explain.comparing import are_explanations, compare_explanations, pair_blocks
 
     if a.new is None or not are_explanations(a.base, a.new):
         return None
@@ -138,11 +133,7 @@ def _compare_explanations(a: argparse.Namespace) -> int | None:
             f"{a.base.name} and {a.new.name}: explanations have no --fail-over, no --markdown and no --across"
         )
     found = compare_explanations(a.base, a.new)
-    if a.json:
-        print_json(found.to_dict())
-    else:
-        show_explained(found)
-    return DONE
+    return answer(a, found.to_dict, pair_blocks(found))
 
 
 comparers.append(_compare_explanations)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
 from overhead import results
+from overhead.blocks.parts import Part, Table, Text
 from overhead.bounded_files import read_start
 from overhead.errors import BadFile
 from overhead.explain.record import Explanation, is_explanation, read_explanation
+from overhead.reading.format import MICRO, factor, micro_spread
 from overhead.reading.next_run import FigureClass, half_width, spread_of
 from overhead.results import Figure, Machine
 
 _HEAD_BYTES = 4096
 _TIMES: dict[str, FigureClass] = {"wall": "host", "issue": "host", "busy": "device"}
 _COUNTS = ("launches", "copies", "allocations", "synchronisations")
+
+_NAMES = {"wall": f"step, {MICRO}", "issue": f"host, {MICRO}", "busy": f"device busy, {MICRO}"}
+_WORDS = {"changed": "changed", "same": "no difference", "unknown": "not tested"}
 
 
 class ExplainedPair(Struct, frozen=True, kw_only=True):
@@ -140,3 +146,27 @@ def _ratio(base: Figure, new: Figure) -> float | None:
 
 def _unknown(name: str, base: Figure, new: Figure, reason: str, ratio: float | None = None) -> ExplainedPair:
     return ExplainedPair(name=name, unit=base.unit, base=base, new=new, ratio=ratio, verdict="unknown", reason=reason)
+
+
+def pair_blocks(found: ExplainedPairs) -> Iterator[Part]:
+    """What the two files do not share, then a row for each figure."""
+    changed = "; ".join(found.differences) or "nothing that the files record"
+    verdicts = f"BASE {found.base}: {found.base_verdict}-bound. NEW {found.new}: {found.new_verdict}-bound."
+    yield Text([verdicts, f"What changed: {changed}."])
+    rows = [
+        (
+            _NAMES.get(pair.name, pair.name),
+            _value(pair.base),
+            _value(pair.new),
+            factor(pair.ratio) if pair.ratio is not None else "",
+            _WORDS[pair.verdict] + (f": {pair.reason}" if pair.reason else ""),
+        )
+        for pair in found.pairs
+    ]
+    yield Table("", ["each step", "BASE", "NEW", "NEW / BASE", "verdict"], rows, numeric=(1, 2, 3))
+
+
+def _value(figure: Figure) -> str:
+    if figure.unit == "count":
+        return f"{figure.value:,.4g}" if figure.value is not None else figure.status
+    return micro_spread(figure)

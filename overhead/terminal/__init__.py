@@ -1,1 +1,1 @@
-"""What the commands print."""
+"""Streams that never raise, and completion in a shell."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
-from rich.table import Table
 
+from overhead.blocks.parts import Part, Table, Text
+from overhead.blocks.terminal import show
 from scripts.agreement.protocol import ToolAnswer
 from scripts.agreement.subjects import LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
 
@@ -140,37 +141,26 @@ def agreement(options: argparse.Namespace, console: Console) -> bool:
         body = [{**asdict(r), "ratio": r.ratio, "within": r.within} for r in found]
         print(json.dumps({"agreement": body, "ours": [asdict(a) for a in ours]}, indent=1))
     else:
-        show(found, ours, console)
+        show(blocks(found, ours), console)
     return all(r.within is not False for r in found)
 
 
-def show(found: list[AgreementRow], ours: list[ToolAnswer], console: Console) -> None:
-    """Print two tables: pairs of the same quantity, and all other pairs."""
-    console.print(_agreement_table([r for r in found if r.same]))
-    others = Table(title="other quantities, for orientation", title_justify="left")
-    for name in ("tool", "of", "says, us", "ours, us", "what it is"):
-        others.add_column(name, justify="right" if name.endswith("us") else "left")
+def blocks(found: list[AgreementRow], ours: list[ToolAnswer]) -> Iterator[Part]:
+    """Two tables: pairs of the same quantity, and all other pairs; and why figures of ours are missing."""
+    same, others = [], []
     for r in found:
-        if not r.same:
-            named = f"{r.theirs.subject}: {r.theirs.quantity}"
-            ours_named = f"{r.ours.quantity} {_micro(r.ours)}"
-            others.add_row(r.theirs.tool, named, _micro(r.theirs), ours_named, r.theirs.reason or r.what)
-    console.print(others)
-    for a in ours:
-        if a.reason:
-            console.print(f"overhead: {a.subject} {a.quantity}: {a.reason}", highlight=False)
-
-
-def _agreement_table(found: list[AgreementRow]) -> Table:
-    table = Table(title="the same quantity, measured by both in this run", title_justify="left")
-    for name in ("tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {_MAX_DEVIATION:.0%}"):
-        table.add_column(name, justify="right" if name.endswith("us") or "/" in name else "left")
-    for r in found:
-        ratio = f"{r.ratio:.3f}" if r.ratio is not None else "-"
-        verdict = {True: "yes", False: "no", None: r.theirs.reason or r.ours.reason or "no value"}[r.within]
-        named = f"{r.theirs.subject}: {r.theirs.quantity}"
-        table.add_row(r.theirs.tool, named, _micro(r.theirs), r.ours.quantity, _micro(r.ours), ratio, verdict)
-    return table
+        named = [r.theirs.tool, f"{r.theirs.subject}: {r.theirs.quantity}", _micro(r.theirs)]
+        if r.same:
+            ratio = f"{r.ratio:.3f}" if r.ratio is not None else "-"
+            verdict = {True: "yes", False: "no", None: r.theirs.reason or r.ours.reason or "no value"}[r.within]
+            same.append([*named, r.ours.quantity, _micro(r.ours), ratio, verdict])
+        else:
+            others.append([*named, f"{r.ours.quantity} {_micro(r.ours)}", r.theirs.reason or r.what])
+    columns = ["tool", "of", "theirs, us", "ours", "ours, us", "ours / theirs", f"within {_MAX_DEVIATION:.0%}"]
+    yield Table("the same quantity, measured by both in this run", columns, same, numeric=(2, 4, 5))
+    columns = ["tool", "of", "says, us", "ours, us", "what it is"]
+    yield Table("other quantities, for orientation", columns, others, numeric=(2, 3))
+    yield Text([f"overhead: {a.subject} {a.quantity}: {a.reason}" for a in ours if a.reason])
 
 
 def _micro(answer: ToolAnswer) -> str:

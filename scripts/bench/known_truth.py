@@ -19,8 +19,9 @@ import numpy as np
 from msgspec import structs
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
+from overhead.blocks.parts import Table
+from overhead.blocks.terminal import show
 from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
 from overhead.measure.fitting.data import Process, Series
@@ -252,7 +253,7 @@ def known_truth(options: argparse.Namespace, console: Console) -> bool:
         }
         print(json.dumps(body, indent=1))
     else:
-        console.print(_coverage_table(scores, options))
+        show([_coverage_table(scores, options)], console)
         print_requirements(requirements, console)
     return all(requirement.holds for requirement in requirements)
 
@@ -306,14 +307,10 @@ def _share(scores: list[Score], part: str, whole: str) -> float:
 
 
 def _coverage_table(scores: list[Score], options: argparse.Namespace) -> Table:
-    table = Table(title=f"known truth, {options.seeds} seeds, profile {options.profile}", title_justify="left")
-    table.add_column("scenario")
-    for name in ("figure", "holds truth", "ok", "off by 2x", "bimodal, right", "bias", "half-width", "oracle's"):
-        table.add_column(name, justify="right" if name != "figure" else "left")
-    last = ""
-    for s in scores:
-        table.add_row(
-            s.scenario if s.scenario != last else "",
+    firsts = [n for n, s in enumerate(scores) if n == 0 or s.scenario != scores[n - 1].scenario]
+    rows = [
+        [
+            s.scenario if n in firsts else "",
             s.figure,
             f"{s.covered / s.valued:.1%}" if s.valued else "-",
             f"{s.ok / s.runs:.1%}",
@@ -322,7 +319,19 @@ def _coverage_table(scores: list[Score], options: argparse.Namespace) -> Table:
             f"{s.bias:+.2%}" if s.valued else "-",
             f"{s.half_width:.2%}" if s.valued else "-",
             f"{s.oracle:.2%}" if np.isfinite(s.oracle) else "-",
-            end_section=s.figure == [t.figure for t in scores if t.scenario == s.scenario][-1],
-        )
-        last = s.scenario
-    return table
+        ]
+        for n, s in enumerate(scores)
+    ]
+    columns = [
+        "scenario",
+        "figure",
+        "holds truth",
+        "ok",
+        "off by 2x",
+        "bimodal, right",
+        "bias",
+        "half-width",
+        "oracle's",
+    ]
+    title = f"known truth, {options.seeds} seeds, profile {options.profile}"
+    return Table(title, columns, rows, numeric=range(2, 9), ends=[n - 1 for n in firsts])

@@ -9,12 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.blocks.markdown import markdown
+from overhead.blocks.terminal import show
 from overhead.claims.formula import evaluate, rounding
 from overhead.claims.judging import Judged, judge, judge_runs, summary
-from overhead.claims.printed import markdown, show
 from overhead.claims.registry import Claim, ClaimTest, Selector, claims, published_points, sources
 from overhead.claims.rules import VERDICTS, implied, partial_bounds, published, reproduced_bounds
 from overhead.claims.select import against_of
+from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
@@ -239,10 +241,10 @@ def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
 def test_hostile_names_are_escaped_in_all_formats(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = record(each=20_000.0, fixed=380_000.0, adapter="<img src=x>|`x`\x1b[31m")
     found = judge_runs([fingerprint(hostile), everything])
-    text = markdown(found)
+    text = markdown(verdict_blocks(found))
     assert "<img" not in text.replace("\\<", "")
     assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {5}
-    show(found)
+    show(overview_blocks(found))
     assert "\x1b[31mx" not in capsys.readouterr().out
     decoded = json.loads(json.dumps([one.to_dict() for one in found], allow_nan=False))
     assert {one["verdict"] for one in decoded} <= set(VERDICTS)
@@ -296,7 +298,7 @@ def test_a_verdict_from_another_kind_of_hardware_says_so() -> None:
     )
     one = judged("reduce-overhead-2.78x", fingerprint(eager, graph))
     assert one.verdict == "refuted" != one.told
-    for text in (one.told, one.sentence, markdown([one])):
+    for text in (one.told, one.sentence, markdown(verdict_blocks([one]))):
         assert "easured on a GPU, the source on: Apple M4, on the CPU" in text
     alike = judged("naive-20x", fingerprint(record(each=21_000.0, fixed=1_000.0)))
     assert alike.told == alike.verdict == "refuted"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 import overhead
 import overhead.machine
@@ -18,7 +16,6 @@ from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.explaining import ExplainInterrupted, explain, explanation, with_source
 from overhead.explain.page import explained_page
-from overhead.explain.printed_step import show_explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
     Explanation,
@@ -27,6 +24,7 @@ from overhead.explain.record import (
     read_explanation,
     save_explanation,
 )
+from overhead.explain.show import explanation_blocks
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import judge_times
@@ -40,6 +38,7 @@ from tests.fakes.explanations import (
     profile_of,
     timing_of,
 )
+from tests.terminal.test_goldens import printed
 
 ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
 ON_CPU = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
@@ -210,9 +209,7 @@ def test_an_interrupted_explanation_can_be_shown_and_read(tmp_path: Path, profil
     assert [figure for figure in figures(found) if figure.value is None and not figure.reason] == []
     save_explanation(path, found)
     assert read_explanation(path) == found
-    console = Console(width=120, record=True, file=io.StringIO())
-    show_explanation(found, console)
     frame = found._repr_html_()
-    for page in (console.export_text(), explained_page(found), frame):
+    for page in (printed(explanation_blocks(found)), explained_page(found), frame):
         assert page is not None
         assert "Interrupted: the times of the step and the alternatives are missing." in " ".join(page.split())

@@ -13,14 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from overhead.blocks.terminal import show
 from overhead.cli import main
 from overhead.errors import Unavailable, Unsupported, one_line
 from overhead.machine import redacted
 from overhead.measure.sampling.events import reason_of
 from overhead.probes.common import entry_points
 from overhead.results import MissingLine, MissingStack, Target, decode_line, encode_line
+from overhead.runner.listing import Listed, listing_blocks
 from overhead.runner.progress import Progress
-from overhead.terminal.stacks import Listed, show_listing
 from tests.fakes.plugins import forget_plugins_afterwards
 from tests.probes.test_entry_points import GOOD, python
 
@@ -124,7 +125,7 @@ def test_no_text_of_a_stack_controls_the_terminal(capsys: pytest.CaptureFixture[
     text = "a\x1b[2J\x9b\u202eb [red]c"
     target = Target(stack="bad", api="CPU", adapter=text, driver=text)
     missing = MissingStack(stack="bad", reason=text, mend=text, environment={"A": text})
-    show_listing([Listed(stack="bad", title=text, targets=[target], missing=[missing], note=text)])
+    show(listing_blocks([Listed(stack="bad", title=text, targets=[target], missing=[missing], note=text)]))
     Progress().note(text)
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()

@@ -43,7 +43,7 @@ def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
 
 def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
     pytest.importorskip("matplotlib")
-    from overhead.report.core.parts import Text
+    from overhead.blocks.parts import Text
     from overhead.report.sections.variants import axes
 
     own = driver(4_290.0)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
+from overhead.blocks.parts import Table, Text
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.view import View
-from overhead.report.core.parts import Table, Text
 from overhead.report.sections.browser_tax import browser_tax
 from overhead.results import Figure, Record
-from overhead.terminal.fingerprint import show
 from tests.fakes.report import fingerprint, record
 
 GPU = "NVIDIA Example 5000"
@@ -129,14 +126,6 @@ def test_the_section_has_text_drawing_and_table() -> None:
     assert not list(browser_tax(View(fingerprint(BINDING, NATIVE))))
     only = list(browser_tax(View(fingerprint(case("chromium", "browser", None, status="failed")))))
     assert [type(p) for p in only] == [Text, Table]
-
-
-def test_show_has_the_table_and_the_sentence() -> None:
-    console = Console(file=io.StringIO(), width=200)
-    show(fingerprint(BROWSER, BINDING, NATIVE), console)
-    said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "What the browser adds" in said
-    assert "dawn, from compiled code" in said
 
 
 def test_markup_in_names_is_shown_as_text() -> None:

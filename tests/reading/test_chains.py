@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Cell, Drawing, Table
 from overhead.reading import chains
 from overhead.reading.chains import chain_opening, crossing, device_times, fusions, graph_against_wgsl, groups, passings
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
-from overhead.report.core.parts import Cell, Drawing, Table
 from overhead.report.sections.chains import chains_section, without_figure, workload_page
 from overhead.results import Api, Fingerprint, Gpu, Record, Value
 from tests.fakes.report import fingerprint, record

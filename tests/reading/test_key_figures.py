@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Cell, Table
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core.machines import from_fingerprints
-from overhead.report.core.parts import Cell, Table
 from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack, Value
 from tests.fakes.report import H200, crowded, figure, fingerprint, record, share

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import pytest
 
+from overhead.blocks.parts import Part, Text
 from overhead.reading.view import View
 from overhead.report import register, register_across
 from overhead.report.core import across_registry, registry
 from overhead.report.core.machines import Machines
-from overhead.report.core.parts import Part, Text
 from tests.fakes.report import fingerprint, record
 from tests.report.report_page import Page
 

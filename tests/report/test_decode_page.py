@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Cell, Drawing, Table, Text
 from overhead.decode.reading import decoded, slope_over_dispatches
 from overhead.decode.sections.decoding import batches, decoding
 from overhead.reading.view import View
-from overhead.report.core.parts import Cell, Drawing, Table, Text
 from overhead.results import Caller, Figure, Params, Pattern, Record
 from tests.fakes.report import fingerprint
 

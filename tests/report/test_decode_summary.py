@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Cell, Table
 from overhead.decode.sections.decode_summary import decode_summary
-from overhead.report.core.parts import Cell, Table
 from overhead.results import Figure, Record
 from tests.fakes.report import fingerprint, record as step
 from tests.report.report_page import Page

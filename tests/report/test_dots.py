@@ -92,8 +92,8 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
+    from overhead.blocks.parts import Drawing
     from overhead.report.core import draw
-    from overhead.report.core.parts import Drawing
     from overhead.report.core.registry import registered
     from tests.report.test_page_facts import everything
 

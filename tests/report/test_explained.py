@@ -1,19 +1,18 @@
 """The page of one explained step."""
 
-import io
 import re
 from pathlib import Path
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from overhead.explain.page import explained_in_notebook, explained_page
-from overhead.explain.printed_step import show_explanation
 from overhead.explain.record import Explanation, StepTiming, missing, read_explanation
+from overhead.explain.show import explanation_blocks
 from overhead.explain.verdict import resolved_times, sentences, time_text
 from overhead.results import Figure
 from tests.fakes.explained import HOSTILE, explanation
+from tests.terminal.test_goldens import printed
 
 
 @pytest.fixture
@@ -58,9 +57,7 @@ REPORTS = Path(__file__).parents[2] / "reports" / "explain"
 
 def shown(found: Explanation) -> tuple[str, str]:
     """What the terminal and the page show."""
-    console = Console(width=200, record=True, file=io.StringIO())
-    show_explanation(found, console)
-    return console.export_text(), explained_page(found)
+    return printed(explanation_blocks(found), 200), explained_page(found)
 
 
 def timed(found: Explanation, wall: Figure, **more: object) -> Explanation:

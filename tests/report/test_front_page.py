@@ -38,7 +38,7 @@ def test_the_sections_are_in_the_readers_order(front: Page) -> None:
 
 def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
-    from overhead.report.core.parts import Cell, Table
+    from overhead.blocks.parts import Cell, Table
     from overhead.report.sections.stacks import stacks
 
     python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
@@ -122,7 +122,7 @@ def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("width", "drawn"), [(0.02, True), (1.5, False)])
 def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, drawn: bool) -> None:
-    from overhead.report.core.parts import Drawing
+    from overhead.blocks.parts import Drawing
     from overhead.report.sections.time_shares import time_shares
 
     top, ffi = record("dawn", each=30e3, **VULKAN), record("dawn", each=20e3, caller="ffi", **VULKAN)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from overhead.blocks.parts import Cell, Table
 from overhead.reading.view import View
-from overhead.report.core.parts import Cell, Table
 from overhead.report.sections.operations import operations
 from overhead.results import Figure, Fingerprint, Machine, Record
 from overhead.workloads import OPERATIONS

@@ -46,7 +46,7 @@ def page_facts() -> str:
 
 
 def _facts(part: object) -> Iterator[str]:
-    from overhead.report.core.parts import Cards, Cell, Table
+    from overhead.blocks.parts import Cards, Cell, Table
 
     if isinstance(part, Cards):
         yield from (f"{card.of} | {card.label} | {card.text}" for card in part.figures if card.measured)
@@ -63,8 +63,8 @@ def test_the_numbers_of_the_pages_are_unchanged() -> None:
 
 @pytest.mark.slow
 def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
+    from overhead.blocks.parts import Drawing
     from overhead.report.core import draw
-    from overhead.report.core.parts import Drawing
     from overhead.report.core.registry import registered
 
     def drawings() -> dict[str, str]:

@@ -257,9 +257,9 @@ def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: 
 
 
 def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
+    from overhead.blocks.parts import Text
     from overhead.report import register, render
     from overhead.report.core import registry
-    from overhead.report.core.parts import Text
 
     register("mine", "My own", 15)(lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])])
     try:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Text
 from overhead.claims.registry import published_points
 from overhead.loading.files import write_fingerprint
 from overhead.reading.view import View
 from overhead.report.core.machines import from_fingerprints, from_paths
-from overhead.report.core.parts import Text
 from overhead.report.core.run_summary import summarise, vendor
 from overhead.results import Fingerprint, Gpu, Machine
 from tests.fakes.report import crowded, fingerprint, record, share
@@ -89,8 +89,8 @@ def test_published_points_stand_with_the_claims_and_in_no_drawing(out: Path) -> 
 
 
 def test_medians_and_ranges_are_those_of_the_machines() -> None:
+    from overhead.blocks.parts import Table
     from overhead.report.across.costs import costs
-    from overhead.report.core.parts import Table
 
     machines = from_fingerprints([run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)])
     (table,) = [p for p in costs(machines) if isinstance(p, Table)]

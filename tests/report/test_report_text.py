@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import msgspec
 import pytest
-from rich.console import Console
 
+from overhead.blocks.parts import Drawing, Text
 from overhead.errors import install
 from overhead.reading import checks, format as shown
 from overhead.reading.checks import Agreement, overlap_check, staged_check, stages_check, verdict
@@ -15,13 +13,12 @@ from overhead.reading.host_shares import drawn, ladder_sentences, ladders
 from overhead.reading.key_figures import key_figures_of
 from overhead.reading.summary import headline, opening, speed_change
 from overhead.reading.view import View
-from overhead.report.core.parts import Drawing, Text
+from overhead.report.brief import brief_blocks, end_blocks
 from overhead.report.sections.checks import parts_add_up
 from overhead.results import (
     Caller,
     Comparison,
     Figure,
-    Fingerprint,
     MissingStack,
     Overlap,
     Pattern,
@@ -29,10 +26,9 @@ from overhead.results import (
     Status,
     Value,
 )
-from overhead.terminal.fingerprint import show, show_end
-from overhead.terminal.stacks import Listed, show_listing
 from tests.fakes.report import crowded, figure, fingerprint, record, share
 from tests.report.report_page import numbers
+from tests.terminal.test_goldens import printed
 
 
 @pytest.mark.parametrize(
@@ -307,10 +303,8 @@ def test_circular_and_dangling_comparisons_do_not_loop() -> None:
 def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
     bad = record(adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11")
     run = crowded()
-    console = Console(width=160)
-    with console.capture() as out:
-        show(fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable), console)
-    text = out.get()
+    made = fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable)
+    text = printed(brief_blocks(made))
     for shown_text in ("[bold red]x[/] [2J", "no NVIDIA driver", "make report EXTRAS=jax"):
         assert shown_text in text
     assert "\x1b[2J" not in text
@@ -318,17 +312,10 @@ def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
     assert text.index("Key figures") < text.index("Base cases") < text.index("Who takes the host's time")
 
 
-def end_of(run: Fingerprint) -> str:
-    console = Console(width=160)
-    with console.capture() as out:
-        show_end(run, console)
-    return out.get()
-
-
 def test_a_run_ends_with_a_line_for_each_stack_that_was_asked_for_and_the_findings() -> None:
     numpy = record("numpy", api="CPU", each=700.0)
     absent = [MissingStack(stack="jax", reason="no jax here", mend=install("jax"))]
-    text = end_of(fingerprint(record(), record(caller="native", each=5e3), numpy, unavailable=absent))
+    text = printed(end_blocks(fingerprint(record(), record(caller="native", each=5e3), numpy, unavailable=absent)))
     for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", install("jax")):
         assert said in text
     for of_others in ("torch", "CUDA", "Dawn"):
@@ -337,28 +324,24 @@ def test_a_run_ends_with_a_line_for_each_stack_that_was_asked_for_and_the_findin
 
 
 def test_the_end_of_a_run_shows_the_base_case_and_counts_the_others() -> None:
-    text = end_of(fingerprint(record("my-stack", api="CPU"), record("my-stack", api="CPU", params={"wait": "map"})))
+    text = printed(
+        end_blocks(fingerprint(record("my-stack", api="CPU"), record("my-stack", api="CPU", params={"wait": "map"})))
+    )
     assert "1 more case: overhead show" in text
     assert "my-stack" in text
 
 
 def test_a_command_that_adds_several_stacks_stands_once() -> None:
     absent = [MissingStack(stack=name, reason=f"no {name} here", mend=install("wgpu")) for name in ("dawn", "vulkan")]
-    text = end_of(fingerprint(record("numpy", api="CPU"), unavailable=absent))
+    text = printed(end_blocks(fingerprint(record("numpy", api="CPU"), unavailable=absent)))
     assert text.count(install("wgpu")) == 1
     assert text.count("here") == 2
-    out = io.StringIO()
-    rows = [Listed(stack=one.stack, title="", missing=[one]) for one in absent]
-    show_listing(rows, Console(file=out, width=160))
-    assert out.getvalue().count(install("wgpu")) == 1
 
 
 def test_a_stack_without_key_figures_is_shown_without_their_reasons() -> None:
-    console = Console(width=160)
-    with console.capture() as out:
-        show(fingerprint(record("my-stack", api="CPU")), console)
-    assert "my-stack" in out.get()
-    assert "key figures" not in out.get().lower()
+    text = printed(brief_blocks(fingerprint(record("my-stack", api="CPU"))))
+    assert "my-stack" in text
+    assert "key figures" not in text.lower()
 
 
 def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> None:

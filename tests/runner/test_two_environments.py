@@ -13,11 +13,11 @@ import pytest
 
 from overhead.cli import main
 from overhead.comparing import compare
+from overhead.comparing.show import summary
 from overhead.loading import files
 from overhead.results import HeaderLine
 from overhead.runner.interpreter import HERE, recorded, with_variables
 from overhead.runner.progress import Listener
-from overhead.terminal.comparison import summary
 from tests.fakes.simulated import PLUGIN, TARGET, simulated_run
 from tests.runner.test_two_pythons import short_run
 

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from pathlib import Path
 
 import msgspec
 import pytest
-from rich.console import Console
 
+from overhead.blocks.parts import Table
 from overhead.cli import main
 from overhead.comparing.pairing import refusal
 from overhead.comparing.sides import read_side
 from overhead.errors import unknown
 from overhead.loading.reduce import load
 from overhead.reading.view import without_device
+from overhead.report.brief import brief_blocks
 from overhead.results import Figure, MissingStack
-from overhead.terminal.console import Column, print_table
-from overhead.terminal.fingerprint import show
-from overhead.terminal.stacks import Listed, show_listing
+from overhead.runner.listing import Listed, listing_blocks
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 from tests.terminal.test_goldens import printed
 
-COLUMNS = (Column("stack"), Column("cost", number=True), Column("host", number=True, optional=1))
-ROWS = [["wgpu-native", "41.9 (40.7 to 43.1)", "41.7 (40.8 to 42.6)"]]
+TABLE = Table(
+    "",
+    ["stack", "cost", "host"],
+    [["wgpu-native", "41.9 (40.7 to 43.1)", "41.7 (40.8 to 42.6)"]],
+    numeric=(1, 2),
+    optional={2: 1},
+)
 
 
 @pytest.fixture
@@ -57,20 +60,14 @@ def test_completion_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFi
     assert all(name in script for name in ("wgpu-native", "per-submit", "recurrence"))
 
 
-def table(width: int) -> tuple[list[str], list[str]]:
-    """The lines of a table on a console of this width, and the headings that did not fit."""
-    out = io.StringIO()
-    hidden = print_table(Console(file=out, width=width, color_system=None), "", COLUMNS, ROWS)
-    return out.getvalue().splitlines(), hidden
-
-
 def test_a_narrow_console_loses_optional_columns_and_never_wraps_a_number() -> None:
-    wide, hidden = table(100)
-    assert hidden == []
-    assert any("41.9 (40.7 to 43.1)" in line and "41.7 (40.8 to 42.6)" in line for line in wide)
-    narrow, hidden = table(45)
-    assert hidden == ["host"]
-    assert any("wgpu-native" in line and "41.9 (40.7 to 43.1)" in line for line in narrow)
+    wide = printed([TABLE], 100)
+    assert "41.9 (40.7 to 43.1)   41.7 (40.8 to 42.6)" in wide
+    assert "host;" not in wide
+    narrow = printed([TABLE], 45)
+    assert "wgpu-native   41.9 (40.7 to 43.1)" in narrow
+    assert "41.7" not in narrow
+    assert "host;" in narrow, "the column that is missing is named"
 
 
 def test_labels_lose_a_device_that_all_share() -> None:
@@ -85,10 +82,10 @@ def test_labels_lose_a_device_that_all_share() -> None:
 def test_show_prints_base_cases_and_all_prints_the_others() -> None:
     base, varied = record(each=20_000.0), record(each=24_000.0, params={"wait": "map"})
     run = fingerprint(base, varied)
-    short = printed(lambda console: show(run, console))
+    short = printed(brief_blocks(run))
     assert "wait=map" not in short
     assert "1 more case: overhead show --all" in short
-    assert "wait=map" in printed(lambda console: show(run, console, every=True))
+    assert "wait=map" in printed(brief_blocks(run, every=True))
 
 
 def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
@@ -102,18 +99,17 @@ def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
 
 def test_the_range_over_processes_stands_beside_complete(tmp_path: Path) -> None:
     run = load(Made().write(tmp_path / "run.json"))
-    assert "met, " not in printed(lambda console: show(run, console))
+    assert "met, " not in printed(brief_blocks(run))
     met = Figure(name="met", value=56e3, low=29e3, high=70e3, processes=5)
     first, *others = run.records
     with_met = msgspec.structs.replace(first, figures=[*first.figures, met])
-    text = printed(lambda console: show(msgspec.structs.replace(run, records=[with_met, *others]), console))
+    text = printed(brief_blocks(msgspec.structs.replace(run, records=[with_met, *others])))
     heads = next(line for line in text.splitlines() if "complete, " in line)
     assert heads.index("complete, ") < heads.index("met, ") < heads.index("host, ")
     assert "29 to 70 (5" in text
 
 
 def test_a_missing_stack_names_the_environment_in_which_it_was_looked_for() -> None:
-    out = io.StringIO()
     missing = MissingStack(stack="dawn", reason="no adapter", environment={"ICD": "a.json", "SOFTWARE": "1"})
-    show_listing([Listed(stack="dawn", title="Dawn", missing=[missing])], Console(file=out, width=120))
-    assert "  dawn with ICD=a.json with SOFTWARE=1: no adapter\n" in out.getvalue()
+    text = printed(listing_blocks([Listed(stack="dawn", title="Dawn", missing=[missing])]))
+    assert "dawn with ICD=a.json with SOFTWARE=1: no adapter\n" in text

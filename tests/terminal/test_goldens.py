@@ -6,20 +6,25 @@ After an intended change of wording: ``python -m tests.terminal.test_goldens``.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from rich.console import Console
 
-from overhead.claims import printed as claims
+from overhead.blocks.markdown import markdown
+from overhead.blocks.parts import Part
+from overhead.blocks.terminal import show
 from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.rules import VERDICTS
+from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.comparing import Verdicts, compare
-from overhead.explain import printed_step as explained_step, printed_timing as timing
+from overhead.comparing.show import comparison_blocks
+from overhead.explain.show import explanation_blocks
+from overhead.explain.show_timing import timing_blocks
+from overhead.report.brief import brief_blocks
 from overhead.results import Target
-from overhead.terminal import comparison, fingerprint
 from tests.fakes.explanations import decode_explained
 from tests.fakes.report import crowded
 from tests.fakes.runs import COSTS, Made
@@ -29,10 +34,10 @@ GOLDENS = Path(__file__).parents[1] / "data" / "terminal"
 WIDTH = 160
 
 
-def printed(show: Callable[[Console], None]) -> str:
-    """What ``show`` prints to a console without colours, ``WIDTH`` columns wide; spaces at line ends removed."""
+def printed(blocks: Iterable[Part], width: int = WIDTH) -> str:
+    """What a console without colours prints of the blocks; spaces at line ends removed."""
     out = io.StringIO()
-    show(Console(file=out, width=WIDTH, color_system=None))
+    show(blocks, Console(file=out, width=width, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -53,13 +58,13 @@ def compared() -> Verdicts:
 
 
 RENDERERS: dict[str, Callable[[], str]] = {
-    "show.txt": lambda: printed(lambda console: fingerprint.show(crowded(), console)),
-    "compare.txt": lambda: printed(lambda console: comparison.show(compared(), console)),
-    "compare.md": lambda: comparison.markdown(compared()),
-    "claims.txt": lambda: printed(lambda console: claims.show(judged(), console)),
-    "explain.txt": lambda: printed(lambda console: explained_step.show_explanation(decode_explained(), console)),
-    "time.txt": lambda: printed(lambda console: timing.show(two_calls(), console)),
-    "claims.md": lambda: claims.markdown(judged()),
+    "show.txt": lambda: printed(brief_blocks(crowded())),
+    "compare.txt": lambda: printed(comparison_blocks(compared())),
+    "compare.md": lambda: markdown(comparison_blocks(compared())),
+    "claims.txt": lambda: printed(overview_blocks(judged())),
+    "explain.txt": lambda: printed(explanation_blocks(decode_explained())),
+    "time.txt": lambda: printed(timing_blocks(two_calls())),
+    "claims.md": lambda: markdown(verdict_blocks(judged())),
 }
 
 

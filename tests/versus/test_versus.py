@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.blocks.markdown import markdown
+from overhead.blocks.terminal import show
 from overhead.comparing import Verdicts, compare
+from overhead.comparing.show import comparison_blocks
 from overhead.errors import BadFile
 from overhead.results import LeftOut, MissingLine, MissingStack, OmittedLine, Target, Together, encode_line
 from tests.fakes.machine import Disturbance
@@ -278,3 +282,18 @@ def test_unreadable_raw_samples_skip_only_their_run(tmp_path: Path) -> None:
     assert found.skipped[0].startswith("1.json: 1.samples.jsonl.gz: ")
     with pytest.raises(BadFile, match=r"1\.samples\.jsonl\.gz"):
         compare(folder / "1.json", new)
+
+
+def test_hostile_names_are_escaped_and_the_json_is_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
+    costs = {**COSTS, "middle": 10_000.0}
+    found = compared(tmp_path, Made(seed=1, target=hostile), Made(seed=2, target=hostile, costs=costs), 5)
+    text = markdown(comparison_blocks(found))
+    assert "<script" not in text
+    assert "](" not in text
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in table} == {7}
+    assert "1 case slower by more than 5 %" in text
+    show(comparison_blocks(found))
+    assert "\x1b[31m" not in capsys.readouterr().out
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["failed"] == [found.failed[0].case]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table
 from overhead.decode.decoders import LARGE_BYTES, weight_bytes
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import DecodeArm, decoded, fastest_arm
 from overhead.reading.format import percent_spread, positive_spread
 from overhead.reading.view import View
 from overhead.report.core.page_list import page_named
-from overhead.report.core.parts import Cell, Part, Table
 from overhead.report.core.registry import register
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import (
     MOST_KERNEL_RATIO,
@@ -28,7 +29,6 @@ from overhead.reading.view import View
 from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Value, ratio
 

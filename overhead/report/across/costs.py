@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.format import MICRO, count, listed, plain, unresolved
 from overhead.reading.view import CALLER_WORDS
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machine_rows import MachineRow
 from overhead.report.core.machines import Machines
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.run_summary import Way
 from overhead.results import Value
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table
 from overhead.reading.format import count, number, plain, spread
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.dots import DotRow, Mark, dot_rows, shared_axis
 from overhead.report.core.draw import MUTED, ROW_INCHES, canvas, unit_below
 from overhead.report.core.machines import Machines
-from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Crossover, RunSummary
 from overhead.results import Value
 

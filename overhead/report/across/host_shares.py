@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading import host_shares
 from overhead.reading.format import MICRO, number, percent, plain
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, unit_below
 from overhead.report.core.machines import Machines
 from overhead.report.core.palette import LAYER_COLOURS
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.run_summary import HostTimeSplit, RunSummary
 
 MOST_MACHINES_DRAWN = 10

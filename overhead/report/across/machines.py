@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import count
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
-from overhead.report.core.parts import Cell, Part, Table, Text
 
 _KEY_FIGURE_COLUMNS = (
     "One operation, PyTorch, from Python",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table
 from overhead.reading.format import TIMES, count, resolved
 from overhead.reading.key_figures import ratio_of
 from overhead.report.core import machine_rows
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.draw import INK
 from overhead.report.core.machines import Machines
-from overhead.report.core.parts import Cell, Drawing, Part, Table
 from overhead.report.core.run_summary import Way
 from overhead.results import Value
 

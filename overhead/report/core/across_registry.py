@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from overhead.blocks.parts import Part
 from overhead.registry import Registry
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import page_named
-from overhead.report.core.parts import Part
 
 BuildAcross = Callable[[Machines], Iterable[Part]]
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from overhead.blocks.parts import Part, Text
 from overhead.errors import one_line
-from overhead.report.core.parts import Part, Text
 
 T = TypeVar("T")
 

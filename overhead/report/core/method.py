@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from overhead.blocks.parts import Drawing, Part, Table, Text
 from overhead.profiles import PROFILES
 from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, within
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Drawing, Part, Table, Text
 from overhead.results import Point, Record
 
 _POOR_FIT_SHARE = 0.05

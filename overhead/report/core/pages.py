@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import functools
-import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from overhead.blocks.html import PageSection, markup, page as page_text
+from overhead.blocks.parts import Drawing, Part, Table, Text
 from overhead.loading.files import make_folder
 from overhead.loading.folders import Skipped
 from overhead.reading.format import count, plain, run_time
@@ -23,10 +22,9 @@ from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines
 from overhead.report.core.method import method
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
-from overhead.report.core.parts import Drawing, Part, Table, Text
+from overhead.report.core.palette import colour, themed
 from overhead.report.core.registry import BRIEF_ONLY, Build, BuildEach, registered, registered_each
 from overhead.report.core.run_summary import RunSummary
-from overhead.report.core.templates import template
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -59,15 +57,6 @@ class Link:
     below: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """A section of a page, with its parts as the template needs them."""
-
-    name: str
-    title: str
-    parts: Sequence[Any]
-
-
 def write(machines: Machines, out: Path) -> Path:
     """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``."""
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
@@ -95,7 +84,7 @@ def write(machines: Machines, out: Path) -> Path:
     return out / FRONT.path
 
 
-def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
+def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
     """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
     view = View(machines.full)
     others = [View(run) for run in machines.others]
@@ -110,7 +99,7 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[Block]]:
         on_page[across.page].append((across.order, across.name, across.title, partial(across.build, machines)))
     for name, title, parts in method(view):
         on_page[METHOD.name].append((0, name, title, partial(list, parts)))
-    found: dict[ReportPage, list[Block]] = {}
+    found: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
         ordered = sorted(on_page[page.name], key=lambda one: one[0])
         found[page] = site.blocks((name, title, make) for _, name, title, make in ordered)
@@ -207,13 +196,13 @@ class Site:
 
     def blocks(
         self, sections: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]], prefix: str = ""
-    ) -> list[Block]:
+    ) -> list[PageSection]:
         """The sections (name, title, function that makes the parts) that have parts, with their figures as files."""
         made = [
-            Block(name, title, contained(name, lambda make=make: self.drawn(make(), prefix)))  # type: ignore[misc]
+            PageSection(name, title, contained(name, lambda make=make: self.drawn(make(), prefix)))  # type: ignore[misc]
             for name, title, make in sections
         ]
-        return [block for block in made if block.parts]
+        return [section for section in made if section.parts]
 
     def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
         """The parts as the template needs them. Writes the figures to files."""
@@ -243,7 +232,7 @@ class Site:
         place: str,
         heading: str,
         about: str,
-        blocks: Sequence[Block],
+        sections: Sequence[PageSection],
         links: Sequence[Link],
         skipped: Sequence[Skipped] = (),
         linked: Callable[[str], str] = str,
@@ -251,7 +240,7 @@ class Site:
     ) -> None:
         """Write one page to ``place`` in the folder. ``linked``: adds links to the glossary to a text."""
         text = rendered(
-            blocks,
+            sections,
             heading=heading,
             about=about,
             answers=answers,
@@ -267,24 +256,9 @@ class Site:
         _fresh(self.out / place).write_text(text, encoding="utf-8")
 
 
-def rendered(blocks: Sequence[Block], **values: Any) -> str:
-    """The text of one page. ``values``: what the template names, except its styles and its script."""
-    sortable = any(getattr(part, "sortable", False) for block in blocks for part in block.parts)
-    script = _text("tables.js") if sortable else _markup("")
-    css = _text("page.css") + _markup(draw.figures_css())
-    return template("page.html.j2").render(values, blocks=blocks, css=css, script=script, script_hash=_hash(script))
-
-
-@functools.cache
-def _text(name: str) -> Markup:
-    """A file of this folder, which is not escaped."""
-    return _markup((Path(__file__).parent / name).read_text(encoding="utf-8").strip())
-
-
-@functools.cache
-def _hash(script: str) -> str:
-    """The hash by which the page's policy allows this script and no other."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def rendered(sections: Sequence[PageSection], **values: Any) -> str:
+    """The text of one page. ``values``: what the template names, except its styles, its script and its colours."""
+    return page_text(sections, draw.figures_css(), colour=lambda stack: themed(colour(stack)), **values)
 
 
 def inline_drawing(part: Drawing) -> Drawn:
@@ -294,14 +268,8 @@ def inline_drawing(part: Drawing) -> Drawn:
 
 def _inlined(part: Drawing, name: str, svg: str, formats: Sequence[str]) -> Drawn:
     return Drawn(
-        "drawing", name, part.title, part.caption, _markup(draw.inline(svg, name, part.alt)), formats, part.folded
+        "drawing", name, part.title, part.caption, markup(draw.inline(svg, name, part.alt)), formats, part.folded
     )
-
-
-def _markup(text: str) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(text)  # SVG whose writer has escaped what it draws, and our own style
 
 
 def _fresh(path: Path) -> Path:

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from overhead.blocks.parts import Part
 from overhead.reading.view import View
 from overhead.registry import Registry
 from overhead.report.core.page_list import page_named
-from overhead.report.core.parts import Part
 from overhead.slices import of_slices
 
 Build = Callable[[View], Iterable[Part]]

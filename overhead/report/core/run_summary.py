@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from overhead.blocks.parts import Part
 from overhead.reading import chains
 from overhead.reading.format import plain
 from overhead.reading.host_shares import drawn, ladders
@@ -15,7 +16,6 @@ from overhead.reading.key_figures import KeyFigure, key_figures_of
 from overhead.reading.shown_run import MeasuredSteps, measured_steps
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.contained import contained
-from overhead.report.core.parts import Part
 from overhead.report.core.registry import kept_of_runs, registered
 from overhead.results import Api, Caller, Figure, Fingerprint, Machine, Record, Value
 

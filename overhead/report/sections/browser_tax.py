@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, factor_spread, resolved
 from overhead.reading.view import CALLER_WORDS, View, words
 from overhead.report.core.dots import DotRow, dot_rows, mark
 from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Caller, Record, Value
 
@@ -19,17 +19,26 @@ _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty
 
 @register("browser-tax", "What the browser adds", 48, page="variants", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
-    found = taxes(view)
-    if not found:
+    groups = _by_browser(view)
+    if not groups:
         return
-    yield Text([tax_sentence(t) for t in first_of_each(found)])
-    groups: dict[str, list[Tax]] = {}
-    for tax in found:
-        groups.setdefault(tax.target.label, []).append(tax)
+    yield Text([tax_sentence(t) for t in first_of_each(view.once(taxes))])
     drawn = {label: [t for t in group if resolved(t.record.figure("complete"))] for label, group in groups.items()}
     if drawn := {label: group for label, group in drawn.items() if group}:
         yield _drawing(drawn)
-    yield from map(_table, groups.values())
+    yield from tax_tables(view)
+
+
+def tax_tables(view: View) -> list[Table]:
+    """A table for each browser: each of its cases, and the same case by each caller of the library inside it."""
+    return [_table(group) for group in _by_browser(view).values()]
+
+
+def _by_browser(view: View) -> dict[str, list[Tax]]:
+    groups: dict[str, list[Tax]] = {}
+    for tax in view.once(taxes):
+        groups.setdefault(tax.target.label, []).append(tax)
+    return groups
 
 
 def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
@@ -100,6 +109,7 @@ def _table(found: list[Tax]) -> Table:
         rows,
         numeric=range(2, 8),
         folded=True,
+        optional={3: 4, 4: 5, 5: 2, 7: 3, 8: 1},
     )
 
 

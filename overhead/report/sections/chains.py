@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from overhead import devices
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading import chains
 from overhead.reading.chains import (
     COMPARED_LENGTHS,
@@ -24,7 +25,6 @@ from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register, register_each
 from overhead.results import Value, exactly, ratio, why_apart
 from overhead.workloads import workloads

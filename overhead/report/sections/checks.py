@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading import checks
 from overhead.reading.checks import verdict
 from overhead.reading.format import MICRO, number
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 
 _CHECK_TITLES = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import MICRO, count, micro, micro_spread, unresolved
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_text
 from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, words
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Machine, Record, Scalar
 

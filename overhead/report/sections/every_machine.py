@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading import host_shares
 from overhead.reading.format import MICRO, micro_spread
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import BRIEF_ONLY, register
 
 _BASE_FIGURES = {"complete": "one more", "host": "host", "fixed": "fixed", "naive": "T(1)"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Part, Terms
 from overhead.reading.glossary import GLOSSARY
 from overhead.reading.view import View
-from overhead.report.core.parts import Part, Terms
 from overhead.report.core.registry import register
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Drawing, Part, Text
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, dispatch_costs
 from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
 from overhead.reading.format import MICRO, listed, number, plain
 from overhead.reading.summary import missing_stacks, software_sentence
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure
-from overhead.report.core.parts import Drawing, Part, Text
 from overhead.report.core.registry import register
 
 _MOST_REASONS = 12

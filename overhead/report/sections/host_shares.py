@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading import checks, host_shares
 from overhead.reading.format import MICRO, micro, micro_of, micro_spread, number, percent, percent_spread, plain, spread
 from overhead.reading.host_shares import HostShares, Share
@@ -11,7 +12,6 @@ from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.bars import BarPiece, BarRow, bar_figure
 from overhead.report.core.draw import MUTED, PAPER
 from overhead.report.core.palette import LAYER_COLOURS
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 
 

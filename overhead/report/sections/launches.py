@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, count, listed, micro, micro_spread, number, plain, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
@@ -13,7 +14,6 @@ from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figure, dot_panels, mark
 from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 

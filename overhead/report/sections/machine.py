@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Scalar
 

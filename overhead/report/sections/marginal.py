@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.format import MICRO, listed, micro_spread, resolved, unresolved
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_panels, mark
 from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Comparison, Record
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import plain
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.summary import left_out
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Caller, Record
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, factor, resolved
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import TargetView, View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 

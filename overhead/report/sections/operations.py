@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, factor_spread, plain
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View
-from overhead.report.core.parts import Cell, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record, ratio
 from overhead.workloads import OPERATIONS

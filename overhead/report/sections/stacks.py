@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.dispatch_costs import KIND_WORDS, DispatchRow, Kind, dispatch_costs, met_range
 from overhead.reading.format import MICRO, between, micro_spread
 from overhead.reading.next_run import next_run_sentence, next_run_text
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Machine
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.checks import stages_check, verdict
 from overhead.reading.format import MICRO, micro, micro_spread, number, plain
 from overhead.reading.host_shares import staged
@@ -11,7 +12,6 @@ from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.dots import DotRow, dot_panels, mark
 from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, caller_shapes
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure, Record
 

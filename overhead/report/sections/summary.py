@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cards, Part, Text
 from overhead.reading.key_figures import key_figures_of
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import headline, opening
 from overhead.reading.view import View
-from overhead.report.core.parts import Cards, Part, Text
 from overhead.report.core.registry import register
 from overhead.results import VALUED
 

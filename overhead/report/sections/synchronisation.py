@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.format import MICRO, factor_spread, listed, number, percent, percent_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
@@ -14,7 +15,6 @@ from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_rows, mark, shared_axis
 from overhead.report.core.draw import INK, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 

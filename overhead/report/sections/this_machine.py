@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Part, Table, Text
 from overhead.devices import is_board_id
 from overhead.reading.format import count, run_time
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
-from overhead.report.core.parts import Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import VALUED
 

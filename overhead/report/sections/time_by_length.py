@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from overhead.blocks.parts import Drawing, Part, Text
 from overhead.reading.format import MICRO, count, micro, plain
 from overhead.reading.view import TargetView, View
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, canvas, plain_log_ticks, two_lines
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Drawing, Part, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
 

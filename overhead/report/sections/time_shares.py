@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading import host_shares
 from overhead.reading.dispatch_costs import dispatch_costs, targets_shown
@@ -14,7 +15,6 @@ from overhead.reading.view import View
 from overhead.report.core.bars import BarRow, bar_figure
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Figure as Number
 

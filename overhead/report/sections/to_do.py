@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Listing, Part, Text
 from overhead.reading.findings import findings_of
 from overhead.reading.view import View
-from overhead.report.core.parts import Listing, Part, Text
 from overhead.report.core.registry import register
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, factor_spread, listed
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record, Value, ratio, why_apart
 from overhead.workloads import OPERATIONS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.format import MICRO, between, micro, micro_spread
 from overhead.reading.stack_names import stack_name
 from overhead.reading.synchronising import wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core.parts import Cell, Part, Table, Text
 from overhead.report.core.registry import register
 from overhead.results import Record
 

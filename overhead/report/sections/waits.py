@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, micro, plain, resolved, time
 from overhead.reading.synchronising import representative_act, varied_for_label, wait_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure, dot_panels, mark
 from overhead.report.core.palette import colour
-from overhead.report.core.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.report.core.registry import register
 from overhead.results import Record
 

@@ -106,7 +106,7 @@ def test_the_name_of_the_unit_contains_the_number_of_launches_or_steps(api: Api)
 
 def test_a_space_loads_no_torch() -> None:
     code = (
-        "import sys; from overhead.probes.torch import TorchProbe; from overhead.results import Target;"
+        "import sys; from overhead.probes.torch.torch import TorchProbe; from overhead.results import Target;"
         "t = Target(stack='torch', api='CUDA', adapter='x', options={'device': 'cuda:0'});"
         "print(len(list(TorchProbe().space(t).star())), 'torch' in sys.modules, 'numba' in sys.modules)"
     )

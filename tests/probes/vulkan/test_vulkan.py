@@ -190,7 +190,7 @@ def test_without_package_or_loader_the_stack_is_unavailable(error: Exception, mo
 _SCRIPT = """
 import json
 from overhead.probes.base import Unavailable
-from overhead.probes.vulkan import Vulkan
+from overhead.probes.vulkan.vulkan import Vulkan
 probe = Vulkan()
 try:
     targets = probe.targets()

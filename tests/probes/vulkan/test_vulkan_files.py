@@ -56,7 +56,7 @@ def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: py
 
 def test_the_parent_loads_no_driver_and_no_compiler() -> None:
     code = (
-        "import sys; from overhead.probes import vulkan as v; from overhead.results import Target\n"
+        "import sys; from overhead.probes.vulkan import vulkan as v; from overhead.results import Target\n"
         "cases = list(v.Vulkan().space(Target(stack='vulkan', api='Vulkan', adapter='any')).star())\n"
         "assert len(cases) > 20\n"
         "print([name for name in ('vulkan', 'cffi', 'numba', 'llvmlite') if name in sys.modules])"

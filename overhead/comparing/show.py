@@ -1,20 +1,15 @@
-"""A comparison of two sets of runs, printed to the terminal or written as Markdown."""
+"""A comparison of two sets of runs as blocks, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from overhead.blocks.parts import Part, Table, Text
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
 from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread, within
-from overhead.reading.markdown import escaped, table
 from overhead.reading.view import without_device
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 _HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
-_COLOUR = {"slower": "red", "faster": "green"}
 _ORDER: tuple[Verdict, ...] = ("slower", "faster", "same", "undecided", "not tested", "refused")
 _WORDS: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
 """Verdicts as people read them, where that differs from the file."""
@@ -112,44 +107,12 @@ def _ratio(case: CaseVerdict) -> str:
     return spread(case.ratio) + TIMES if case.ratio.bounded else factor(case.ratio)
 
 
-def _rows(found: Verdicts) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of the table, without the columns that are empty in every row."""
-    labels, _ = _labels(found)
+def comparison_blocks(found: Verdicts) -> Iterator[Part]:
+    """How the test was made, a row for each case, the reasons for cases without a test, and the result of the gate."""
+    yield Text(summary(found))
+    labels, device = _labels(found)
     rows = [_row(case, labels[case.case]) for case in ordered(found)]
-    kept = [i for i in range(len(_HEADINGS)) if any(cells[i] for cells in rows)]
-    return [_HEADINGS[i] for i in kept], [[cells[i] for i in kept] for cells in rows]
-
-
-def _title(found: Verdicts) -> str:
-    _, device = _labels(found)
-    return f"Cases on {device}" if device else ""
-
-
-def markdown(found: Verdicts) -> str:
-    """The comparison as GitHub-flavoured Markdown, names from the files escaped."""
-    lines = [f"- {escaped(line)}" for line in summary(found)]
-    headings, rows = _rows(found)
     if rows:
-        lines += ["", *table(headings, rows)]
-    if said := reasons(found):
-        lines += ["", *(f"- {escaped(line)}" for line in said)]
-    said_gate = gate(found)
-    return "\n".join([*lines, *(["", said_gate] if said_gate else [])]) + "\n"
-
-
-def show(found: Verdicts, console: Console | None = None) -> None:
-    """Print the comparison to the terminal."""
-    from overhead.terminal.console import Column, print_table, say, terminal
-
-    console = console or terminal()
-    for line in summary(found):
-        say(console, line)
-    headings, rows = _rows(found)
-    if rows:
-        optional = {_HEADINGS[1]: 2, _HEADINGS[2]: 2, _HEADINGS[5]: 1}
-        columns = [Column(h, number=h not in ("case", "verdict"), optional=optional.get(h, 0)) for h in headings]
-        styles = [_COLOUR.get(case.verdict, "") for case in ordered(found)]
-        print_table(console, _title(found), columns, rows, styles=styles)
-    for line in (*reasons(found), gate(found)):
-        if line:
-            say(console, line)
+        title = f"Cases on {device}" if device else ""
+        yield Table(title, _HEADINGS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}, status=4).without_empty()
+    yield Text([*reasons(found), *filter(None, [gate(found)])])

@@ -1,11 +1,10 @@
-"""The figures of one call, or of several in turn, as a table in the terminal."""
+"""The figures of one call, or of several in turn, as blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-
+from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import (
@@ -20,9 +19,7 @@ from overhead.reading.format import (
 )
 from overhead.reading.next_run import no_next_run, range_text
 from overhead.results import Figure
-from overhead.terminal.console import Column, print_table, say, terminal
 
-_FIGURES = ("complete", "met", "issue", "device", "fixed", "naive")
 _WORDS = {
     "complete": "one more call with its work done, on an undisturbed processor",
     "met": "the same where the operating system chooses the processor: median and range of fresh processes",
@@ -31,73 +28,71 @@ _WORDS = {
     "fixed": "what any number of calls pays once, such as the wait",
     "naive": "a single call and its wait, timed as most benchmarks do",
 }
+_OPTIONAL = {"naive": 2, "fixed": 3, "issue": 4}
+"""What a narrow terminal leaves out, the highest rank first."""
 _OVERSTATED = 1.2
 """A sentence names the time of a single call, or the met cost, if it is this many times the cost or more."""
 _LONGEST_SHOWN = 60
 """Characters of a statement in the table."""
 
 
-def show(timing: Timing, console: Console | None = None) -> None:
-    """Print the table of the statements, what its columns mean, how the statements compare, and what is missing."""
-    console = console or terminal()
+def timing_blocks(timing: Timing) -> Iterator[Part]:
+    """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
     versions = [f"{name} {timing.versions[name]}" for name in _libraries(timing)]
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
-    names = [name for name in _FIGURES if calls_wait or name != "issue"]
-    shown = [name for name in names if any(_cell(call, name) for call in timing.calls)]
-    columns = [Column("#") if len(timing.calls) > 1 else Column("", optional=9), Column("call")]
-    optional = {"naive": 2, "fixed": 3, "issue": 4}
-    columns += [Column(f"{name}, {MICRO}", number=True, optional=optional.get(name, 0)) for name in shown]
+    names = [name for name in _WORDS if calls_wait or name != "issue"]
+    several = len(timing.calls) > 1
     rows = [
-        [
-            str(n) if len(timing.calls) > 1 else "",
-            plain(call.call, _LONGEST_SHOWN),
-            *(_cell(call, name) for name in shown),
-        ]
+        [str(n) if several else "", plain(call.call, _LONGEST_SHOWN), *(_cell(call, name) for name in names)]
         for n, call in enumerate(timing.calls, 1)
     ]
-    kept = [i for i, column in enumerate(columns) if column.optional != 9 or any(row[i] for row in rows)]
+    optional = {2 + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
     title = f"The cost of a call, {where}" + (f", {', '.join(versions)}" if versions else "")
-    hidden = print_table(console, title, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
-    if hidden:
-        say(console, f"Too narrow for {listed(hidden)}; a wider terminal, a file or --json has them.", "dim")
-    for name in shown:
-        say(console, f"{name}: {_WORDS[name]}.", "dim")
-    console.print()
-    for sentence in sentences(timing):
-        say(console, sentence)
+    columns = ["#", "call", *(f"{name}, {MICRO}" for name in names)]
+    yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
+    yield Text(
+        [f"{name}: {_WORDS[name]}." for name in names if any(_cell(call, name) for call in timing.calls)], quiet=True
+    )
+    yield Heading("What the figures say")
+    yield Text(sentences(timing))
 
 
 def sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
-    said = [_ratio(ratio) for ratio in timing.ratios]
-    said += [_met(call, _of([str(n)], timing.calls)) for n, call in enumerate(timing.calls, 1) if _met(call, "")]
-    said += _overstated(timing.calls)
-    for n, call in enumerate(timing.calls, 1):
-        if again := range_text(call.next_run):
-            said.append(
-                f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
-                f"cost (complete){_of([str(n)], timing.calls)}. This assumes that it varies as the suite's cases do."
-            )
-    if any(call.status == "ok" for call in timing.calls) and (unknown := no_next_run(timing.machine)):
-        said.append(unknown)
-    said += [_bound(call, timing.calls) for call in timing.calls if call.bound == "device"]
+    calls = timing.calls
+    said = [*map(_ratio, timing.ratios), *_overstated(calls)]
     waits: dict[str, list[str]] = {}
-    for n, call in enumerate(timing.calls, 1):
+    for n, call in enumerate(calls, 1):
+        said += _of_call(call, _of([str(n)], calls))
         waits.setdefault(call.wait, []).append(str(n))
-    for wait, which in waits.items():
-        said.append(f"Wait{_of(which, timing.calls)}: {wait}.")
-    for n, call in enumerate(timing.calls, 1):
-        if call.status in ("noisy", "bimodal"):
-            said.append(f"The cost{_of([str(n)], timing.calls)} is {call.status}: {call.reason}.")
-        for reason, names in _missing(call).items():
-            said.append(f"No {listed(names)}{_of([str(n)], timing.calls)}: {reason}.")
-        if call.prints:
-            said.append(
-                f"The call{_of([str(n)], timing.calls)} prints; its output is thrown away, and its time counts."
-            )
-    said.append("The values that a call computes are not checked.")
-    return [*said, *timing.notes]
+    if any(call.status == "ok" for call in calls) and (unknown := no_next_run(timing.machine)):
+        said.append(unknown)
+    said += [f"Wait{_of(which, calls)}: {wait}." for wait, which in waits.items()]
+    return [*said, "The values that a call computes are not checked.", *timing.notes]
+
+
+def _of_call(call: CallTiming, which: str) -> Iterator[str]:
+    """What is said of one statement. ``which``: `` of 2`` where there are several."""
+    met, complete = call.value("met"), call.value("complete")
+    if met and complete and met / complete >= _OVERSTATED:
+        yield (
+            f"In a program, expect the cost in the column met{which}: {factor(met / complete)} that in the column "
+            "complete, which only an undisturbed processor reaches."
+        )
+    if again := range_text(call.next_run):
+        yield (
+            f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
+            f"cost (complete){which}. This assumes that it varies as the suite's cases do."
+        )
+    if call.bound == "device":
+        yield f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
+    if call.status in ("noisy", "bimodal"):
+        yield f"The cost{which} is {call.status}: {call.reason}."
+    for reason, names in _missing(call).items():
+        yield f"No {listed(names)}{which}: {reason}."
+    if call.prints:
+        yield f"The call{which} prints; its output is thrown away, and its time counts."
 
 
 def _libraries(timing: Timing) -> list[str]:
@@ -144,26 +139,10 @@ def _overstated(calls: Sequence[CallTiming]) -> list[str]:
     return [said] if most >= _OVERSTATED else []
 
 
-def _met(call: CallTiming, which: str) -> str:
-    """How much more a program on an ordinary processor pays, where that is much."""
-    met, complete = call.value("met"), call.value("complete")
-    if not met or not complete or met / complete < _OVERSTATED:
-        return ""
-    return (
-        f"In a program, expect the cost in the column met{which}: {factor(met / complete)} that in the column "
-        "complete, which only an undisturbed processor reaches."
-    )
-
-
-def _bound(call: CallTiming, calls: Sequence[CallTiming]) -> str:
-    which = _of([str(calls.index(call) + 1)], calls)
-    return f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
-
-
 def _missing(call: CallTiming) -> dict[str, list[str]]:
     """The names of the figures without a value, by reason."""
     found: dict[str, list[str]] = {}
-    for name in _FIGURES:
+    for name in _WORDS:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)

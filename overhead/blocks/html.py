@@ -1,0 +1,69 @@
+"""Blocks as a page of HTML, from a Jinja template. Every text is escaped; a missing variable is an error."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overhead.reading.format import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+
+@dataclasses.dataclass(frozen=True)
+class PageSection:
+    """A section of a page. ``parts``: its blocks; in place of a ``Drawing`` one whose SVG is ready."""
+
+    name: str
+    title: str
+    parts: Sequence[Any]
+
+
+def page(sections: Sequence[PageSection], styles: str, **values: Any) -> str:
+    """The text of one page. ``styles``: rules after our own; ``values``: what else the template names."""
+    sortable = any(getattr(part, "sortable", False) for section in sections for part in section.parts)
+    script = _text("tables.js") if sortable else markup("")
+    css = _text("page.css") + markup(styles)
+    shown = {"sections": sections, "css": css, "script": script, "script_hash": _hash(script)}
+    return str(_template().render(values, **shown))
+
+
+def markup(text: str) -> Markup:
+    """The text, which the template does not escape: our own styles, or SVG whose writer has escaped what it draws."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@functools.cache
+def _template() -> Template:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["plain"] = plain
+    return environment.get_template("page.html.j2")
+
+
+@functools.cache
+def _text(name: str) -> Markup:
+    """A file of this folder, which is not escaped."""
+    return markup((Path(__file__).parent / name).read_text(encoding="utf-8").strip())
+
+
+@functools.cache
+def _hash(script: str) -> str:
+    """The hash by which the page's policy allows this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

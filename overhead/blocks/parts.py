@@ -1,0 +1,168 @@
+"""The kinds of blocks: the parts of a section of a page, and of what a command prints. Renderers escape every text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from overhead.reading.format import MICRO, micro_spread
+from overhead.reading.glossary import Term
+from overhead.reading.key_figures import KeyFigure
+from overhead.reading.view import without_device
+from overhead.results import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclasses.dataclass(frozen=True)
+class Heading:
+    """A heading inside a section of a page, or of a part of what a command prints."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """Paragraphs of text. ``quiet``: a remark in small type; ``lead``: the opening of the page.
+
+    ``folded``: the title of a block that the reader can open. A terminal does not show it.
+    """
+
+    kind: ClassVar[str] = "text"
+    paragraphs: Sequence[str]
+    quiet: bool = False
+    lead: bool = False
+    folded: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cards:
+    """A row of cards with one key figure each."""
+
+    kind: ClassVar[str] = "cards"
+    figures: Sequence[KeyFigure]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A table cell: the colour of a stack before its text, a link to the page of a machine, or a shade behind it.
+
+    ``path``: a link to the page with this path; ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text
+    that a pointer shows.
+    """
+
+    text: str
+    stack: str = ""
+    machine: str = ""
+    path: str = ""
+    shade: float | None = None
+    hover: str = ""
+
+
+def micro_cell(record: Record, name: str) -> str:
+    """The figure of the record in microseconds with its interval, or its status; empty if it was not measured."""
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table. The first cell of a row is its heading. ``numeric``: columns that align right and never wrap.
+
+    ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a terminal show a row as
+    a block. ``sortable``: a script lets the reader sort and filter it. ``optional``: columns that a narrow terminal
+    leaves out, the highest rank first. ``status``: the column whose words a terminal colours. ``ends``: rows with a
+    line below. ``most``: rows that a terminal shows, 0 for all.
+    """
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    numeric: Sequence[int] = ()
+    folded: bool = False
+    prose: bool = False
+    sortable: bool = False
+    optional: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    status: int | None = None
+    ends: Collection[int] = ()
+    most: int = 0
+
+    def without_empty(self, first: int = 0) -> Table:
+        """The table without the columns, from ``first`` on, that are empty in every row."""
+        kept = [i for i in range(len(self.columns)) if i < first or any(row[i] for row in self.rows)]
+        return dataclasses.replace(
+            self,
+            columns=[self.columns[i] for i in kept],
+            rows=[[row[i] for i in kept] for row in self.rows],
+            numeric=[at for at, i in enumerate(kept) if i in self.numeric],
+            optional={at: self.optional[i] for at, i in enumerate(kept) if i in self.optional},
+            status=kept.index(self.status) if self.status in kept else None,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class StatusLine:
+    """A sentence after a word that says how it stands, such as ``failed``; ``details`` stand below it."""
+
+    kind: ClassVar[str] = "status"
+    status: str
+    text: str
+    details: Sequence[str | StatusLine] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """A numbered list: for each item a sentence that stands out, and details in small type."""
+
+    kind: ClassVar[str] = "listing"
+    items: Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """Terms with their meanings; the first place of each term on the pages links to it."""
+
+    kind: ClassVar[str] = "terms"
+    terms: Sequence[Term]
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding, for screen readers.
+
+    ``folded``: the reader can open the figure.
+    """
+
+    kind: ClassVar[str] = "drawing"
+    name: str
+    title: str
+    alt: str
+    caption: str
+    figure: Figure
+    folded: bool = False
+
+
+Part = Heading | Text | Cards | Table | StatusLine | Listing | Terms | Drawing
+"""What a section may yield."""
+
+
+def cards_blocks(cards: Cards) -> Iterator[Part]:
+    """The key figures with their intervals as a table, and the reasons for those that have no value."""
+    known = [k for k in cards.figures if k.measured is not None]
+    _, device = without_device([k.of for k in known])
+    rows = []
+    for k in known:
+        remarks = ("" if device else k.of, k.bound, k.reason.partition(":")[0])
+        rows.append([k.label, k.with_interval, k.next_run, "; ".join(filter(None, remarks))])
+    title = "Key figures" + (f", {device}" if device else "")
+    columns = ["", "this run", f"next run, {MICRO}", ""]
+    yield Table(title, columns, rows, numeric=(1, 2), optional={2: 1}).without_empty()
+    by_reason: dict[str, list[str]] = {}
+    for k in cards.figures:
+        if k.measured is None:
+            by_reason.setdefault(k.reason, []).append(k.label)
+    yield Text([f"Missing: {'; '.join(labels)}: {reason}" for reason, labels in by_reason.items()], quiet=True)

@@ -1,0 +1,169 @@
+"""Blocks in the terminal, each printed as it comes, and tables that fit its width."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from overhead.blocks.parts import (
+    Cards,
+    Cell,
+    Drawing,
+    Heading,
+    Listing,
+    Part,
+    StatusLine,
+    Table,
+    Terms,
+    Text,
+    cards_blocks,
+)
+from overhead.reading.format import listed, plain
+
+_WIDTH_OFF_A_TERMINAL = 240
+"""Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
+_GAP = 3
+"""Characters that each column needs beside its text."""
+_NARROWEST_TEXT = 16
+"""A text column wraps at words down to this many characters."""
+_COMFORTABLE_TEXT = 24
+"""Optional columns are left out until each text column can have this many characters."""
+_COLOURS = {
+    "green": "faster ok opened reproduced verified",
+    "yellow": "noted partial warn warning",
+    "red": "bad crashed error failed hung refuted slower",
+}
+_STYLES = {word: colour for colour, words in _COLOURS.items() for word in words.split()}
+
+
+def terminal() -> Console:
+    """A console on standard output: as wide as the terminal, and wide enough for the tables where there is none."""
+    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
+
+
+def show(blocks: Iterable[Part], console: Console | None = None) -> None:
+    """Print the blocks, without control characters and without what a page folds."""
+    console = console or terminal()
+    after_text = False
+    for block in blocks:
+        if after_text and (isinstance(block, Cards) or (isinstance(block, Table) and block.caption)):
+            console.print()
+        after_text = True
+        match block:
+            case Heading():
+                console.print()
+                _say(console, block.text, "bold")
+            case Text() if not block.folded:
+                for paragraph in block.paragraphs:
+                    _say(console, paragraph, "dim" if block.quiet else "bold" if block.lead else "")
+            case Cards():
+                show(cards_blocks(block), console)
+            case Table() if block.prose:
+                _records(console, block)
+            case Table() if not block.folded:
+                after_text = not _table(console, block)
+            case StatusLine():
+                _status(console, block)
+            case Listing():
+                for number, (title, detail) in enumerate(block.items, 1):
+                    _say(console, f"{number}. {title}")
+                    _say(console, detail, "dim", indent=3)
+            case Terms():
+                for term in block.terms:
+                    _say(console, f"{term.name}: {term.meaning}")
+            case Drawing():
+                _say(console, f"{block.title}: {block.alt}", "dim")
+
+
+def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
+    """Print a sentence. It wraps in a terminal only."""
+    console.print(RichText(" " * indent + plain(text, 2000), style), soft_wrap=not console.is_terminal)
+
+
+def _status(console: Console, line: StatusLine, indent: int = 0) -> None:
+    word = RichText(" " * indent + plain(line.status), _style(line.status) or "bold")
+    gap = " " if line.status.endswith(":") else "  "
+    said = gap * bool(line.text) + plain(line.text, 2000)
+    console.print(word + RichText(said), soft_wrap=not console.is_terminal)
+    for detail in line.details:
+        if isinstance(detail, StatusLine):
+            _status(console, detail, indent + 4)
+        else:
+            _say(console, detail, "dim", indent + 2)
+
+
+def _style(words: str) -> str:
+    """The colour of a word that says how something stands; '' for others."""
+    return _STYLES.get(words.partition(" ")[0], "")
+
+
+def _cell(value: str | Cell) -> str:
+    return plain(value if isinstance(value, str) else value.text, 2000)
+
+
+def _records(console: Console, table: Table) -> None:
+    """A table of sentences: its rows one below the other, each cell after the heading of its column."""
+    for row in table.rows:
+        first, *others = map(_cell, row)
+        console.print()
+        _say(console, first, "bold")
+        for heading, text in zip(table.columns[1:], others, strict=True):
+            if text:
+                _say(console, f"{heading}: {text}", indent=2)
+
+
+def _table(console: Console, table: Table) -> bool:
+    """Print a table without what does not fit, and say what that is; returns whether all fits."""
+    rows = [[_cell(value) for value in row] for row in table.rows][: table.most or None]
+    texts = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(table.columns)]
+    kept = _that_fit(console.width, table, texts)
+    drawn = RichTable(
+        title=RichText(table.caption, "bold") if table.caption else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=any(table.columns[i] for i in kept),
+    )
+    for i in kept:
+        number = i in table.numeric
+        drawn.add_column(
+            table.columns[i],
+            justify="right" if number else "left",
+            no_wrap=number,
+            overflow="fold",
+            min_width=_narrowest(texts[i], number),
+        )
+    for n, row in enumerate(rows):
+        cells = [RichText(row[i], _style(row[i]) if i == table.status else "") for i in kept]
+        drawn.add_row(*cells, end_section=n in table.ends)
+    console.print(drawn)
+    if more := len(table.rows) - len(rows):
+        _say(console, f"{more} more; --json has them.", "dim")
+    if hidden := [heading for i, heading in enumerate(table.columns) if i not in kept]:
+        _say(console, f"Too narrow for {listed(hidden)}; a wider terminal, a file or --json has them.", "dim")
+    return not more and not hidden
+
+
+def _that_fit(width: int, table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
+    """Indices of the columns to show: all if they fit, else without the optional ones, one after another."""
+    longest = [max(map(cell_len, column)) for column in texts]
+    least = [n if i in table.numeric else min(n, _COMFORTABLE_TEXT) for i, n in enumerate(longest)]
+    kept = list(range(len(texts)))
+    while sum(least[i] + _GAP for i in kept) > width and (droppable := [i for i in kept if i in table.optional]):
+        kept.remove(max(droppable, key=lambda i: table.optional[i]))
+    return kept
+
+
+def _narrowest(texts: Sequence[str], number: bool) -> int:
+    """The fewest characters for a column: all of its longest number, or its longest word if that is short."""
+    if number:
+        return max(map(cell_len, texts))
+    return min(_NARROWEST_TEXT, max((cell_len(word) for text in texts for word in text.split()), default=1))

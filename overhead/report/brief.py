@@ -1,0 +1,176 @@
+"""A fingerprint in short, for the terminal: key figures, base cases, the host's time by layer, what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from overhead.blocks.parts import Cards, Heading, Part, Table, Text
+from overhead.errors import cause_of
+from overhead.reading.browser_tax import first_of_each, tax_sentence, taxes
+from overhead.reading.dispatch_costs import met_range
+from overhead.reading.findings import findings_of
+from overhead.reading.format import MICRO, between, count, micro_spread
+from overhead.reading.host_shares import HostShares, ladders, share_of_host
+from overhead.reading.key_figures import key_figures_of
+from overhead.reading.missing_values import why
+from overhead.reading.next_run import next_run_sentence
+from overhead.reading.summary import (
+    compared_sentence,
+    left_out,
+    missing_stacks,
+    overstatement_sentence,
+    software_sentence,
+)
+from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, without_device
+from overhead.report.sections.browser_tax import tax_tables
+from overhead.report.sections.to_do import to_do
+from overhead.results import Fingerprint, Record
+from overhead.runner.listing import missing_blocks
+
+_FIGURES = ("complete", "met", "host", "fixed", "naive")
+"""The columns of times; ``docs/method.md`` defines each figure."""
+_COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "status"]
+_OPTIONAL = {3: 5, 5: 1, 6: 2, 7: 3, 8: 4}
+_MOST_NAMED = 3
+"""The most cases that a sentence names; it counts the others."""
+
+
+def brief_blocks(fingerprint: Fingerprint, every: bool = False) -> Iterator[Part]:
+    """What ``overhead show`` prints of a run: the base cases, or with ``every`` all cases."""
+    view, machine = View(fingerprint), fingerprint.machine
+    gpus = ", ".join(g.name + (" (software)" if g.software else "") for g in machine.gpus) or "no GPU"
+    yield Text(
+        [
+            f"{gpus}; {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB",
+            f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}",
+        ]
+    )
+    figures = key_figures_of(view)
+    if any(figure.measured is not None for figure in figures):
+        yield Cards(figures)
+        yield Text([next_run_sentence(machine)])
+    yield from _findings(view)
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.stepped]
+    yield Text([*filter(None, (overstatement_sentence(best), software_sentence(view), missing_stacks(view)))])
+    shown = [(t, by_patterns(t.records) if every else base_cases(t)) for t in view.targets]
+    yield from _cases("All cases" if every else "Base cases", view, shown, " --all")
+    yield from _ladders(view)
+    if tables := tax_tables(view):
+        yield Heading("What the browser adds")
+        yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
+        yield Text([tax_sentence(tax) for tax in first_of_each(view.once(taxes))])
+    yield from _missing(fingerprint)
+
+
+def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
+    """The end of a run: each target's base case, what to do, and which of the chosen stacks are missing."""
+    view = View(fingerprint)
+    yield from _cases("Base cases", view, [(t, [t.base] if t.stepped else base_cases(t)) for t in view.targets])
+    yield from _findings(view)
+    yield from _missing(fingerprint)
+
+
+def _findings(view: View) -> Iterator[Part]:
+    if view.once(findings_of):
+        yield Heading("What to do here")
+        yield from to_do(view)
+
+
+def base_cases(target: TargetView) -> list[Record]:
+    """Of each pattern and caller the case with the fewest differences from the target's base case, in table order.
+
+    A target without the step has one for each of its workloads.
+    """
+    found: dict[tuple[str, str, str], Record] = {}
+    for record in target.records:
+        if target.stepped and record.workload != target.base.workload:
+            continue
+        key = (record.workload, record.pattern, record.caller)
+        held = found.setdefault(key, record)
+        if len(target.varied(record)) < len(target.varied(held)):
+            found[key] = record
+    return by_patterns(found.values())
+
+
+def _cases(
+    title: str, view: View, shown: Sequence[tuple[TargetView, list[Record]]], option: str = ""
+) -> Iterator[Part]:
+    """One table of these cases of all targets, why some have no cost, and how many cases it leaves out."""
+    labels, device = without_device([target.label for target, _ in shown])
+    cases = [(target, record) for target, records in shown for record in records]
+    rows = [
+        ["" if n else label, *_row(target, record)]
+        for label, (target, records) in zip(labels, shown, strict=True)
+        for n, record in enumerate(records)
+    ]
+    starts = [n for n, row in enumerate(rows) if row[0]]
+    title += f", {device}" if device else ""
+    numeric, ends = range(4, 4 + len(_FIGURES)), [n - 1 for n in starts]
+    yield Table(title, _COLUMNS, rows, numeric, optional=_OPTIONAL, ends=ends).without_empty()
+    yield Text(_reasons(cases), quiet=True)
+    yield Text([*filter(None, [compared_sentence(view)])])
+    if left := len(view.fingerprint.records) - len(cases):
+        yield Text([f"{count(left, 'more case')}: overhead show{option}"], quiet=True)
+
+
+def _row(target: TargetView, record: Record) -> list[str]:
+    return [
+        target.pattern_label(record),
+        CALLER_WORDS[record.caller],
+        record.unit,
+        *(_met(record) if name == "met" else _number(record, name) for name in _FIGURES),
+        "" if record.status == "ok" else record.status,
+    ]
+
+
+def _number(record: Record, name: str) -> str:
+    figure = record.figure(name)
+    return micro_spread(figure) if figure is not None and figure.measured else ""
+
+
+def _met(record: Record) -> str:
+    """The range of the met cost over the processes: ``29 to 70 (5 processes)``; empty where it has no value."""
+    found, figure = met_range(record), record.figure("met")
+    return f"{between(*found)} ({figure.processes} process{'es' * (figure.processes != 1)})" if found and figure else ""
+
+
+def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
+    """Each reason for a missing cost once, with the cases that it explains. Reasons of one cause count as one."""
+    causes: dict[str, dict[str, list[str]]] = {}
+    for target, record in cases:
+        if record.value("complete") is None:
+            case = f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
+            reason = why(record, "complete")
+            causes.setdefault(cause_of(reason), {}).setdefault(reason, []).append(case)
+    said = []
+    for reasons in causes.values():
+        named = [case for cases in reasons.values() for case in cases]
+        others = f" and {count(len(named) - _MOST_NAMED, 'more case')}" if len(named) > _MOST_NAMED else ""
+        alike = " (the first; the others differ in numbers or names)" if len(reasons) > 1 else ""
+        said.append(f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {next(iter(reasons))}{alike}")
+    return said
+
+
+def _ladders(view: View) -> Iterator[Part]:
+    """A table of the host's time with a row for each layer of each case."""
+    found = [each for each in view.once(ladders) if each.split]
+    labels, device = without_device([each.target.label for each in found])
+    rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
+    ends = [n - 1 for n, row in enumerate(rows) if row[0]]
+    title = "Who takes the host's time" + (f", {device}" if device else "")
+    if rows:
+        yield Table(title, ["stack", "case", "layer", "share", MICRO, ""], rows, numeric=(3, 4), ends=ends)
+
+
+def _layers(label: str, each: HostShares) -> list[list[str]]:
+    rows = [[label, each.case, "all of the host's time", "", micro_spread(each.host) if each.host else "missing", ""]]
+    rows += [["", "", s.title, share_of_host(each, s), micro_spread(s.figure), s.doubt] for s in each.shares]
+    if each.minimal is not None:
+        rows.append(["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "for comparison, no layer"])
+    return rows
+
+
+def _missing(run: Fingerprint) -> Iterator[Part]:
+    yield from missing_blocks(run.unavailable)
+    yield Text([*(f"Note: {flag}" for flag in run.flags), *filter(None, [left_out(len(run.left_out))])])

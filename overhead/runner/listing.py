@@ -1,0 +1,86 @@
+"""What ``overhead list`` finds and shows: the stacks with their targets here, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from overhead.blocks.parts import Heading, Part, StatusLine, Table, Text
+from overhead.probes import load_plugin, registry, unavailable_packages
+from overhead.reading.missing_values import by_mend
+from overhead.results import MissingStack, Target
+from overhead.runner.discovery import discover, known_stacks
+
+
+class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One stack, its targets on this machine, and for each environment without one the reason."""
+
+    stack: str
+    title: str
+    on_request: bool = False
+    targets: list[Target] = []
+    missing: list[MissingStack] = []
+    note: str = ""
+    """The plugin file that replaces this stack, if an installed package has it too."""
+
+
+def listing(
+    plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[str], None] = lambda what: None
+) -> list[Listed]:
+    """Every registered stack, or those with these names, with its targets on this machine.
+
+    Installed packages that cannot be used come last. Several threads call ``working`` with the stacks that are being
+    asked, in words. Raises ``UsageError``.
+    """
+    replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin, trial=True).items()}
+    probes = registry()
+    if stacks:
+        known_stacks(stacks)
+        probes = {name: probes[name] for name in stacks}
+    found = discover(probes, [str(p) for p in plugins], working)
+    rows = [
+        Listed(
+            stack=name,
+            title=probe.title,
+            on_request=probe.on_request,
+            targets=[t for t in found.targets if t.stack == name],
+            missing=[m for m in found.missing if m.stack == name],
+            note=replaced.get(name, ""),
+        )
+        for name, probe in probes.items()
+    ]
+    packages = unavailable_packages()
+    return rows + [Listed(stack=m.stack, title="a package that cannot be used", missing=[m]) for m in packages]
+
+
+def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
+    """The stacks, and what is missing with the command that adds it."""
+    targets = [
+        [
+            row.stack,
+            t.api,
+            t.adapter + (" (software)" if t.software else "" if t.executes else " (runs nothing)"),
+            t.driver,
+        ]
+        for row in rows
+        for t in row.targets
+    ]
+    if targets:
+        yield Table("Stacks on this machine", ["stack", "api", "device", "driver"], targets)
+    yield from missing_blocks([one for row in rows for one in row.missing])
+    if notes := [row.note for row in rows if row.note]:
+        yield Text(notes)
+
+
+def missing_blocks(missing: Sequence[MissingStack]) -> Iterator[Part]:
+    """A line for each missing stack; the last of those that one command adds has the command below it."""
+    if missing:
+        yield Heading("Not available on this machine")
+    for mend, stacks in by_mend(missing).items():
+        for one in stacks:
+            where = "".join(f"with {key}={value} " for key, value in one.environment.items()).rstrip()
+            name = f"{one.stack} {where}".rstrip()
+            added = f"to add {'it' if len(stacks) == 1 else 'them'}: {mend}"
+            yield StatusLine(f"{name}:", one.reason, [added] if mend and one is stacks[-1] else [])

@@ -18,7 +18,6 @@ _HOMES = {
     "lower": "overhead.decode.lowering.torch_export",
     "time": "overhead.explain.timing",
     "to_pandas": "overhead.reading.tables",
-    "explained_in_notebook": "overhead.explain.page",
 }
 
 

@@ -24,6 +24,8 @@ from typing import IO, Any, Generic, Literal, TypeVar
 import msgspec
 import psutil
 
+from overhead import scratch
+
 _KILL_S = 5.0
 """How long a killed child may take to disappear."""
 _OUTPUT_S = 1.0
@@ -91,7 +93,12 @@ class ChildProcess(Generic[_Received]):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **(environment or {}), FAMILY: os.environ.get(FAMILY, "") + self._mark},
+            env={
+                **os.environ,
+                **(environment or {}),
+                FAMILY: os.environ.get(FAMILY, "") + self._mark,
+                scratch.PARENT: str(scratch.folder()),
+            },
             # No signal of the terminal reaches the child. Windows has no sessions, but process groups.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),

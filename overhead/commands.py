@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
 """Exit codes; ``cli.main`` describes them."""
 LOCAL, _REFERENCES = Path("reports/local"), Path("reports/data")
-comparers: list[Callable[[argparse.Namespace], int | None]] = []
-"""Comparisons of other files than runs, which slices add. Each returns its exit code; None if the files are others."""
 
 
 def complain(text: str) -> None:
@@ -165,9 +163,6 @@ def compare_command(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    for other in comparers:
-        if (code := other(a)) is not None:
-            return code
     found = compare(a.base, a.new, a.fail_over, across=a.across)
     answer(a, found.to_dict, comparison_blocks(found))
     if a.fail_over is None:
@@ -186,13 +181,6 @@ def export_command(a: argparse.Namespace) -> int:
     from overhead.export import export
 
     print(export(a.path, a.format), end="")
-    return DONE
-
-
-def completion_command(a: argparse.Namespace) -> int:
-    from overhead.terminal.completion import script
-
-    print(script(a.parser, a.shell), end="")
     return DONE
 
 

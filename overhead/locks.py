@@ -45,14 +45,6 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-def is_at(descriptor: int, path: Path) -> bool:
-    """Whether the open file is the one that has this path now: another process may have removed or replaced it."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except OSError:
-        return False
-
-
 def shared_folder() -> Path:
     """A folder that is the same for all users and programs of the machine, whatever ``TMPDIR`` is."""
     folder = Path(os.environ.get("PROGRAMDATA", "") if sys.platform == "win32" else "/tmp")

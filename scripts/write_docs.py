@@ -43,13 +43,13 @@ from overhead.reading.format import (  # noqa: E402
     listed,
     positive_spread,
 )
-from overhead.reading.key_figures import KeyFigure  # noqa: E402
+from overhead.reading.key_figures import KeyFigure, key_figures_of  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
-from overhead.report.core.machines import from_paths  # noqa: E402
+from overhead.report.core.machines import from_paths, machine_name  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,10 +87,11 @@ def stacks() -> str:
 
 def figures() -> str:
     """The key figures that every committed reference machine has, one column per machine."""
-    machines = sorted(from_paths([_DATA]).summaries, key=lambda one: one.name)
-    found = [row for row in zip(*(one.cards for one in machines), strict=True) if all(k.measured for k in row)]
-    rows = [[row[0].label, *map(_marked, row)] for row in found]
-    return _table(["", *(one.name for one in machines)], rows)
+    machines = {machine_name(view.fingerprint.machine): key_figures_of(view) for view in from_paths([_DATA]).views}
+    names = sorted(machines)
+    each = zip(*(machines[name] for name in names), strict=True)
+    found = [row for row in each if all(figure.measured for figure in row)]
+    return _table(["", *names], [[row[0].label, *map(_marked, row)] for row in found])
 
 
 def _marked(figure: KeyFigure) -> str:
@@ -161,8 +162,9 @@ def headline_figures() -> Iterator[tuple[str, Figure]]:
 
 
 def drawn_text(figure: Figure) -> str:
-    """Labels, values and notes of the figure. A committed picture carries them, so that a test can compare."""
-    parts = [figure.texts, *(legend.get_texts() for legend in figure.legends), *(ax.texts for ax in figure.axes)]
+    """Title, labels, values and notes of the figure. A committed picture carries them, so that a test can compare."""
+    parts = [figure.texts, *([legend.get_title(), *legend.get_texts()] for legend in figure.legends)]
+    parts += [[*ax.get_yticklabels(), *ax.texts] for ax in figure.axes]
     return "\n".join(text.get_text() for texts in parts for text in texts)
 
 

@@ -31,17 +31,14 @@ def _run(suite: pytest.Pytester, part: str, body: str = "pass") -> pytest.RunRes
     return suite.runpytest("-p", "no:cacheprovider", "-rs")
 
 
-def test_a_missing_part_skips_with_its_reason(suite: pytest.Pytester) -> None:
+@pytest.mark.parametrize(("required", "outcome"), [("", "skipped"), ("bash, nowhere", "errors")])
+def test_a_missing_part_skips_or_fails_where_it_is_required(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, required: str, outcome: str
+) -> None:
+    monkeypatch.setenv("OVERHEAD_REQUIRED", required)
     result = _run(suite, "nowhere")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*needs nowhere: it is nowhere*"])
-
-
-def test_a_missing_part_fails_where_it_is_required(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OVERHEAD_REQUIRED", "bash, nowhere")
-    result = _run(suite, "nowhere")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*nowhere is required here: it is nowhere*"])
+    result.assert_outcomes(**{outcome: 1})
+    result.stdout.fnmatch_lines(["*it is nowhere*"])
 
 
 @pytest.mark.needs("bash")

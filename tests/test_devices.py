@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from overhead.devices import (
-    is_board_id,
-    processor,
     same_adapter,
     same_device,
     same_device_across_apis,
@@ -51,19 +47,6 @@ def test_names_of_two_apis_need_a_characteristic_word_in_common() -> None:
     assert not same_device_across_apis(target("AMD Graphics Device"), target("Intel Graphics Device", "OpenGL"))
     assert not same_device_across_apis(one, target("NVIDIA H200", "CPU"))
     assert not same_device_across_apis(one, target("NVIDIA H200", "Vulkan", software=True))
-
-
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [(target("A", "CPU"), "cpu"), (target("A", software=True), "software"), (target("A"), "gpu")],
-)
-def test_the_processor_follows_from_api_and_kind_of_adapter(place: Target, expected: str) -> None:
-    assert processor(place) == expected
-
-
-def test_a_number_is_no_board_id() -> None:
-    assert is_board_id("0123456789ab")
-    assert not is_board_id("1")
 
 
 def test_bracketed_additions_are_removed_unless_nothing_remains() -> None:

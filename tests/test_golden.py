@@ -21,7 +21,7 @@ JOURNALS = Path(__file__).parent / "data" / "journals"
 REPORTS = Path(__file__).parents[1] / "reports"
 WORDS = ("rule", "reason")
 RECORDED = sorted(path.name.removesuffix(".jsonl.gz") for path in JOURNALS.glob("*.jsonl.gz"))
-LARGE = 500_000
+LARGE = 80_000
 SAMPLES = [
     pytest.param(
         path,

@@ -100,15 +100,6 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     } <= packed
 
 
-def test_the_sdist_has_what_the_tests_and_the_documents_need(sdist: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        inside = {name.partition("/")[2] for name in archive.getnames()}
-    named = ("tests/conftest.py", "scripts/bootstrap.py", "docs/index.md", "Makefile", "README.md", "LICENSE")
-    assert {"pyproject.toml", "PKG-INFO", *named} <= inside
-    tests = (path for path in (ROOT / "tests").rglob("*.py") if "__pycache__" not in path.parts)
-    assert {path.relative_to(ROOT).as_posix() for path in tests} <= inside
-
-
 def test_the_installed_program_comes_from_the_wheel(installed: Installed) -> None:
     assert installed.call("overhead", "--version").strip() == f"overhead {__version__}"
     for path in installed.call("python", "-c", WHERE).split():

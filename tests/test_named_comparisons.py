@@ -34,11 +34,6 @@ def test_the_api_share_needs_the_same_adapter() -> None:
     assert names(at("dawn"), at("vulkan", adapter="another")) == set()
 
 
-def test_cases_with_different_bind_groups_or_k_are_not_compared_with_vulkan() -> None:
-    assert names(at("dawn", bindgroup="fresh"), at("vulkan")) == set()
-    assert names(at("dawn", pattern="per-k", k=4), at("vulkan", pattern="per-k", k=16)) == set()
-
-
 def test_a_synchronised_step_is_compared_with_the_same_step_without_synchronisation() -> None:
     step = at("torch", "binding", wait="stream", shapes="fixed")
     read = at("torch", "binding", pattern="read-each", wait="stream", shapes="fixed", sync="item", every=4)
@@ -48,12 +43,6 @@ def test_a_synchronised_step_is_compared_with_the_same_step_without_synchronisat
         ("sync-cost", read, step),
         ("sync-cost", copied, step),
     ]
-
-
-def test_names_are_unique_and_no_case_is_compared_with_itself() -> None:
-    assert len({named.name for named in NAMED_COMPARISONS}) == len(NAMED_COMPARISONS)
-    case = at("dawn")
-    assert not any(comparable(named, case, case) for named in NAMED_COMPARISONS if "caller" in named.differs)
 
 
 def test_host_times_of_fused_chains_are_not_compared() -> None:

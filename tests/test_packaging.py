@@ -50,10 +50,7 @@ def test_every_import_is_declared() -> None:
             assert distribution in declared, f"{path.relative_to(ROOT)} imports {name}"
 
 
-def test_the_set_up_script_imports_the_standard_library_alone() -> None:
-    assert imported(ROOT / "scripts" / "bootstrap.py") == set()
-
-
+@pytest.mark.slow
 def test_generated_documents_are_up_to_date() -> None:
     """``python scripts/write_docs.py`` writes them."""
     texts = {str(path): path.read_text("utf-8") for path in write_docs.DOCUMENTS}
@@ -64,6 +61,7 @@ def test_generated_documents_are_up_to_date() -> None:
     assert "| `numpy` |" in texts[str(DOCS / "installing.md")]
 
 
+@pytest.mark.slow
 @pytest.mark.needs("matplotlib", "seaborn")
 def test_the_pictures_of_the_documents_show_what_the_committed_data_gives() -> None:
     """``python scripts/write_docs.py`` writes them. Each carries the text that was drawn into it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import overhead
-from overhead.errors import BadFile, UsageError
+from overhead.errors import BadFile
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
@@ -36,10 +36,3 @@ def test_load_takes_text_a_path_and_a_folder(tmp_path: Path) -> None:
     assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
     with pytest.raises(BadFile, match=r"no fingerprint or journal here"):
         overhead.load(tmp_path / ".." / tmp_path.name / "..")
-
-
-def test_run_takes_one_name_and_one_path_as_text(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^unknown stack 'nothing'"):
-        overhead.run("nothing", out=str(tmp_path))
-    with pytest.raises(UsageError, match=r"not a Python file|no such file"):
-        overhead.run(plugins=str(tmp_path / "missing.py"), out=str(tmp_path))

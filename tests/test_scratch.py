@@ -1,4 +1,4 @@
-"""The temporary folder of a process is removed at its end, and that of a killed process by the next sweep."""
+"""The temporary folder of a process is removed at its end, and that of a killed child at the end of its parent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ sys.stdin.readline()
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.delenv(scratch.PARENT, raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -38,22 +40,30 @@ def owner() -> tuple[subprocess.Popen[str], Path]:
 
 def test_the_folder_is_removed_when_the_process_ends(folder: Path) -> None:
     process, path = owner()
-    assert path.parent.parent == folder
+    assert path.parent == folder
     process.communicate("\n")
     assert not list(folder.iterdir())
 
 
-def test_a_sweep_removes_the_folder_of_a_killed_process_alone(folder: Path) -> None:
-    (alive, used), (killed, left) = owner(), owner()
+def test_the_folder_of_a_killed_child_is_removed_with_that_of_its_parent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch.remove()
+    monkeypatch.setenv(scratch.PARENT, str(scratch.folder()))
+    killed, left = owner()
     killed.kill()
     killed.communicate()
-    (folder / "overhead-foreign").mkdir()
-    (folder / "overhead-foreign" / "data").touch()
+    assert left.parent == scratch.folder()
+    scratch.remove()
+    assert not list(folder.iterdir())
+
+
+def test_a_sweep_removes_old_folders_alone(folder: Path) -> None:
+    for name, age_s in (("overhead-old", 8 * 86400), ("overhead-new", 86400), ("another", 8 * 86400)):
+        (folder / name).mkdir()
+        os.utime(folder / name, (time.time() - age_s,) * 2)
     scratch.sweep()
-    assert not left.parent.exists()
-    assert (used / "inside" / "file").exists()
-    assert (folder / "overhead-foreign" / "data").exists()
-    alive.communicate("\n")
+    assert {path.name for path in folder.iterdir()} == {"overhead-new", "another"}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -26,17 +26,16 @@ class PageSection:
     parts: Sequence[Any]
 
 
-def page(sections: Sequence[PageSection], styles: str, **values: Any) -> str:
-    """The text of one page. ``styles``: rules after our own; ``values``: what else the template names."""
+def page(sections: Sequence[PageSection], **values: Any) -> str:
+    """The text of one page. ``values``: what else the template names."""
     sortable = any(getattr(part, "sortable", False) for section in sections for part in section.parts)
     script = _text("tables.js") if sortable else markup("")
-    css = _text("page.css") + markup(styles)
-    shown = {"sections": sections, "css": css, "script": script, "script_hash": _hash(script)}
+    shown = {"sections": sections, "css": _text("page.css"), "script": script, "script_hash": _hash(script)}
     return str(_template().render(values, **shown))
 
 
 def markup(text: str) -> Markup:
-    """The text, which the template does not escape: our own styles, or SVG whose writer has escaped what it draws."""
+    """The text, which the template does not escape: our own styles and script."""
     from markupsafe import Markup
 
     return Markup(text)

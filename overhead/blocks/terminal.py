@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -56,31 +57,39 @@ def show(blocks: Iterable[Part], console: Console | None = None) -> None:
     for block in blocks:
         if after_text and (isinstance(block, Cards) or (isinstance(block, Table) and block.caption)):
             console.print()
-        after_text = True
-        match block:
-            case Heading():
-                console.print()
-                _say(console, block.text, "bold")
-            case Text() if not block.folded:
-                for paragraph in block.paragraphs:
-                    _say(console, paragraph, "dim" if block.quiet else "bold" if block.lead else "")
-            case Cards():
-                show(cards_blocks(block), console)
-            case Table() if block.prose:
-                _records(console, block)
-            case Table() if not block.folded:
-                after_text = not _table(console, block)
-            case StatusLine():
-                _status(console, block)
-            case Listing():
-                for number, (title, detail) in enumerate(block.items, 1):
-                    _say(console, f"{number}. {title}")
-                    _say(console, detail, "dim", indent=3)
-            case Terms():
-                for term in block.terms:
-                    _say(console, f"{term.name}: {term.meaning}")
-            case Drawing():
-                _say(console, f"{block.title}: {block.alt}", "dim")
+        after_text = not _PRINTERS[type(block)](console, block)
+
+
+def _heading(console: Console, block: Heading) -> None:
+    console.print()
+    _say(console, block.text, "bold")
+
+
+def _text(console: Console, block: Text) -> None:
+    for paragraph in () if block.folded else block.paragraphs:
+        _say(console, paragraph, "dim" if block.quiet else "bold" if block.lead else "")
+
+
+def _listing(console: Console, block: Listing) -> None:
+    for number, (title, detail) in enumerate(block.items, 1):
+        _say(console, f"{number}. {title}")
+        _say(console, detail, "dim", indent=3)
+
+
+def _terms(console: Console, block: Terms) -> None:
+    for term in block.terms:
+        _say(console, f"{term.name}: {term.meaning}")
+
+
+def _drawing(console: Console, block: Drawing) -> None:
+    _say(console, f"{block.title}: {block.alt}", "dim")
+
+
+def _any_table(console: Console, block: Table) -> bool:
+    """Print a table that a page does not fold; returns whether nothing is said below it."""
+    if block.prose:
+        _records(console, block)
+    return not block.prose and not block.folded and _table(console, block)
 
 
 def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
@@ -167,3 +176,15 @@ def _narrowest(texts: Sequence[str], number: bool) -> int:
     if number:
         return max(map(cell_len, texts))
     return min(_NARROWEST_TEXT, max((cell_len(word) for text in texts for word in text.split()), default=1))
+
+
+_PRINTERS: Mapping[type, Callable[[Console, Any], object]] = {
+    Heading: _heading,
+    Text: _text,
+    Cards: lambda console, block: show(cards_blocks(block), console),
+    Table: _any_table,
+    StatusLine: _status,
+    Listing: _listing,
+    Terms: _terms,
+    Drawing: _drawing,
+}

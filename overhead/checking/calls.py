@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
-
-from msgspec import Meta
 
 from overhead.checking.findings import Findings
-from overhead.checking.suspicions import (
-    blocking_warning,
-    device_time_warning,
-    span_warning,
-    unfinished_warning,
-    unread_warning,
-)
-from overhead.fields import checked
-from overhead.measure.sampling.chain import Chain, DeviceTime, Samples, StartLatency
+from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.probes.in_order import InOrderChain
 from overhead.results import Case
 
@@ -34,13 +22,13 @@ _BACKLOG = 200
 _SHORT_NS = 20_000_000
 """Tests that need many units are left out if they would take longer than this."""
 
-_DEVICE_TIME = {
-    "n": Annotated[int, Meta(ge=1)],
-    "span": Annotated[float, Meta(gt=0)],
-    "busy": bool,
-    "quantum": Annotated[float, Meta(ge=0)],
-    "method": Annotated[str, Meta(min_length=1)],
-}
+
+_LEAST_WAIT_NS = 2_000
+"""A wait that is this much longer than an empty one waits for something."""
+_LARGEST_SHARE = 300
+"""A unit whose part of T(n) exceeds its device time by more than this is suspicious."""
+_LEAST_GROWTH = 1.5
+"""Many units take at least this many times as long on the device as an eighth of them."""
 
 
 class _Stop(BaseException):
@@ -58,17 +46,16 @@ class CheckedCalls:
     def check(self, units: Sequence[int]) -> None:
         """Add what is wrong to the findings. ``units``: the numbers of units to issue and count."""
         try:
-            self._start()
             self._count(units)
-            self._own_loop() if self.chain.own_loop else self._blocking()
-            for step, check in (
+            for step, call in (
+                ("sample()", self._own_loop) if self.chain.own_loop else ("wait() after one unit", self._blocking),
                 ("device()", self._device),
-                ("stages()", self._stages),
-                ("start_latency()", self._start_latency),
-                ("making()", self._making),
+                ("stages()", lambda: (self.chain.stages(5), self.chain.wait())),
+                ("start_latency()", lambda: self.chain.start_latency(3)),
+                ("making()", self.chain.making),
             ):
                 with self._step(step):
-                    check()
+                    call()
                 self._read()
                 self._count((FEW,), f" after {step}")
         except _Stop:
@@ -82,40 +69,26 @@ class CheckedCalls:
         if self.found.failed or self.found.unavailable:
             raise _Stop
 
-    def _must(self, step: str, true: bool, message: str) -> None:
-        """Add an error and raise ``_Stop`` unless it is true."""
-        self.found.step = step
-        if not self.found.expect(true, message):
-            raise _Stop
-
-    def _start(self) -> None:
-        """Read the count after ``open``; it must be 0."""
-        self._read()
-        reason = "units that open() runs must not count" if self.before > 0 else "units of warm_up changed no values"
-        right = not self.chain.executes or self.before == 0
-        self._must("executed()", right, f"executed() is {self.before} right after open(); {reason}")
-
     def _read(self) -> None:
         """Store the number of units executed so far."""
-        value: Any = None
         with self._step("executed()"):
-            value = self.chain.executed()
-            self.before = int(value)
-        whole = not self.chain.executes or (float(self.before) == float(value) and not isinstance(value, bool))
-        self._must("executed()", whole, f"executed() returned {value!r}; it must be an integer")
+            self.before = int(self.chain.executed())
 
     def _count(self, units: Sequence[int], remark: str = "") -> None:
-        """Check that n issued units increase ``executed`` by exactly n, and that reading it twice changes nothing."""
+        """Check that n issued units increase ``executed`` by exactly n."""
         for n in units:
             before = self.before
             self._issue(n)
             self._read()
-            if self.chain.executes:
-                counted, after = self.before - before, self.before
-                self._must(f"n = {n}{remark}", counted == n, f"{n} units issued, {counted} executed")
-                self._read()
-                same = self.before == after
-                self._must("executed()", same, f"read twice, executed() is {after} and then {self.before}")
+            self._counted(f"n = {n}{remark}", n, before)
+
+    def _counted(self, step: str, issued: int, before: int) -> None:
+        """Add an error and raise ``_Stop`` unless so many units ran since ``before``."""
+        self.found.step = step
+        counted = self.before - before
+        right = counted == issued or not self.chain.executes
+        if not self.found.expect(right, f"{issued} units issued, {counted} executed"):
+            raise _Stop
 
     def _issue(self, n: int) -> None:
         with self._step(f"prepare({n})"):
@@ -127,9 +100,7 @@ class CheckedCalls:
 
     def _blocking(self) -> None:
         """Compare the waits after some units with an empty wait: is anything left to wait for?"""
-        if self.chain.recorded or self.case.pattern == "fused" or not self.chain.executes:
-            return
-        with self._step("wait() after one unit"):
+        if not self.chain.recorded and self.case.pattern != "fused" and self.chain.executes:
             times = {n: self._repeated(n) for n in (0, 1, self.most)}
             empty, one, most = (statistics.median(wait for _, wait in times[n]) for n in times)
             issue = statistics.median(issue for issue, _ in times[1])
@@ -148,7 +119,10 @@ class CheckedCalls:
                 warning = unfinished_warning(few, many, window, n)
             if warning:
                 self.found.warn(warning)
-        self._read()
+
+    def _own_loop(self) -> None:
+        self.chain.sample([1, 3], True)
+        self.chain.sample_idle([1, 3], 1.0)
 
     def _timed(self, n: int) -> tuple[int, int]:
         """The time of ``issue`` with n units and that of the ``wait`` after it, ns."""
@@ -173,26 +147,6 @@ class CheckedCalls:
         self.chain.executed()
         return time.perf_counter_ns() - began, window
 
-    def _own_loop(self) -> None:
-        """Check the rows of the chain's own loop."""
-        ns = [1, 3]
-        samples: dict[str, Callable[[], Samples]] = {
-            "sample([1, 3])": functools.partial(self.chain.sample, ns, True),
-            "sample_idle([1, 3])": functools.partial(self.chain.sample_idle, ns, 1.0),
-        }
-        for step, sample in samples.items():
-            before = self.before
-            with self._step(step):
-                rows = sample()
-                shape = [(row[0], len(row) in (3, 4), all(type(x) is int and x >= 0 for x in row)) for row in rows]
-                good = shape == [(n, True, True) for n in ns]
-                self.found.expect(good, f"returned {rows!r:.100}; it must be [[n, issue_ns, total_ns], ...] for {ns}")
-                units = self.chain.units(ns)
-            self._read()
-            counted = self.before - before
-            right = counted == units or not self.chain.executes
-            self._must(step, right, f"units() says {units} units, {counted} executed")
-
     def _device(self) -> None:
         n = min(4, self.chain.held_n)
         began = time.perf_counter_ns()
@@ -202,12 +156,7 @@ class CheckedCalls:
         if not self.found.expect(alike, f"device({n}) returned {found!r:.100}, not DeviceTime twice"):
             return
         times = [one for one in found if one is not None]
-        for one in times:
-            for name, kind in _DEVICE_TIME.items():
-                checked(f"DeviceTime.{name}", getattr(one, name), kind)
-            most = self.chain.held_n
-            self.found.expect(one.n <= most, f"DeviceTime.n is {one.n}; allowed: 1 to held_n {most}")
-        if times and not self.found.failed and self.chain.executes and not self.chain.own_loop:
+        if times and self.chain.executes and not self.chain.own_loop:
             self._plausible(times, took)
 
     def _plausible(self, times: Sequence[DeviceTime], took: float) -> None:
@@ -226,28 +175,67 @@ class CheckedCalls:
         if said:
             self.found.warn(said)
 
-    def _stages(self) -> None:
-        before, stages = self.before, self.chain.stages(5)
-        expect = self.found.expect
-        if stages:
-            expect({"clock"} < set(stages), f"stages() has {sorted(stages)}; it must have clock and a stage")
-            times = [duration for durations in stages.values() for duration in durations]
-            expect(all(duration >= 0 for duration in times), "stages() holds a negative duration")
-        self.chain.wait()
-        if self.chain.executes:
-            self._read()
-            wanted, counted = 5 if stages else 0, self.before - before
-            expect(counted == wanted, f"stages(5) ran {counted} units; it must run {wanted}")
 
-    def _start_latency(self) -> None:
-        found = self.chain.start_latency(3)
-        if found is not None and self.found.expect(
-            isinstance(found, StartLatency), f"start_latency(3) returned {found!r:.80}; it must be a StartLatency"
-        ):
-            self.found.expect(len(found.values) > 0, "StartLatency.values is empty")
+def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> str:
+    """What is suspicious about these times, ns; empty if nothing is.
 
-    def _making(self) -> None:
-        for part, (units, times) in self.chain.making().items():
-            self.found.expect(
-                len(units) == len(times), f"making()[{part!r}] has {len(units)} units, {len(times)} times"
-            )
+    ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and the most units.
+    """
+    waited = f"wait() takes {one / 1e3:.1f} us after one unit and {empty / 1e3:.1f} us after none"
+    if synchronous and one > 3 * empty + 10 * _LEAST_WAIT_NS:
+        return f"synchronous is True, but {waited}: does issue() return before the work is done?"
+    # A CPU device may have run one unit before issue() returns, but not all of them.
+    nothing_left = max(one, most) < 1.2 * empty + _LEAST_WAIT_NS / 10
+    if not synchronous and nothing_left and issue > 2 * empty:
+        return (
+            f"{waited}: if issue() returns only when the work is done, synchronous must be True; "
+            "if it returns earlier, does wait() wait for the work?"
+        )
+    return ""
+
+
+def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
+    """What is suspicious about a unit that contains its own wait or read; empty if nothing is.
+
+    ``full``: the wait after some units without it, ns. ``left``: the wait after the same units with it. ``empty``: the
+    wait after no unit.
+    """
+    if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
+        return ""
+    return (
+        f"the pattern is {pattern}, but {(left - empty) / 1e3:.1f} us of work are left for wait() afterwards: "
+        "does the call in each unit return before the unit has run?"
+    )
+
+
+def unfinished_warning(few: float, many: float, window: float, n: int) -> str:
+    """What is suspicious about these times of ``executed``, ns; empty if nothing is.
+
+    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window``.
+    """
+    if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
+        return ""
+    return (
+        f"executed() takes {few / 1e3:.0f} us after 1 unit and its wait, and {many / 1e3:.0f} us after {n} units and "
+        "their wait: does wait() return before the work is done, or does the library do it only when values are read?"
+    )
+
+
+def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> str:
+    """What is suspicious about the device time of a unit, when a unit adds ``window`` to T(n); both in ns.
+
+    ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
+    """
+    if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
+        return ""
+    return f"the device time of a unit is {per_unit:.2g} ns, but a unit adds {window:.0f} ns to T(n): is span in ns?"
+
+
+def span_warning(few: DeviceTime, many: DeviceTime) -> str:
+    """What is suspicious about device times of few and of many units; empty if nothing is."""
+    if many.span > _LEAST_GROWTH * few.span:
+        return ""
+    return (
+        f"span is {few.span:.0f} ns for {few.n} units and {many.span:.0f} ns for {many.n}: "
+        "it must be the time of all n units, not of one"
+    )

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from overhead import scratch
 from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message
 from overhead.checking.findings import CheckFinding, CheckRow, Result
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
 from overhead.errors import UsageError
+from overhead.probes import load_plugin, registry
+from overhead.results import Target
 from overhead.runner.campaign import WorkerLimits
-from overhead.runner.discovery import known_stacks
+from overhead.runner.discovery import answers, known_stacks
 
 SECONDS = 10.0
 """No case but the base case of a target begins later than this after the start, unless every case is wanted."""
@@ -47,15 +48,19 @@ def check(
     """Check the stacks that the plugin files register, or the named ``stacks``.
 
     ``seconds``: 0 checks every case. ``silence_s``: the longest that a step may take. ``answered`` is called with each
-    row. Raises ``UsageError`` if there is nothing to check.
+    row. Raises ``UsageError`` if there is nothing to check, or if a plugin cannot be loaded.
     """
-    for plugin in map(Path, plugins):
-        if not plugin.is_file():
-            raise UsageError(f"{plugin}: no such file")
     if not plugins and not stacks:
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")
-    if not plugins:
-        known_stacks(stacks)
+    files, before = [str(plugin) for plugin in plugins], registry()
+    for file in files:
+        load_plugin(Path(file), trial=True)
+    known_stacks(stacks)
+    names = list(stacks) or [name for name, probe in registry().items() if probe is not before.get(name)]
+    if not names:
+        raise UsageError(
+            f"{', '.join(files)}: no stack to check; a file with a workload alone is checked with -p STACK"
+        )
     rows: list[CheckRow] = []
 
     def keep(row: CheckRow) -> None:
@@ -63,51 +68,50 @@ def check(
         answered(row)
 
     began = time.monotonic()
-    environment, most = 0, 1
-    while environment < most:
-        left = max(0.1, seconds - (time.monotonic() - began)) if seconds else 0.0
-        done = [row.what for row in rows]
-        job = CheckJob([str(p) for p in plugins], list(stacks), environment, done, left, 0.8 * silence_s)
-        if found := _one_child(job, silence_s, keep):
-            environment, most = environment + 1, found
-    if not rows:
-        names = ", ".join(map(str, plugins))
-        raise UsageError(f"{names}: no stack to check; a file with a workload alone is checked with -p STACK")
+    for environment, targets in _targets(names, files, keep).items():
+        left, ended = seconds, False
+        while not ended:
+            if seconds:
+                left = max(0.1, seconds - (time.monotonic() - began))
+            job = CheckJob(files, targets, [row.what for row in rows], left)
+            ended = _one_child(job, dict(environment), silence_s, keep)
     return Report(rows)
 
 
-def _one_child(job: CheckJob, silence_s: float, keep: Callable[[CheckRow], None]) -> int:
-    """Run one child. The number of environments if it has checked everything, 0 if the rest needs another child."""
-    trace_file = scratch.folder() / "trace"
-    job = msgspec.structs.replace(job, trace_file=str(trace_file))
+def _targets(
+    names: Sequence[str], plugins: Sequence[str], keep: Callable[[CheckRow], None]
+) -> dict[tuple[tuple[str, str], ...], list[Target]]:
+    """The environments of these stacks, each with the targets in it. A stack without a target becomes a row."""
+    found: dict[tuple[tuple[str, str], ...], list[Target]] = {}
+    for name, environment, answer in answers(names, plugins):
+        counts = Counter(target.key for target in answer.targets)
+        errors = [f"two targets have the key {key}; give each its own device" for key, n in counts.items() if n > 1]
+        if answer.failed or errors:
+            findings = [CheckFinding("error", "targets() and space()", text) for text in errors or [answer.reason]]
+            keep(CheckRow(f"{name} targets", "failed", findings=findings))
+        elif not answer.targets:
+            keep(CheckRow(f"{name} targets", "unavailable", answer.reason or "no device"))
+        else:
+            own = [msgspec.structs.replace(target, environment=environment) for target in answer.targets]
+            found.setdefault(tuple(sorted(environment.items())), []).extend(own)
+    return found
+
+
+def _one_child(job: CheckJob, environment: dict[str, str], silence_s: float, keep: Callable[[CheckRow], None]) -> bool:
+    """Run one child. Returns whether it has ended the check; if not, another child checks the remaining cases."""
     row, step, began = "loading", "starting", time.monotonic()
+    limits = ChildLimits(silence_s)
     try:
-        with ChildProcess("overhead.checking.child", job, decode_message, ChildLimits(silence_s)) as child:
+        with ChildProcess("overhead.checking.child", job, decode_message, limits, environment) as child:
             for message in child:
                 if isinstance(message, CheckEnded):
-                    return message.environments
+                    return True
                 if isinstance(message, RowChecked):
                     keep(message.row)
                 else:
                     row, step = message.row, message.step
     except ChildEnded as ended:
-        finding = CheckFinding("error", step, str(ended), _where(trace_file, job.plugins))
         result: Result = "hung" if ended.why == "time" else "crashed"
+        finding = CheckFinding("error", step, str(ended))
         keep(CheckRow(row, result, "", [finding], round(time.monotonic() - began, 2)))
-    return int(" " not in row or row.rpartition(" ")[2] in ("environments", "targets", "space"))
-
-
-def _where(trace_file: Path, plugins: Sequence[str]) -> str:
-    """The innermost line of the stack's own code in the traceback that a dying or stuck child wrote; empty if none."""
-    text = trace_file.read_text(errors="replace") if trace_file.is_file() else ""
-    threads = re.split(r"^(?=(?:Current thread|Thread) 0x)", text, flags=re.MULTILINE)
-    main = next((thread for thread in threads if thread.startswith("Current")), threads[-1])  # the oldest comes last
-    for file, line, function in re.findall(r'File "(.+)", line (\d+) in (.+)', main):
-        own = (
-            Path(file).name in {Path(plugin).name for plugin in plugins}
-            if plugins
-            else "/probes/" in Path(file).as_posix()
-        )
-        if own:
-            return f"{Path(file).name}:{line}, in {function}"
-    return ""
+    return row == "loading"

@@ -13,9 +13,8 @@ from overhead.errors import OutOfTime, UsageError, raised_in
 from overhead.measure.sampling.events import status_of
 
 Level = Literal["error", "warning"]
-Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked", "noted"]
-"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing.
-``noted``: warnings on a step before the cases."""
+Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
+"""``verified``: every unit was counted from values. ``opened``: a null backend, which runs nothing."""
 FAULTS: frozenset[str] = frozenset({"failed", "hung", "crashed"})
 
 
@@ -30,7 +29,7 @@ class CheckFinding(Struct, frozen=True, omit_defaults=True):
 
 
 class CheckRow(Struct, frozen=True, omit_defaults=True):
-    """One case, or a step before the cases (``what``: ``loading``, ``targets``, ``space``).
+    """One case, or the ``targets`` of a stack.
 
     ``reason``: why it is unavailable, or what the case was compared with.
     """

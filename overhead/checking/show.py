@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Part, StatusLine, Text
 from overhead.checking.findings import CheckFinding, CheckRow
 
-_WORDS = {"opened": "opened (the device runs nothing)", "noted": "before the cases"}
+_WORDS = {"opened": "opened (the device runs nothing)"}
 
 
 def row_blocks(row: CheckRow, told: set[tuple[str, str, str]]) -> Iterator[Part]:
@@ -30,7 +30,7 @@ def _finding(finding: CheckFinding, told: set[tuple[str, str, str]]) -> StatusLi
 
 def summary_blocks(rows: Sequence[CheckRow]) -> Iterator[Part]:
     """The counts, and how to check the cases that were left out."""
-    counts = Counter(row.result for row in rows if row.result != "noted")
+    counts = Counter(row.result for row in rows)
     left = counts.pop("not checked", 0)
     warnings = sum(finding.level == "warning" for row in rows for finding in row.findings)
     words = [f"{count} {result}" for result, count in counts.items()] + [f"{warnings} warnings"] * (warnings > 0)

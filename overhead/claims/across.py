@@ -11,15 +11,13 @@ from overhead.claims.show import verdict_blocks
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
-from overhead.report.core.registry import keeps
 
 register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.", any_machine=True)
-keeps("claims", gather)
 
 
 @register_across("claims", "Published claims, judged", 70, page="claims")
 def claims(machines: Machines) -> Iterator[Part]:
-    yield from verdict_blocks(judge_evidence([kept["claims"] for kept in machines.kept]))
+    yield from verdict_blocks(judge_evidence([gather(run) for run in machines.runs]))
 
 
 @register_across("points", "Published points", 80, page="claims")

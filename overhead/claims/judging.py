@@ -55,17 +55,13 @@ class Judged:
     def to_dict(self) -> dict[str, Any]:
         """The same data as dicts and lists that ``json`` can write."""
         return {
+            **vars(self),
             "id": self.claim.id,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "claim": _finite(msgspec.to_builtins(self.claim)),
+            "claim": msgspec.to_builtins(self.claim),
             "source": msgspec.to_builtins(self.source),
             "measured": [{**one.to_dict(), "verdict": verdict} for one, verdict in self.measured],
             "flawed": [one.to_dict() for one in self.flawed],
-            "as_published": self.as_published,
             "shares": [one.to_dict() for one in self.shares],
-            "attribution": self.attribution,
-            "making": self.making,
         }
 
 
@@ -86,30 +82,27 @@ def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """The values of one run by claim id. ``flawed``: the values that the flawed published methods give; ``shares``: of
-    the attributions. ``cases``: what the run measured of the step."""
+    """What one run measured of the step (``cases``), and its values by claim id.
+
+    ``found``: the values of the test, those that the flawed published method gives, and those of the attribution.
+    """
 
     machine: str
     created: str
     cases: MeasuredSteps
-    found: dict[str, list[ClaimValue]]
-    flawed: dict[str, list[ClaimValue]]
-    shares: dict[str, list[ClaimValue]]
+    found: dict[str, tuple[list[ClaimValue], list[ClaimValue], list[ClaimValue]]]
 
 
 def gather(view: View) -> RunEvidence:
     """The values that one run has for each claim."""
-    found: dict[str, list[ClaimValue]] = {}
-    flawed: dict[str, list[ClaimValue]] = {}
-    shares: dict[str, list[ClaimValue]] = {}
+    run = view.fingerprint
+    evidence = RunEvidence(run.machine.id, run.created, measured_steps(run), {})
     for claim in claims():
         if claim.test is None or claim.test.kind == "implied" or not (own := measure(claim.test, view)):
             continue
-        found[claim.id] = own
-        flawed[claim.id] = measure(claim.flawed, view) if claim.flawed else []
-        shares[claim.id] = measure(claim.attribution.test, view) if claim.attribution else []
-    run = view.fingerprint
-    return RunEvidence(run.machine.id, run.created, measured_steps(run), found, flawed, shares)
+        flawed = measure(claim.flawed, view) if claim.flawed else []
+        evidence.found[claim.id] = own, flawed, measure(claim.attribution.test, view) if claim.attribution else []
+    return evidence
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
@@ -124,9 +117,8 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
         by_machine.setdefault(run.machine, []).append(run)
     preferred = []
     for own in by_machine.values():
-        shown = run_to_show([run.cases for run in own])
-        others = sorted([*own[:shown], *own[shown + 1 :]], key=lambda run: bool(run.cases.environment))
-        preferred += [own[shown], *others]
+        shown = own.pop(run_to_show([run.cases for run in own]))
+        preferred += [shown, *sorted(own, key=lambda run: bool(run.cases.environment))]
     return [_judged(claim, preferred) for claim in claims()]
 
 
@@ -137,40 +129,32 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     if test.kind == "implied":
         verdict: ClaimVerdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
         return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
-    with_records = [run for run in runs if claim.id in run.found]
+    held = [(run.machine, run.found[claim.id]) for run in runs if claim.id in run.found]
     if test.kind != "fails":
-        with_records.sort(key=lambda run: not _valued(run.found[claim.id]))
-    first: dict[str, RunEvidence] = {}
-    for run in with_records:
-        first.setdefault(run.machine, run)
-    measured = tuple((one, of_one(claim, test, one)) for run in first.values() for one in run.found[claim.id])
-    flawed = _first_valued((run.machine, run.flawed[claim.id]) for run in with_records)
-    shares = _first_valued((run.machine, run.shares[claim.id]) for run in with_records)
-    verdict, attribution = overall([each for _, each in measured]), attributed(shares)
-    as_published: ClaimVerdict | Literal[""] = ""
-    if claim.flawed and _valued(flawed):
-        as_published = overall([of_one(claim, claim.flawed, one) for one in flawed])
-    sentence = explain(claim, verdict, measured, flawed, shares)
+        held.sort(key=lambda one: not _valued(one[1][0]))
+    measured = tuple((one, of_one(claim, test, one)) for one in _of_first((m, own) for m, (own, _, _) in held))
+    flawed = _of_first((machine, own) for machine, (_, own, _) in held if _valued(own))
+    shares = _of_first((machine, own) for machine, (_, _, own) in held if _valued(own))
+    verdict = overall([each for _, each in measured])
     return Judged(
         claim,
         source,
         verdict,
-        sentence,
+        explain(claim, verdict, measured, flawed, shares),
         measured,
         flawed,
-        as_published,
+        overall([of_one(claim, claim.flawed, one) for one in flawed]) if claim.flawed and flawed else "",
         shares,
-        attribution,
+        attributed(shares),
         making(test, claim.flawed),
     )
 
 
-def _first_valued(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[ClaimValue, ...]:
-    """The values of the first run of each machine that has one. ``found``: the machine and the values of each run."""
+def _of_first(found: Iterable[tuple[str, Sequence[ClaimValue]]]) -> tuple[ClaimValue, ...]:
+    """The values of the first run of each machine. ``found``: the machine and the values of each run."""
     first: dict[str, Sequence[ClaimValue]] = {}
     for machine, own in found:
-        if _valued(own):
-            first.setdefault(machine, own)
+        first.setdefault(machine, own)
     return tuple(one for own in first.values() for one in own)
 
 
@@ -178,29 +162,16 @@ def _valued(found: Sequence[ClaimValue]) -> bool:
     return any(one.measured for one in found)
 
 
-def _finite(value: Any) -> Any:
-    """The value with None for infinite numbers, because JSON has no infinity."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
-
-
 def summary(found: Sequence[Judged]) -> str:
     """A sentence that counts the claims by verdict."""
     alone = [one for one in found if one.claim.test is not None and one.claim.test.kind == "implied"]
     counts = Counter(one.verdict for one in found if one not in alone)
     told = Counter(one.told for one in alone)
-    said = ", ".join(
-        [
-            *(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]),
-            *(f"{times} {words}" for words, times in told.items()),
-        ]
-    )
+    said = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    said += [f"{times} {words}" for words, times in told.items()]
     wrong = sum(one.attribution == "wrong" for one in found)
     blamed = f" {count(wrong, 'number')} attributed to the wrong part." if wrong else ""
-    return f"{len(found)} published claims: {said}.{blamed}"
+    return f"{len(found)} published claims: {', '.join(said)}.{blamed}"
 
 
 def ordered(found: Sequence[Judged]) -> list[Judged]:

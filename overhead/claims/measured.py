@@ -7,7 +7,7 @@ from typing import Any
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
-from overhead.decode.reading import DecodeArm, DispatchSlope, decoded, slope_over_dispatches
+from overhead.decode.reading import DecodeArm, decoded, slope_over_dispatches
 from overhead.devices import Processor, processor
 from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
@@ -68,20 +68,12 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:
-            got, note = _with_note(test, view, of, against)
+            got, note = _slope(test, view, of) if test.kind == "slope" else (_quantity(test, view, of, against), "")
         except _Missing as missing:
             found.append(replace(known, reason=str(missing)))
         else:
             found.append(replace(known, measured=got * test.scale, note=note))
     return found
-
-
-def _with_note(test: ClaimTest, view: View, of: Record, against: Record | None) -> tuple[Value, str]:
-    if test.kind != "slope":
-        return _quantity(test, view, of, against), ""
-    line = _slope(test, view, of)
-    intercept = spread(line.intercept / _NS_PER_UNIT["ms"])
-    return line.slope * (1 / _NS_PER_UNIT[test.unit]), f"intercept {intercept} ms, {line.points} cases"
 
 
 def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -> Value:
@@ -114,8 +106,8 @@ def _count(record: Record) -> Value:
     return exactly(found)
 
 
-def _slope(test: ClaimTest, view: View, of: Record) -> DispatchSlope:
-    """The line through the decode cases that differ from ``of`` in ``test.over`` alone."""
+def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, str]:
+    """The slope of the line through the decode cases that differ from ``of`` in ``test.over`` alone, and a note."""
     arms: list[DecodeArm] = []
     for decoder in decoded(view):
         levels = [[arm for _, arm in own.arms] for own in decoder.levels]
@@ -124,7 +116,8 @@ def _slope(test: ClaimTest, view: View, of: Record) -> DispatchSlope:
     line = slope_over_dispatches(arms)
     if line is None:
         raise _Missing(f"fewer than three cases of other {test.over} have a time and a count of dispatches")
-    return line
+    intercept = spread(line.intercept / _NS_PER_UNIT["ms"])
+    return line.slope * (1 / _NS_PER_UNIT[test.unit]), f"intercept {intercept} ms, {line.points} cases"
 
 
 def _amount(record: Record, selector: Selector) -> Value:

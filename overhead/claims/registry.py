@@ -139,10 +139,6 @@ class _Claims(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     claim: list[Claim]
 
 
-class _Points(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    point: list[PublishedPoint]
-
-
 @functools.cache
 def _claims() -> _Claims:
     return msgspec.toml.decode(_read("claims.toml"), type=_Claims)
@@ -150,22 +146,18 @@ def _claims() -> _Claims:
 
 def claims() -> list[Claim]:
     """All claims, in the order of the registry."""
-    return list(_claims().claim)
+    return _claims().claim
 
 
 def sources() -> dict[str, Source]:
     """All sources by id."""
-    return dict(_claims().source)
+    return _claims().source
 
 
 @functools.cache
-def _points() -> _Points:
-    return msgspec.toml.decode(_read("points.toml"), type=_Points)
-
-
 def published_points() -> list[PublishedPoint]:
-    """All published points. The report draws them as hollow marks beside our figures."""
-    return list(_points().point)
+    """All published points, for the page of claims."""
+    return msgspec.toml.decode(_read("points.toml"), type=dict[str, list[PublishedPoint]])["point"]
 
 
 def _read(name: str) -> bytes:

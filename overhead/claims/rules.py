@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from overhead.claims.formula import evaluate
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest
 from overhead.results import VALUED, Value
@@ -37,30 +36,25 @@ TOLERANCE = (
 """The rules in words, the same for all claims."""
 
 
-def reproduced_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
-    """Lowest and highest value that count as reproducing the claim, in the unit of the claim."""
-    if test.no_effect:
-        return 1 / _SAME_DIRECTION, _SAME_DIRECTION
+def bounds(claim: Claim, test: ClaimTest) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Lowest and highest value that reproduce the claim, and those that partly do, in the unit of the claim."""
     least, most = published(claim)
+    if test.no_effect:
+        same = 1 / _SAME_DIRECTION, _SAME_DIRECTION
+        return same, same
     if test.kind == "count":
-        return least / _SAME_DIRECTION, most * _SAME_DIRECTION
-    low, high = least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN
+        return _around(claim, _SAME_DIRECTION), _around(claim, _REPRODUCED_WITHIN)
+    low, high = _around(claim, _REPRODUCED_WITHIN)
     if test.unit == "ratio":
-        return (max(low, _SAME_DIRECTION), high) if least > 1 else (low, min(high, 1 / _SAME_DIRECTION))
-    return low, min(high, 1.0) if test.unit == "share" else high
+        side = (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
+        return (max(low, side[0]), min(high, side[1])), side
+    whole = 1.0 if test.unit == "share" else math.inf
+    return (low, min(high, whole)), (least / _PARTIAL_WITHIN, min(most * _PARTIAL_WITHIN, whole))
 
 
-def partial_bounds(claim: Claim, test: ClaimTest) -> tuple[float, float]:
-    """Lowest and highest value that count as partly reproducing the claim, in the unit of the claim."""
-    if test.no_effect:
-        return reproduced_bounds(claim, test)
+def _around(claim: Claim, factor: float) -> tuple[float, float]:
     least, most = published(claim)
-    if test.kind == "count":
-        return least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN
-    if test.unit == "ratio":
-        return (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
-    high = most * _PARTIAL_WITHIN
-    return least / _PARTIAL_WITHIN, min(high, 1.0) if test.unit == "share" else high
+    return least / factor, most * factor
 
 
 def published(claim: Claim) -> tuple[float, float]:
@@ -79,7 +73,7 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     of = found.measured
     if of is None or not of.bounded:
         return "inconclusive"
-    inner, outer = reproduced_bounds(claim, test), partial_bounds(claim, test)
+    inner, outer = bounds(claim, test)
     if _inside(of, inner):
         return "reproduced"
     if _inside(of, outer):
@@ -99,9 +93,7 @@ def attributed(found: Sequence[ClaimValue]) -> AttributionVerdict:
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
-    """The verdict on a claim that a case fails.
-
-    A failure for another reason gives ``partial``. A case that the suite itself stopped is inconclusive."""
+    """A failure for another reason gives ``partial``. A case that the suite itself stopped is inconclusive."""
     if found.status in VALUED:
         return "refuted"
     if found.status != "failed" or (_OUR_LIMIT in found.reason and test.reason != _OUR_LIMIT):
@@ -112,6 +104,11 @@ def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
 def implied(claim: Claim, test: ClaimTest) -> float:
     """The value of the formula of the test, computed from the published parts."""
     return evaluate(test.formula, claim.parts)
+
+
+def evaluate(formula: str, parts: Mapping[str, float]) -> float:
+    """The value of a formula of the registry; the names in it are those of ``parts``."""
+    return float(eval(formula, {"__builtins__": {}}, dict(parts)))
 
 
 def overall(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:

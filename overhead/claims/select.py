@@ -25,23 +25,17 @@ def pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]
 
     Two records of one target also have the same pattern and caller, unless the selectors name others.
     """
-    other = against_of(test)
+    wanted = against_of(test)
     for of in plainest(test.of, view):
-        if other is None or test.against is None:
+        if wanted is None or test.against is None:
             yield of, None
-            continue
-        elsewhere = test.against.stack is not None or test.against.api is not None
-        wanted = other if elsewhere else _alike(other, of)
-        for against in plainest(wanted, view, like=of):
-            if same_device_across_apis(of, against) if elsewhere else against.target_key == of.target_key:
-                yield of, against
-
-
-def _alike(selector: Selector, of: Record) -> Selector:
-    """The selector with the pattern and the caller of the record, where it names none."""
-    return msgspec.structs.replace(
-        selector, pattern=selector.pattern or of.pattern, caller=selector.caller or of.caller
-    )
+        elif test.against.stack is not None or test.against.api is not None:
+            yield from ((of, one) for one in plainest(wanted, view, of) if same_device_across_apis(of, one))
+        else:
+            alike = msgspec.structs.replace(
+                wanted, pattern=wanted.pattern or of.pattern, caller=wanted.caller or of.caller
+            )
+            yield from ((of, one) for one in plainest(alike, view, of) if one.target_key == of.target_key)
 
 
 def plainest(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
@@ -49,19 +43,14 @@ def plainest(selector: Selector, view: View, like: Record | None = None) -> list
 
     ``like``: parameters that this record shares must be equal, except those that the selector names.
     """
+    equal = {} if like is None else {k: v for k, v in like.params.items() if k not in (selector.params or {})}
     found: dict[str, Record] = {}
     for record in view.fingerprint.records:
-        if not _matches(selector, record) or (like is not None and not _agree(selector, record, like)):
-            continue
-        held = found.setdefault(record.target_key, record)
-        if len(record.params) < len(held.params):
-            found[record.target_key] = record
+        if _matches(selector, record) and all(record.params.get(name, v) == v for name, v in equal.items()):
+            held = found.setdefault(record.target_key, record)
+            if len(record.params) < len(held.params):
+                found[record.target_key] = record
     return list(found.values())
-
-
-def _agree(selector: Selector, record: Record, like: Record) -> bool:
-    shared = (record.params.keys() & like.params.keys()) - (selector.params or {}).keys()
-    return all(record.params[name] == like.params[name] for name in shared)
 
 
 def _matches(selector: Selector, record: Record) -> bool:

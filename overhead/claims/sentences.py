@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from overhead.claims.measured import ClaimValue
 from overhead.claims.registry import Claim, ClaimTest, Source, Unit, cited
 from overhead.claims.rules import ClaimVerdict, implied, published
 from overhead.claims.select import making
 from overhead.devices import Processor
-from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
+from overhead.reading.format import MICRO, TIMES, listed, positive_spread, spread
 from overhead.results import Value
 
-_MOST_MACHINES = 8
-"""The most machines that a sentence names; it counts the others."""
 _PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
-_UNITS = {"us": MICRO, "ms": "ms", "ns": "ns", "s": "s", "GB/s": "GB/s", "1/s": "a second", "dispatches": "dispatches"}
+_MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
+    "us": f" {MICRO}",
+    "1/s": " a second",
+    "ratio": TIMES,
+    "share": " %",
+}
 
 
 def explain(
@@ -27,42 +31,48 @@ def explain(
     shares: Sequence[ClaimValue] = (),
 ) -> str:
     """The sentences that explain the verdict, as one text."""
-    test = claim.test
+    test, flaw, blamed, values = claim.test, claim.flawed, claim.attribution, [one for one, _ in found]
     if test is None:
         return claim.untested
     if test.kind == "implied":
-        said = [_implied(claim, test)]
-    elif not found:
-        return f"Not measured in these files. To measure it: {making(test, claim.flawed)}."
+        value, limit = (quantity(Value(number), test.unit) for number in (implied(claim, test), test.limit))
+        said = [f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."]
+    elif not values:
+        return f"Not measured in these files. To measure it: {making(test, flaw)}."
     else:
-        said = [f"{_capital(test.quantity)}: {_values(test, [one for one, _ in found])}."]
-        said += [*_with_flaw(claim, flawed), *_attributed(claim, shares)]
-    if other := other_hardware(claim, verdict, [one for one, _ in found]):
-        said.append(f"{_capital(other)}.")
+        said = [f"{_capital(test.quantity)}: {_values(test, values)}."]
+    if flaw:
+        said += _measured_too(f"With the published mistake put back ({flaw.quantity})", flaw, flawed)
+    if blamed:
+        about = f"Attributed to {blamed.said}. Measured, {blamed.test.quantity}"
+        said += _measured_too(about, blamed.test, shares)
+    return " ".join([*said, *_limits(claim, test, verdict, values)])
+
+
+def _limits(claim: Claim, test: ClaimTest, verdict: ClaimVerdict, found: Sequence[ClaimValue]) -> Iterator[str]:
+    """What restricts the verdict."""
+    if other := other_hardware(claim, verdict, found):
+        yield f"{_capital(other)}."
     if claim.cross:
-        said.append("The published figure compares two machines; here both sides ran on one machine.")
-    if verdict == "inconclusive" and any(one.software for one, _ in found) and test.software != "counts":
-        said.append("A software adapter runs on the CPU, so it cannot judge this claim.")
+        yield "The published figure compares two machines; here both sides ran on one machine."
+    if verdict == "inconclusive" and any(one.software for one in found) and test.software != "counts":
+        yield "A software adapter runs on the CPU, so it cannot judge this claim."
     if claim.withdrawn:
-        said.append(claim.withdrawn)
-    return " ".join(said)
+        yield claim.withdrawn
 
 
 def quantity(of: Value, unit: Unit) -> str:
     """The number with its unit, rounded to the digits that its interval allows."""
     if unit == "dispatches":
         return f"{of.value:,.0f} dispatches"
-    share = unit == "share"
-    mark = " %" if share else TIMES if unit == "ratio" else f" {_UNITS[unit]}"
-    return (spread(of * 100) if share else positive_spread(of)) + mark
+    return (spread(of * 100) if unit == "share" else positive_spread(of)) + _MARKS[unit]
 
 
 def exact(claim: Claim) -> str:
     """The published figure with its unit and its original digits."""
     share = claim.unit == "share"
     texts = [f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))]
-    mark = "" if share else TIMES if claim.unit == "ratio" else f" {_UNITS[claim.unit]}"
-    return " to ".join(texts) + mark
+    return " to ".join(texts) + ("" if share else _MARKS[claim.unit])
 
 
 def publication(claim: Claim, source: Source) -> str:
@@ -106,12 +116,9 @@ def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     """The values, or the reasons, of each machine and run: ``NVIDIA H200, quick run of 2026-11-21T18:59: ...``."""
     groups: dict[str, list[str]] = {}
     for one in found:
-        where = f"{one.machine}, {one.run}" if one.run else one.machine
+        where = f"{one.machine}, {one.run}"
         groups.setdefault(where, []).append(_one(test, one))
-    said = [f"{where}: {listed(values)}" for where, values in list(groups.items())[:_MOST_MACHINES]]
-    if len(groups) > _MOST_MACHINES:
-        said.append(f"and {count(len(groups) - _MOST_MACHINES, 'more machine')}")
-    return "; ".join(said)
+    return "; ".join(f"{where}: {listed(values)}" for where, values in groups.items())
 
 
 def _one(test: ClaimTest, one: ClaimValue) -> str:
@@ -128,21 +135,6 @@ def _case(one: ClaimValue) -> str:
     return one.label.replace(f" on {one.machine} ", " ")
 
 
-def _with_flaw(claim: Claim, flawed: Sequence[ClaimValue]) -> list[str]:
-    values = [one for one in flawed if one.measured]
-    if claim.flawed is None or not values:
-        return []
-    return [f"With the published mistake put back ({claim.flawed.quantity}): {_values(claim.flawed, values)}."]
-
-
-def _attributed(claim: Claim, shares: Sequence[ClaimValue]) -> list[str]:
-    values = [one for one in shares if one.measured]
-    if claim.attribution is None or not values:
-        return []
-    test = claim.attribution.test
-    return [f"Attributed to {claim.attribution.said}. Measured, {test.quantity}: {_values(test, values)}."]
-
-
-def _implied(claim: Claim, test: ClaimTest) -> str:
-    value, limit = (quantity(Value(number), test.unit) for number in (implied(claim, test), test.limit))
-    return f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."
+def _measured_too(said: str, test: ClaimTest, found: Sequence[ClaimValue]) -> list[str]:
+    values = [one for one in found if one.measured]
+    return [f"{said}: {_values(test, values)}."] if values else []

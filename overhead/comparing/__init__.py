@@ -9,7 +9,6 @@ from pathlib import Path
 from overhead import results
 from overhead.comparing.judge import verdicts, verdicts_across
 from overhead.comparing.sides import read_side
-from overhead.comparing.variants import read_variants
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
 from overhead.errors import BadFile, UsageError
 
@@ -33,8 +32,7 @@ def compare(
     if (new is None) == (across is None):
         raise UsageError("compare takes BASE and NEW, or one RUN and --across AXIS=VALUE,VALUE")
     if across is not None:
-        run = read_side("RUN", _paths(base))
-        return verdicts_across(run, read_variants(across, run), fail_over)
+        return verdicts_across(read_side("RUN", _paths(base)), across, fail_over)
     left, right = read_side("BASE", _paths(base)), read_side("NEW", _paths(new or ()))
     mine, theirs = (side.runs[0].fingerprint.method_version for side in (left, right))
     if not results.same_figures(mine, theirs):

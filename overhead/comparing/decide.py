@@ -126,7 +126,7 @@ def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> l
 
     The replicates are the runs if a side has several, else the processes.
     """
-    free = [_runs_df(b) + _runs_df(n) for b, n in zip(base, new, strict=True)]
+    free = [len(b) + len(n) - 2 for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
     variances = [between(base[i], new[i]) for i in several]
     expected = [floor**2 + _within([*base[i], *new[i]]) for i in several]
@@ -176,27 +176,15 @@ def _in_common(v: FloatArray, d: FloatArray) -> tuple[float, FloatArray]:
 
     The degrees of freedom are infinite if the variances differ by no more than chance.
     """
+    from scipy.optimize import brentq
     from scipy.special import digamma, polygamma
 
     e = np.log(v) - digamma(d / 2) + np.log(d / 2)
     excess = float(e.var(ddof=1) - polygamma(1, d / 2).mean())
     if excess <= 0:
         return math.inf, np.full(v.size, math.exp(float(e.mean())))
-    half = _inverse_trigamma(excess)
+    half = math.exp(brentq(lambda x: float(polygamma(1, math.exp(x))) - excess, -50, 50, xtol=1e-12))
     return 2 * half, np.full(v.size, math.exp(float(e.mean()) + float(digamma(half)) - math.log(half)))
-
-
-def _inverse_trigamma(y: float) -> float:
-    """x with trigamma(x) = y, by Newton's method on 1/trigamma (Smyth 2004, appendix)."""
-    from scipy.special import polygamma
-
-    x = 0.5 + 1 / y
-    for _ in range(50):
-        step = float(polygamma(1, x) * (1 - polygamma(1, x) / y) / polygamma(2, x))
-        x += step
-        if abs(step) < 1e-9 * x:
-            break
-    return float(x)
 
 
 def _within(runs: Runs) -> float:
@@ -211,14 +199,10 @@ def _means(runs: Runs) -> FloatArray:
     return np.array([run.mean() for run in runs])
 
 
-def _runs_df(runs: Runs) -> int:
-    return len(runs) - 1
-
-
 def between(base: Runs, new: Runs) -> float:
     """The variance of the run means around the mean of their side, over both sides; one side needs two runs."""
     squares = sum(float(((m - m.mean()) ** 2).sum()) for m in map(_means, (base, new)))
-    return squares / (_runs_df(base) + _runs_df(new))
+    return squares / (len(base) + len(new) - 2)
 
 
 def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:

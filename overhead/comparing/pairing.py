@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from overhead.comparing.sides import Run, Sampled, Side
+from overhead.comparing.sides import Run, Sampled, Side, SideCase
 from overhead.devices import processor
 from overhead.results import Record, Scalar
 
@@ -14,32 +14,31 @@ _SINGULAR = re.compile(r"\b(1 node)s\b")
 """Earlier versions wrote "1 nodes" where files now say "1 node"."""
 
 
-def match(base: Side, new: Side) -> list[tuple[str | None, str | None]]:
-    """Pairs of case keys; None if one side lacks the case.
+def match(base: Side, new: Side) -> list[tuple[SideCase | None, SideCase | None]]:
+    """Pairs of cases; None if one side lacks the case.
 
     Cases with equal keys form a pair. Another machine or driver may name the adapter differently, so two other cases
     form a pair if each is the only one on its side with this stack, API, kind of adapter and coordinates.
     """
-    theirs = set(new.keys)
-    lone_base = _by_kind(base, (key for key in base.keys if key not in theirs))
-    lone_new = _by_kind(new, (key for key in new.keys if key not in set(base.keys)))
+    lone_base, lone_new = _lone_by_kind(base, new), _lone_by_kind(new, base)
     partner = {
-        keys[0]: lone_new[kind][0]
-        for kind, keys in lone_base.items()
-        if len(keys) == 1 and len(lone_new.get(kind, ())) == 1
+        cases[0].key: lone_new[kind][0]
+        for kind, cases in lone_base.items()
+        if len(cases) == len(lone_new.get(kind, ())) == 1
     }
-    taken = set(partner.values())
-    pairs: list[tuple[str | None, str | None]] = [
-        (key, key if key in theirs else partner.get(key)) for key in base.keys
+    pairs: list[tuple[SideCase | None, SideCase | None]] = [
+        (case, new.cases.get(key) or partner.get(key)) for key, case in base.cases.items()
     ]
-    return pairs + [(None, key) for keys in lone_new.values() for key in keys if key not in taken]
+    taken = {case.key for case in partner.values()}
+    return pairs + [(None, case) for cases in lone_new.values() for case in cases if case.key not in taken]
 
 
-def _by_kind(side: Side, keys: Iterable[str]) -> dict[tuple[object, ...], list[str]]:
-    kinds: dict[tuple[object, ...], list[str]] = {}
-    for key in keys:
-        record = side.record(key)
-        kinds.setdefault((record.stack, record.api, processor(record), record.case.key), []).append(key)
+def _lone_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[SideCase]]:
+    kinds: dict[tuple[object, ...], list[SideCase]] = {}
+    for key, case in side.cases.items():
+        if key not in other.cases:
+            record = case.record
+            kinds.setdefault((record.stack, record.api, processor(record), record.case.key), []).append(case)
     return kinds
 
 
@@ -55,12 +54,22 @@ def _taken_together(base: Run, new: Run) -> bool:
     return mine is not None and theirs is not None and mine.id == theirs.id and mine.side != theirs.side
 
 
-def in_turn(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    """The samples of two runs taken together, reordered so that paired processes have the same position.
+def in_turn(base: str, new: str, runs: Iterable[tuple[Run, Run]]) -> tuple[tuple[Sampled, ...], tuple[Sampled, ...]]:
+    """The samples of a case of each run pair, on each side, reordered so that paired processes have the same position.
 
     Processes with the same number form a pair. A worker that replaced a dead one has another number; such processes
     are paired in their order.
     """
+    held = [
+        _aligned(b.sampled[base], n.sampled[new])
+        for b, n in runs
+        if b.sampled and n.sampled and base in b.sampled and new in n.sampled
+    ]
+    filled = [pair for pair in held if pair[0].slopes.size]
+    return tuple(b for b, _ in filled), tuple(n for _, n in filled)
+
+
+def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
     common = [n for n in base.numbers if n in new.numbers]
     rest = [[n for n in side.numbers if n not in common] for side in (base, new)]
     more = list(zip(*rest, strict=False))
@@ -72,23 +81,18 @@ def _of(sampled: Sampled, numbers: list[int]) -> Sampled:
     return Sampled(sampled.slopes[at], sampled.canary[at] if sampled.canary.size else sampled.canary, tuple(numbers))
 
 
-def refusal(base: Side, base_key: str, new: Side, new_key: str) -> str:
-    """Why this pair cannot be compared: the field that differs and both values. '' if it can."""
-    windows = [(side, record) for side, key in ((base, base_key), (new, new_key)) for record in _opened(side, key)]
-    kernels = [
-        (side, run.kernels[key])
-        for side, key in ((base, base_key), (new, new_key))
-        for run in side.of(key)
-        if key in run.kernels
-    ]
-    return _first_difference("window.", [(side, _declared(record)) for side, record in windows]) or _first_difference(
-        "kernel ", [(side, _common(hashes, kernels)) for side, hashes in kernels]
-    )
+def refusal(*cases: SideCase) -> str:
+    """Why these cases cannot be compared: the field that differs and both values. '' if they can.
 
-
-def _opened(side: Side, key: str) -> list[Record]:
-    """The records of the case that have a window. A case that failed early has none."""
-    return [run.records[key] for run in side.of(key) if run.records[key].window]
+    A case that failed early has no window. A fingerprint without raw samples lists the kernels of all its cases, so
+    only the kernels that every run lists count.
+    """
+    records = [(case.name, run.records[case.key]) for case in cases for run in case.runs]
+    kernels = [(case.name, run.kernels[case.key]) for case in cases for run in case.runs if case.key in run.kernels]
+    listed = set.intersection(*(set(hashes) for _, hashes in kernels)) if kernels else set()
+    return _first_difference(
+        "window.", [(name, _declared(record)) for name, record in records if record.window]
+    ) or _first_difference("kernel ", [(name, {k: hashes[k][:12] for k in listed}) for name, hashes in kernels])
 
 
 def _declared(record: Record) -> dict[str, Scalar]:
@@ -98,21 +102,12 @@ def _declared(record: Record) -> dict[str, Scalar]:
     return {**window, "unit": record.unit, "overlap": record.overlap}
 
 
-def _common(hashes: Mapping[str, str], of_all: list[tuple[Side, Mapping[str, str]]]) -> dict[str, Scalar]:
-    """The hashes of kernels that every run lists, shortened to 12 digits.
-
-    A fingerprint without raw samples lists the kernels of all its cases."""
-    return {name: value[:12] for name, value in hashes.items() if all(name in known for _, known in of_all)}
-
-
-def _first_difference(prefix: str, held: list[tuple[Side, dict[str, Scalar]]]) -> str:
-    if not held:
-        return ""
-    first_side, first = held[0]
-    for side, fields in held[1:]:
+def _first_difference(prefix: str, held: Sequence[tuple[str, Mapping[str, Scalar]]]) -> str:
+    for name, fields in held[1:]:
+        first_name, first = held[0]
         for field in sorted({*first, *fields}):
             mine, theirs = first.get(field, ABSENT), fields.get(field, ABSENT)
             if mine != theirs:
-                between = f"{first_side.name} and {side.name}" if side is not first_side else f"runs of {side.name}"
+                between = f"{first_name} and {name}" if name != first_name else f"runs of {name}"
                 return f"{prefix}{field} differs between {between}: {mine} and {theirs}"
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from overhead.blocks.parts import Part, Table, Text
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
@@ -67,9 +67,9 @@ def reasons(found: Verdicts) -> list[str]:
     return [f"{what}, {count(len(cases), 'case')}: {why} ({_few(cases)})." for (what, why), cases in by_reason.items()]
 
 
-def _few(cases: Sequence[str]) -> str:
-    others = f"; and {len(cases) - _MOST_NAMED} more" if len(cases) > _MOST_NAMED else ""
-    return "; ".join(cases[:_MOST_NAMED]) + others
+def _few(cases: list[str]) -> str:
+    others = [f"and {len(cases) - _MOST_NAMED} more"] if len(cases) > _MOST_NAMED else []
+    return "; ".join([*cases[:_MOST_NAMED], *others])
 
 
 def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
@@ -83,28 +83,14 @@ def _labels(found: Verdicts) -> tuple[dict[str, str], str]:
 
 def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
     """The cells under ``_HEADINGS``."""
+    share, ratio = case.smallest, case.ratio
     return (
         label,
-        _micro(case.base_ns),
-        _micro(case.new_ns),
-        _ratio(case),
+        *("" if ns is None else number(within(ns / 1e3, 0.001)) for ns in (case.base_ns, case.new_ns)),
+        "" if ratio is None else spread(ratio) + TIMES if ratio.bounded else factor(ratio),
         _WORDS.get(case.verdict, case.verdict) + (" (over the limit)" if case.failed else ""),
-        _smallest(case.smallest),
+        "" if share is None else percent(share) if share < 1 else factor(1 + share),
     )
-
-
-def _micro(ns: float | None) -> str:
-    return "" if ns is None else number(within(ns / 1e3, 0.001))
-
-
-def _smallest(share: float | None) -> str:
-    return "" if share is None else percent(share) if share < 1 else factor(1 + share)
-
-
-def _ratio(case: CaseVerdict) -> str:
-    if case.ratio is None:
-        return ""
-    return spread(case.ratio) + TIMES if case.ratio.bounded else factor(case.ratio)
 
 
 def comparison_blocks(found: Verdicts) -> Iterator[Part]:

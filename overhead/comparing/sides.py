@@ -19,7 +19,7 @@ from overhead.loading.reduce import series_of
 from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_process import fit_process
 from overhead.reading.view import View
-from overhead.results import Fingerprint, Machine, Record, same_figures
+from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, same_figures
 
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
@@ -60,6 +60,31 @@ class Run:
 
 
 @dataclass(frozen=True)
+class SideCase:
+    """One case on the side ``name``, with the runs that hold it."""
+
+    name: str
+    key: str
+    runs: tuple[Run, ...]
+
+    @property
+    def record(self) -> Record:
+        """The record of the case in the last run that holds it."""
+        return self.runs[-1].records[self.key]
+
+    @property
+    def value(self) -> Value | None:
+        """The compared figure; without the board, because two machines have different ones."""
+        return WithFigures.measured(self.record, FIGURE)
+
+    @property
+    def samples(self) -> tuple[Sampled, ...]:
+        """The samples of each run that has some."""
+        found = [run.sampled[self.key] for run in self.runs if run.sampled is not None and self.key in run.sampled]
+        return tuple(one for one in found if one.slopes.size)
+
+
+@dataclass(frozen=True)
 class Side:
     """One side, BASE or NEW. All its runs have the same machine and method version."""
 
@@ -77,17 +102,10 @@ class Side:
         return {_identity(run.fingerprint): run for run in self.runs}
 
     @cached_property
-    def keys(self) -> list[str]:
-        """The keys of all cases of all runs, in the order of the files."""
-        return list(dict.fromkeys(key for run in self.runs for key in run.records))
-
-    def of(self, key: str) -> list[Run]:
-        """The runs that hold the case."""
-        return [run for run in self.runs if key in run.records]
-
-    def record(self, key: str) -> Record:
-        """The record of the case in the last run that holds it."""
-        return self.of(key)[-1].records[key]
+    def cases(self) -> dict[str, SideCase]:
+        """All cases of all runs by key, in the order of the files."""
+        keys = dict.fromkeys(key for run in self.runs for key in run.records)
+        return {key: SideCase(self.name, key, tuple(r for r in self.runs if key in r.records)) for key in keys}
 
 
 def read_side(name: str, paths: Sequence[Path]) -> Side:
@@ -128,34 +146,22 @@ def _identity(fingerprint: Fingerprint) -> tuple[object, ...]:
     return fingerprint.machine.id, fingerprint.created, fingerprint.together
 
 
-def samples_beside(path: Path) -> Path | None:
-    """The file of raw samples of a fingerprint or journal; None if it does not exist."""
-    if files.is_journal(path):
-        return path
-    beside = path.with_suffix(".samples.jsonl.gz")
-    return beside if beside.is_file() else None
-
-
 def _run(path: Path, fingerprint: Fingerprint) -> Run:
-    samples = samples_beside(path)
-    if samples is None:
+    samples = path if files.is_journal(path) else path.with_suffix(".samples.jsonl.gz")
+    if not samples.is_file():
         everywhere = {record.key: fingerprint.kernels for record in fingerprint.records}
         return Run(path, fingerprint, None, everywhere)
+    of_run = fingerprint.created, fingerprint.machine.id
     kernels: dict[str, Mapping[str, str]] = {}
     for line in files.read_journal(samples):
-        if isinstance(line, results.HeaderLine):
-            _same_run(line, fingerprint, samples)
+        if isinstance(line, results.HeaderLine) and (line.created, line.machine.id) != of_run:
+            raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
         if isinstance(line, results.OpenedLine) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
-    return Run(path, fingerprint, {key: sampled(series) for key, series in series_of(samples).items()}, kernels)
+    return Run(path, fingerprint, {key: _sampled(series) for key, series in series_of(samples).items()}, kernels)
 
 
-def _same_run(header: results.HeaderLine, fingerprint: Fingerprint, samples: Path) -> None:
-    if (header.created, header.machine.id) != (fingerprint.created, fingerprint.machine.id):
-        raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
-
-
-def sampled(series: Series) -> Sampled:
+def _sampled(series: Series) -> Sampled:
     """One slope and one canary per process, without the processes that have no positive slope."""
     slopes, canary, numbers = [], [], []
     for process in series.processes:

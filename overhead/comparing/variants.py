@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 
-from overhead.comparing.pairing import ABSENT, refusal
-from overhead.comparing.sides import Side
+from overhead.comparing.pairing import ABSENT
+from overhead.comparing.sides import Side, SideCase
 from overhead.errors import UsageError, unknown
-from overhead.results import Case, Record, scalar_text
+from overhead.results import Record, scalar_text
 
 
 @dataclasses.dataclass(frozen=True)
 class Variants:
-    """An axis of the cases and some of its values, the base first: ``wait`` with ``stream`` and ``event``."""
+    """An axis, the names of its variants such as ``wait=event``, the base first, and the pairs of cases to compare.
+
+    Both cases of a pair are of one target and equal on all other axes.
+    """
 
     axis: str
-    values: tuple[str, ...]
-
-    def side(self, run: Side, value: str) -> Side:
-        """The run under the name of a variant, such as ``wait=event``."""
-        return dataclasses.replace(run, name=f"{self.axis}={value}")
-
-    def pairs(self, run: Side) -> list[tuple[str, str, str]]:
-        """The key of each case with the base value, the key of its variant with another value, and this value.
-
-        Both are of one target and equal on all other axes.
-        """
-        groups: dict[tuple[object, ...], dict[str, str]] = {}
-        for key in run.keys:
-            record = run.record(key)
-            here = _coordinates(record.case)
-            value = here.pop(self.axis, ABSENT)
-            groups.setdefault((record.target_key, *sorted(here.items())), {})[value] = key
-        base, *others = self.values
-        return [(g[base], g[value], value) for g in groups.values() for value in others if {base, value} <= {*g}]
+    names: list[str]
+    pairs: list[tuple[SideCase, SideCase]]
 
 
 def read_variants(asked: str, run: Side) -> Variants:
@@ -42,8 +28,8 @@ def read_variants(asked: str, run: Side) -> Variants:
     The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
     """
     axis, _, listed = asked.partition("=")
-    cases = [_coordinates(run.record(key).case) for key in run.keys]
-    every = {name: [case.get(name, ABSENT) for case in cases] for case in cases for name in case}
+    cases = [(case, _coordinates(case.record)) for case in run.cases.values()]
+    every = {name: [at.get(name, ABSENT) for _, at in cases] for _, here in cases for name in here}
     known = {name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1}
     if axis not in known:
         raise unknown("axis", axis, known)
@@ -53,15 +39,17 @@ def read_variants(asked: str, run: Side) -> Variants:
             raise unknown(f"value of {axis}", value, known[axis])
     if len(set(values)) < max(2, len(values)):
         raise UsageError(f"--across {asked}: name two or more different values")
-    return Variants(axis, tuple(values))
-
-
-def why_refused(base: Side, base_key: str, new: Side, new_key: str) -> str:
-    """Why two variants cannot be compared; '' if they can. Their windows may differ, their units may not."""
-    units = [side.record(key).unit for side, key in ((base, base_key), (new, new_key))]
-    if units[0] != units[1]:
-        return f"unit differs between {base.name} and {new.name}: {units[0]} and {units[1]}"
-    return refusal(base, base_key, base, base_key) or refusal(new, new_key, new, new_key)
+    groups: dict[tuple[object, ...], dict[str, SideCase]] = {}
+    for case, at in cases:
+        name = f"{axis}={at.pop(axis, ABSENT)}"
+        groups.setdefault((case.record.target_key, *sorted(at.items())), {})[name] = dataclasses.replace(
+            case, name=name
+        )
+    base, *others = names = [f"{axis}={value}" for value in values]
+    pairs = [(g[base], g[other]) for g in groups.values() for other in others if {base, other} <= {*g}]
+    if not pairs:
+        raise UsageError(f"no case with {base} is equal to one with {' or '.join(others)} on all other axes")
+    return Variants(axis, names, pairs)
 
 
 def window_changes(axis: str, base: Record, new: Record) -> str:
@@ -73,5 +61,5 @@ def window_changes(axis: str, base: Record, new: Record) -> str:
     )
 
 
-def _coordinates(case: Case) -> dict[str, str]:
-    return {name: scalar_text(value) for name, value in case.coordinates.items()}
+def _coordinates(record: Record) -> dict[str, str]:
+    return {name: scalar_text(value) for name, value in record.case.coordinates.items()}

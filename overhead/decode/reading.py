@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 
 from overhead.decode.decoders import DECODERS
@@ -11,8 +10,8 @@ from overhead.decode.lowering.fusions import FUSIONS
 from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
 from overhead.reading.stack_names import graph_maker
-from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.results import Record, Value, exactly, ratio, why_apart
+from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board
+from overhead.results import Record, Value, exactly, ratio
 
 PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
 """What follows from the published times to the first token at 876 and 564 dispatches (arXiv 2604.02344)."""
@@ -144,11 +143,6 @@ class FusionLevels:
         """Dispatches and time of a token at each level where both are known and the time is resolved."""
         return _points([arm for _, arm in self.arms if arm.resolved("complete")])
 
-    @property
-    def ends_alone(self) -> bool:
-        """Whether it is the unfused program and the one with all fusions, and none between."""
-        return [level for level, _ in self.arms] == [0, len(FUSIONS)]
-
 
 @dataclasses.dataclass(frozen=True)
 class BatchSweep:
@@ -194,61 +188,48 @@ class Decoded:
     sweeps: tuple[BatchSweep, ...]
     """The arms that were measured at more than one batch."""
 
-    @functools.cached_property
-    def of_one_board(self) -> tuple[DecodeArm, ...]:
-        """The arms of the board that has most of them. Arms of other boards are not compared with them."""
-        groups = [tuple(a for a in self.arms if not why_apart(arm.record.device, a.record.device)) for arm in self.arms]
-        return max(groups, key=len, default=())
-
 
 def decoded(view: View) -> list[Decoded]:
-    """The decoders that the file has records of, the smallest first."""
+    """The decoders that the file has records of, the smallest first, each board by itself."""
     found = []
     for name in DECODERS:
-        every = [DecodeArm(t, r) for t in view.executing for r in t.records if r.workload == name]
-        reads = tuple(arm for arm in every if arm.record.pattern == "read-each")
-        alone = [arm for arm in every if arm not in reads and arm.batch == 1]
-        lowered = [arm for arm in alone if "fusions" in arm.record.params]
-        arms = tuple(arm for arm in alone if "padding" not in arm.record.params)
-        plain = [arm for arm in lowered if arm in arms]
-        levels = tuple(FusionLevels(tuple(_by_level(group))) for group in _alike(plain, "fusions"))
-        padded = tuple(tuple(group) for group in _alike(lowered, "padding") if group[0].record.params["fusions"] == 0)
-        sweeps = tuple(BatchSweep(tuple(sorted(group, key=_batch))) for group in _alike(every, "batch"))
-        if every:
-            found.append(Decoded(name, arms, reads, levels, padded, sweeps))
+        records = [r for t in view.executing for r in t.records if r.workload == name]
+        found += [_decoded(name, [DecodeArm(view.target(r), r) for r in own]) for own in by_board(records) if own]
     return found
+
+
+def _decoded(name: str, every: Sequence[DecodeArm]) -> Decoded:
+    reads = tuple(arm for arm in every if arm.record.pattern == "read-each")
+    alone = [arm for arm in every if arm not in reads and arm.batch == 1]
+    lowered = [arm for arm in alone if "fusions" in arm.record.params]
+    arms = tuple(arm for arm in alone if "padding" not in arm.record.params)
+    levels = [FusionLevels(_by_level(group)) for group in _alike([arm for arm in lowered if arm in arms], "fusions")]
+    padded = [tuple(group) for group in _alike(lowered, "padding") if group[0].record.params["fusions"] == 0]
+    sweeps = [BatchSweep(tuple(sorted(group, key=lambda arm: arm.batch))) for group in _alike(every, "batch")]
+    return Decoded(name, arms, reads, tuple(levels), tuple(padded), tuple(sweeps))
 
 
 def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
     """The arm with this many fusions that takes the least time for a token; None without a time."""
-    timed = [
-        (arm.complete.value, i, arm)
-        for i, arm in enumerate(found.of_one_board)
-        if arm.record.params.get("fusions") == fusions and arm.resolved("complete") and arm.complete is not None
-    ]
-    return min(timed)[2] if timed else None
+    own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions and arm.resolved("complete")]
+    return min(own, key=lambda arm: arm.record.value("complete") or 0.0, default=None)
 
 
-def _batch(arm: DecodeArm) -> int:
-    return arm.batch
-
-
-def _by_level(group: Sequence[DecodeArm]) -> list[tuple[int, DecodeArm]]:
+def _by_level(group: Sequence[DecodeArm]) -> tuple[tuple[int, DecodeArm], ...]:
     found = {int(arm.record.params["fusions"]): arm for arm in group}
-    return [(level, found[level]) for level in sorted(found)]
+    return tuple((level, found[level]) for level in sorted(found))
 
 
 def _alike(arms: Sequence[DecodeArm], axis: str) -> list[list[DecodeArm]]:
-    """Groups of two or more arms on one device that differ in this parameter alone."""
+    """Groups of two or more arms that differ in this parameter alone."""
     groups: list[list[DecodeArm]] = []
     for arm in arms:
-        for group in groups:
-            first = group[0].record
-            if _without(first, axis) == _without(arm.record, axis) and not why_apart(first.device, arm.record.device):
-                group.append(arm)
-                break
-        else:
+        same = (group for group in groups if _without(group[0].record, axis) == _without(arm.record, axis))
+        group = next(same, None)
+        if group is None:
             groups.append([arm])
+        else:
+            group.append(arm)
     return [group for group in groups if len(group) > 1]
 
 
@@ -265,18 +246,17 @@ def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[in
 def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
     """The arm with the least device time by (language, fusions), for the programs with a device time."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
-    for arm in found.of_one_board:
+    timed = [(arm.device.value, i, arm) for i, arm in enumerate(found.arms) if arm.device is not None]
+    for _, _, arm in sorted(timed, reverse=True):
         language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
-        if isinstance(language, str) and isinstance(fusions, int) and arm.device is not None:
-            before = fastest.get((language, fusions))
-            if before is None or before.device is None or arm.device.value < before.device.value:
-                fastest[language, fusions] = arm
+        if isinstance(language, str) and isinstance(fusions, int):
+            fastest[language, fusions] = arm
     return fastest
 
 
 def eager_kernels(found: Decoded) -> DecodeArm | None:
     """The CUDA graph of PyTorch's eager step. Its device time is that of PyTorch's kernels alone."""
-    return next((arm for arm in found.of_one_board if arm.record.params.get("maker") == "torch"), None)
+    return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
 
 
 def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Value | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
-import os
 import shutil
 import sys
 import time
@@ -26,16 +25,13 @@ from overhead import scratch
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import one_line
 from overhead.explain import state
-from overhead.explain.alternatives import ALTERNATIVES
-from overhead.explain.alternatives.base import StepFunction
+from overhead.explain.alternatives import ALTERNATIVES, StepFunction
 from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, of_result, of_state
 from overhead.explain.steps import program_line, said
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SEED = 1
-_PROCESSORS = 4
-"""Processors for each attempt that runs at a time."""
 _decode = msgspec.json.Decoder(str).decode
 
 
@@ -65,41 +61,28 @@ class Attempt(Struct, frozen=True):
     where: str = ""
     refused: bool = False
     making_s: float = 0.0
-    graph_breaks: int = 0
 
 
 class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def attempted(jobs: Sequence[AttemptJob], *, limit_s: float, together: bool = True) -> list[Attempt]:
-    """The attempts of these jobs. Each child process gets ``limit_s`` seconds and three quarters of the memory.
-
-    ``together``: run several at a time on a machine with many processors. This is not possible for JAX: each of its
-    processes reserves three quarters of the GPU's memory.
-    """
-    found: list[Attempt] = []
-    at_once = max(1, (os.cpu_count() or 1) // _PROCESSORS) if together else 1
-    limits = ChildLimits(limit_s, count_descendants=True)
-    for start in range(0, len(jobs), at_once):
-        with scratch.subfolder() as folder, contextlib.ExitStack() as ends:
-            running = []
-            for number, job in enumerate(jobs[start : start + at_once]):
-                placed = msgspec.structs.replace(job, file=str(Path(folder) / f"attempt-{number}"))
-                child = ChildProcess("overhead.explain.attempts", placed, _decode, limits)
-                running.append(ends.enter_context(child))
-            found += [_attempt(each) for each in running]
-    return found
+def attempted(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
+    """The attempts of these jobs. Each child process gets ``limit_s`` seconds and three quarters of the memory."""
+    return [_attempted(job, ChildLimits(limit_s, count_descendants=True)) for job in jobs]
 
 
-def _attempt(child: ChildProcess[str]) -> Attempt:
-    try:
-        file = child.receive()
-    except ChildEnded as ended:
-        return Attempt(reason=str(ended))
-    with open(file, "rb") as written:
-        mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
-        return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
+def _attempted(job: AttemptJob, limits: ChildLimits) -> Attempt:
+    with scratch.subfolder() as folder:
+        placed = msgspec.structs.replace(job, file=str(Path(folder) / "attempt"))
+        try:
+            with ChildProcess("overhead.explain.attempts", placed, _decode, limits) as child:
+                file = child.receive()
+        except ChildEnded as ended:
+            return Attempt(reason=str(ended))
+        with open(file, "rb") as written:
+            mapped = mmap.mmap(written.fileno(), 0, access=mmap.ACCESS_READ)
+            return msgspec.msgpack.decode(mapped, type=Attempt)  # the values stay in the file
 
 
 @functools.cache
@@ -225,23 +208,18 @@ def run_attempt(job: AttemptJob) -> Attempt:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
         return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
-    return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s, graph_breaks=_graph_breaks())
+    return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
 
 
 def _room(file: str) -> int:
     """How many bytes of values an attempt may hold twice, beside others, and write to the folder of this file."""
     memory: int = psutil.virtual_memory().available
-    return min(MOST_BYTES, memory // 16, shutil.disk_usage(Path(file).parent).free // 8)
+    return min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(file).parent).free // 8)
 
 
 def _without_advice(reason: str) -> str:
     """A CUDA error of PyTorch without what PyTorch says after each of them."""
     return reason.partition(" Search for `cuda")[0].partition(" CUDA kernel errors might")[0]
-
-
-def _graph_breaks() -> int:
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return sum(dynamo.counters["graph_break"].values()) if dynamo is not None else 0
 
 
 def _answer(job: AttemptJob, send: Send) -> None:

@@ -23,6 +23,8 @@ def torch_folders(torch: Any) -> list[str]:
 @contextlib.contextmanager
 def marked_sites(torch: Any, folder: str) -> Iterator[None]:
     """Mark each operation of PyTorch, and each call that waits, with its line, for ``read_chrome_trace``."""
+    from unittest import mock
+
     from torch.utils._python_dispatch import TorchDispatchMode
 
     libraries = torch_folders(torch)
@@ -48,15 +50,10 @@ def marked_sites(torch: Any, folder: str) -> Iterator[None]:
 
         return wait
 
-    waits = [(torch.cuda.Stream, "synchronize"), (torch.cuda.Event, "synchronize")]
-    if hasattr(torch._C, "_cuda_synchronize"):
-        waits.append((torch._C, "_cuda_synchronize"))
-    before = [(owner, name, getattr(owner, name)) for owner, name in waits]
-    try:
-        for owner, name, call in before:
-            setattr(owner, name, waiting(call))
+    waits = [(torch.cuda.Stream, "synchronize"), (torch.cuda.Event, "synchronize"), (torch._C, "_cuda_synchronize")]
+    with contextlib.ExitStack() as ends:
+        for owner, name in waits:
+            if hasattr(owner, name):
+                ends.enter_context(mock.patch.object(owner, name, waiting(getattr(owner, name))))
         with Sites():
             yield
-    finally:
-        for owner, name, call in before:
-            setattr(owner, name, call)

@@ -17,7 +17,7 @@ from overhead.errors import Unavailable
 VARIABLE = "OVERHEAD_CALLS"
 
 
-class FoundCall(Struct, frozen=True, kw_only=True):
+class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     """What a trial found out about one statement.
 
     ``one_ns``: a rough time of one call with its wait. ``waits``: the names of the waits; empty if ``--wait`` gave a

@@ -12,8 +12,7 @@ import msgspec
 
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import ALTERNATIVES
-from overhead.explain.alternatives.base import NO_TORCH
+from overhead.explain.alternatives import ALTERNATIVES, NO_TORCH
 from overhead.explain.attempts import Attempt, AttemptJob, attempted
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compared
@@ -108,9 +107,7 @@ class Changes:
         """What the step computes, and the attempt of each alternative. Attempts that compile run one after another."""
         short = [name for name in jobs if not _compiles(name)]
         self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
-        original, *made = self._attempted(
-            [self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S, together=self._torch
-        )
+        original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)
         if original.outcome is None:
             raise UsageError(f"the step cannot be repeated: {_said(original)}")
         found = dict(zip(short, made, strict=True))
@@ -135,7 +132,7 @@ class Changes:
             return _Candidate(name, job, made, None if found.unknown else True, remark, found)
         if compared(original, self._again).differences:
             return _Candidate(name, job, made, None, "the step itself gives different results in two processes")
-        return _without(name, "differs", found.differences[0].sentence(), "", compared=found)
+        return _without(name, "differs", found.differences[0], "", compared=found)
 
     @functools.cached_property
     def _again(self) -> StepOutcome:
@@ -248,7 +245,6 @@ def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
     making = Figure(name="making", value=one.made.making_s * 1e9, rule="one attempt, with the first step")
     ratio = next((ratio for ratio in timing.ratios if ratio.position == position + 1), None)
     gain = _gain(ratio.ratio if ratio is not None else None)
-    breaks = f"{one.made.graph_breaks} graph breaks" if one.made.graph_breaks else ""
     return record.Alternative(
         name=one.name,
         kind=_kind(one.name),
@@ -258,7 +254,7 @@ def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
         making=making,
         repaid_after=_repaid(making, ratio.difference if ratio is not None else None),
         same_results=one.same,
-        reason="; ".join(filter(None, [one.remark, gain.reason, breaks])),
+        reason="; ".join(filter(None, [one.remark, gain.reason])),
         **_counts(one.compared),
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import bisect
 import re
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from overhead.errors import BadFile
 from overhead.explain.record import CallSite
 from overhead.explain.trace import NO_SITE, TO_HOST, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
+_T = TypeVar("_T")
 STEP_MARK = "overhead step "
 SITE_MARK = "overhead site "
 """Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
@@ -47,16 +48,7 @@ def call_kind(name: str) -> CallKind:
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
-@dataclass
-class _Events:
-    operations: list[dict[str, Any]] = field(default_factory=list)
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    device: list[dict[str, Any]] = field(default_factory=list)
-    sites: list[dict[str, Any]] = field(default_factory=list)
-    memory: list[dict[str, Any]] = field(default_factory=list)
-    windows: list[tuple[float, float]] = field(default_factory=list)
-
-
+_Event = Mapping[str, Any]
 _LISTS = {
     "cpu_op": "operations",
     "cuda_runtime": "calls",
@@ -64,12 +56,6 @@ _LISTS = {
     "kernel": "device",
     "gpu_memcpy": "device",
     "gpu_memset": "device",
-    "cpu_instant_event": "memory",
-}
-_DEVICE_KINDS: Mapping[str, Literal["kernel", "copy", "set"]] = {
-    "kernel": "kernel",
-    "gpu_memcpy": "copy",
-    "gpu_memset": "set",
 }
 
 
@@ -78,53 +64,54 @@ def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
     try:
         data = msgspec.json.decode(raw, strict=False)
         events = data["traceEvents"] if isinstance(data, dict) else data
-        found = _sorted_out(events)
-        return Trace(list(_steps(found)))
+        return Trace(list(_steps(_sorted_out(events))))
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
 
 
-def _sorted_out(events: Iterable[dict[str, Any]]) -> _Events:
-    found = _Events()
+def _sorted_out(events: Iterable[_Event]) -> dict[str, list[_Event]]:
+    """The events by kind: ``steps``, ``sites``, ``memory``, and the values of ``_LISTS``."""
+    found: dict[str, list[_Event]] = defaultdict(list)
     for event in events:
-        phase, category, name = event.get("ph"), str(event.get("cat", "")).lower(), str(event.get("name", ""))
-        if phase == "X" and category in ("user_annotation", "cpu_op") and _STEP.fullmatch(name):
-            found.windows.append((_start(event), _end(event)))
-        elif phase == "X" and category in ("user_annotation", "cpu_op") and name.startswith(SITE_MARK):
-            found.sites.append(event)
-        elif (phase == "X" or category == "cpu_instant_event") and category in _LISTS:
-            getattr(found, _LISTS[category]).append(event)
+        category, name = str(event.get("cat", "")).lower(), str(event.get("name", ""))
+        kind = _LISTS.get(category, "")
+        if category in ("user_annotation", "cpu_op"):
+            kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
+        if category == "cpu_instant_event" and name == "[memory]":
+            found["memory"].append(event)
+        elif kind and event.get("ph") == "X":
+            found[kind].append(event)
     return found
 
 
-def _start(event: Mapping[str, Any]) -> float:
+def _start(event: _Event) -> float:
     return float(event["ts"]) * 1000
 
 
-def _end(event: Mapping[str, Any]) -> float:
+def _end(event: _Event) -> float:
     return (float(event["ts"]) + float(event.get("dur", 0))) * 1000
 
 
-def _thread(event: Mapping[str, Any]) -> str:
+def _thread(event: _Event) -> str:
     return str(event.get("tid", ""))
 
 
-def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def _arguments(event: _Event) -> Mapping[str, Any]:
     return event.get("args") or {}
 
 
-def _steps(found: _Events) -> Iterator[StepTrace]:
-    by_correlation: dict[int, list[DeviceWork]] = {}
-    for work in map(_device_work, found.device):
-        by_correlation.setdefault(work.correlation, []).append(work)
-    operations = _outermost(found.operations, found.sites)
-    calls = list(_calls(found.calls, operations, _Sites(found.sites), by_correlation))
-    memory = sorted(
-        (float(event["ts"]) * 1000, int(_arguments(event).get("Bytes", 0)))
-        for event in found.memory
-        if event.get("name") == "[memory]"
-    )
-    windows = sorted(found.windows) or _one_window([*operations, *calls])
+def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
+    by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
+    for work in map(_device_work, found["device"]):
+        by_correlation[work.correlation].append(work)
+    sites = _Spans((_thread(each), _start(each), _end(each), _site(str(each["name"]))) for each in found["sites"])
+    operations = _outermost(found["operations"], sites)
+    calls = list(_calls(found["calls"], operations, sites, by_correlation))
+    memory = sorted((_start(each), int(_arguments(each).get("Bytes", 0))) for each in found["memory"])
+    windows = sorted((_start(each), _end(each)) for each in found["steps"])
+    every: list[HostOperation | HostCall] = [*operations, *calls]
+    if every and not windows:
+        windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
     for start, end in windows:
         own = [call for call in calls if start <= call.start < end]
         issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
@@ -138,18 +125,11 @@ def _steps(found: _Events) -> Iterator[StepTrace]:
         )
 
 
-def _one_window(events: Sequence[HostOperation | HostCall]) -> list[tuple[float, float]]:
-    if not events:
-        return []
-    return [(min(event.start for event in events), max(event.end for event in events) + 1)]
-
-
-def _device_work(event: Mapping[str, Any]) -> DeviceWork:
+def _device_work(event: _Event) -> DeviceWork:
     arguments = _arguments(event)
     stream = f"{arguments.get('device', event.get('pid', ''))}:{arguments.get('stream', event.get('tid', ''))}"
     return DeviceWork(
         str(event["name"]),
-        _DEVICE_KINDS[str(event["cat"]).lower()],
         stream,
         _start(event),
         _end(event),
@@ -157,72 +137,68 @@ def _device_work(event: Mapping[str, Any]) -> DeviceWork:
     )
 
 
-class _Sites:
-    """The call sites of a trace, by thread and time."""
-
-    def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
-        self._by_thread: dict[str, list[tuple[float, float, CallSite]]] = {}
-        for event in events:
-            line, _, inside = str(event["name"]).removeprefix(SITE_MARK).partition("|")
-            site = CallSite(line=line, inside=inside)
-            self._by_thread.setdefault(_thread(event), []).append((_start(event), _end(event), site))
-        for sites in self._by_thread.values():
-            sites.sort(key=lambda each: each[0])
-
-    def around(self, thread: str, start: float) -> CallSite:
-        """The innermost site that holds this time."""
-        sites = self._by_thread.get(thread, [])
-        at = bisect.bisect_right(sites, start, key=lambda each: each[0])
-        return next((site for _, end, site in reversed(sites[max(0, at - 8) : at]) if end > start), NO_SITE)
-
-    def within(self, thread: str, start: float, end: float) -> CallSite:
-        """The first site that begins in this time, else the one around it."""
-        sites = self._by_thread.get(thread, [])
-        at = bisect.bisect_left(sites, start, key=lambda each: each[0])
-        return sites[at][2] if at < len(sites) and sites[at][0] < end else self.around(thread, start)
+def _site(name: str) -> CallSite:
+    line, _, inside = name.removeprefix(SITE_MARK).partition("|")
+    return CallSite(line=line, inside=inside)
 
 
-def _outermost(events: Iterable[Mapping[str, Any]], marks: Iterable[Mapping[str, Any]]) -> list[HostOperation]:
-    sites = _Sites(marks)
-    by_thread: dict[str, list[Mapping[str, Any]]] = {}
-    for event in events:
-        by_thread.setdefault(_thread(event), []).append(event)
+class _Spans(Generic[_T]):
+    """What holds a time of a thread. Given: for each the thread, start, end and value."""
+
+    def __init__(self, spans: Iterable[tuple[str, float, float, _T]]) -> None:
+        self._by_thread: dict[str, list[tuple[float, float, _T]]] = defaultdict(list)
+        for thread, start, end, value in sorted(spans, key=lambda span: span[1]):
+            self._by_thread[thread].append((start, end, value))
+
+    def around(self, thread: str, start: float) -> _T | None:
+        """The innermost one that holds this time."""
+        spans = self._by_thread[thread]
+        at = bisect.bisect_right(spans, start, key=lambda each: each[0])
+        return next((value for _, end, value in reversed(spans[max(0, at - 8) : at]) if end > start), None)
+
+    def within(self, thread: str, start: float, end: float) -> _T | None:
+        """The first one that begins in this time, else the one around it."""
+        spans = self._by_thread[thread]
+        at = bisect.bisect_left(spans, start, key=lambda each: each[0])
+        return spans[at][2] if at < len(spans) and spans[at][0] < end else self.around(thread, start)
+
+
+def _outermost(events: Iterable[_Event], sites: _Spans[CallSite]) -> list[HostOperation]:
+    by_thread: dict[str, list[_Event]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: (_start(event), -_end(event))):
+        by_thread[_thread(event)].append(event)
     found = []
     for thread, own in by_thread.items():
-        own.sort(key=lambda event: (_start(event), -_end(event)))
-        index = 0
+        starts, index = [_start(event) for event in own], 0
         while index < len(own):
-            first, outer = index, own[index]
-            start, end = _start(outer), _end(outer)
-            index += 1
-            while index < len(own) and _start(own[index]) < end:
-                index += 1
-            name, site = str(outer["name"]).removeprefix(_BACKWARD), sites.within(thread, start, end)
-            found.append(HostOperation(name, start, end, thread, index - first - 1, site))
+            start, end = starts[index], _end(own[index])
+            after = max(index + 1, bisect.bisect_left(starts, end))
+            name = str(own[index]["name"]).removeprefix(_BACKWARD)
+            site = sites.within(thread, start, end) or NO_SITE
+            found.append(HostOperation(name, start, end, thread, after - index - 1, site))
+            index = after
     return sorted(found, key=lambda operation: operation.start)
 
 
 def _calls(
-    events: Iterable[Mapping[str, Any]],
+    events: Iterable[_Event],
     operations: Sequence[HostOperation],
-    sites: _Sites,
+    sites: _Spans[CallSite],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> Iterator[HostCall]:
     """The runtime calls by start, each with its operation and how long it waits for the device."""
-    events = sorted(events, key=_start)
-    inside = _ByThread(operations)
-    queue = _PendingWork(events, by_correlation)
-    for event in events:
+    inside = _Spans((each.thread, each.start, each.end, each) for each in operations)
+    queue = _PendingWork()
+    for event in sorted(events, key=_start):
         name, start, end, thread = str(event["name"]), _start(event), _end(event), _thread(event)
         kind, correlation = call_kind(name), int(_arguments(event).get("correlation", 0))
         work = by_correlation.get(correlation, ()) if correlation else ()
-        full = queue.waits_for_room(start, end) if work else 0.0
-        queue.issue(work)
+        full = queue.issue(work, start, end) if work else 0.0
         done = kind == "synchronisation" or any(
             TO_HOST.search(each.name) and each.end <= end + _SKEW_NS for each in work
         )
         waits_for, blocked = queue.finished(start, end) if done else ((), 0.0)
-        operation, site = inside.around(thread, start), sites.around(thread, start)
+        operation, site = inside.around(thread, start), sites.around(thread, start) or NO_SITE
         if not site.line and operation is not None:
             site = operation.site
         yield HostCall(name, kind, start, end, thread, correlation, blocked, full, waits_for, operation, site)
@@ -231,52 +207,24 @@ def _calls(
 class _PendingWork:
     """The device work that has been issued so far, while the calls are read in order."""
 
-    def __init__(self, events: Sequence[Mapping[str, Any]], by_correlation: Mapping[int, Sequence[DeviceWork]]) -> None:
+    def __init__(self) -> None:
         self._ends: list[float] = []
         self._last: dict[str, float] = {}
-        self._usual = _usual_launch(events, by_correlation)
+        self._usual: list[float] = []
+        """How long each call took that issued work while the queue had room."""
 
-    def issue(self, work: Iterable[DeviceWork]) -> None:
+    def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
+        """A call that issues work: how long it waited for room in the queue."""
+        full = len(self._ends) - bisect.bisect_right(self._ends, start) >= _NEARLY_FULL * QUEUE_DEPTH
+        waited = max(0.0, end - start - statistics.median(self._usual or [0.0])) if full else 0.0
+        if not full:
+            self._usual.append(end - start)
         for each in work:
             bisect.insort(self._ends, each.end)
             self._last[each.stream] = max(self._last.get(each.stream, 0.0), each.end)
-
-    def waits_for_room(self, start: float, end: float) -> float:
-        """How long a launch of this duration waited for room in the queue."""
-        return max(0.0, end - start - self._usual) if _is_full(self._ends, start) else 0.0
+        return waited
 
     def finished(self, start: float, end: float) -> tuple[tuple[str, ...], float]:
         """A call that waits: the streams it waited for, and for how long."""
         done = {stream: last for stream, last in self._last.items() if last <= end + _SKEW_NS}
         return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
-
-
-def _is_full(ends: list[float], at: float) -> bool:
-    return len(ends) - bisect.bisect_right(ends, at) >= _NEARLY_FULL * QUEUE_DEPTH
-
-
-def _usual_launch(events: Iterable[Mapping[str, Any]], by_correlation: Mapping[int, Sequence[DeviceWork]]) -> float:
-    """How long a launch takes while the queue has room."""
-    ends: list[float] = []
-    found = []
-    for event in events:
-        start = _start(event)
-        if call_kind(str(event["name"])) == "launch" and not _is_full(ends, start):
-            found.append(_end(event) - start)
-        for work in by_correlation.get(int(_arguments(event).get("correlation", 0)), ()):
-            bisect.insort(ends, work.end)
-    return statistics.median(found) if found else 0.0
-
-
-class _ByThread:
-    """Operations that do not overlap within a thread."""
-
-    def __init__(self, operations: Iterable[HostOperation]) -> None:
-        self._own: dict[str, list[HostOperation]] = {}
-        for operation in operations:
-            self._own.setdefault(operation.thread, []).append(operation)
-
-    def around(self, thread: str, start: float) -> HostOperation | None:
-        own = self._own.get(thread, [])
-        at = bisect.bisect_right(own, start, key=lambda operation: operation.start) - 1
-        return own[at] if at >= 0 and own[at].end > start else None

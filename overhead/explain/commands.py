@@ -1,4 +1,4 @@
-"""The commands ``time`` and ``explain``, and the comparison of two explanations.
+"""The commands ``time`` and ``explain``.
 
 Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json
-from overhead.commands import DONE, INTERRUPTED, answer, comparers
+from overhead.commands import DONE, INTERRUPTED, answer
 from overhead.errors import UsageError, require_extra
 
 
@@ -27,14 +27,13 @@ def add_commands(commands: Any) -> None:
         default=[],
         help="runs once in each process, before CALL (repeatable: one line each)",
     )
-    wait: Any = time.add_argument(
+    time.add_argument(
         "--wait",
         metavar="WAIT",
         default="",
-        help="torch, cupy, jax, wgpu-native, dawn, numba, cuda, none, or a statement that waits (default: that of the "
+        help="torch, cupy, jax, wgpu-native, dawn, cuda, none, or a statement that waits (default: that of the "
         "library in use)",
     )
-    wait.suggested = _wait_names
     add_json(time)
     time.set_defaults(call=time_command)
 
@@ -49,16 +48,10 @@ def add_commands(commands: Any) -> None:
     explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
     explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
     explain.add_argument("--source", action="store_true", help="include the program's source lines in the result")
-    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result, for overhead compare")
+    explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result")
     explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
     add_json(explain)
     explain.set_defaults(call=explain_command)
-
-
-def _wait_names() -> list[str]:
-    from overhead.explain.waits import KNOWN_WAITS
-
-    return sorted(KNOWN_WAITS)
 
 
 def time_command(a: argparse.Namespace) -> int:
@@ -74,7 +67,8 @@ def time_command(a: argparse.Namespace) -> int:
 def explain_command(a: argparse.Namespace) -> int:
     from overhead.explain.explaining import ExplainInterrupted, explain
     from overhead.explain.page import save_explained_page
-    from overhead.explain.record import encode_explanation, save_explanation
+    from overhead.explain.record import save_explanation, to_dict
+    from overhead.explain.show import explanation_blocks
     from overhead.loading.files import check_writable
     from overhead.runner.progress import Progress
 
@@ -100,40 +94,14 @@ def explain_command(a: argparse.Namespace) -> int:
             )
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
-    if a.out is not None:
-        save_explanation(a.out, found)
-    if a.html is not None:
-        save_explained_page(a.html, found)
-    if a.json:
-        print(encode_explanation(found).decode(), end="")
-    else:
-        from overhead.blocks.terminal import show
-        from overhead.explain.show import explanation_blocks
-
-        show(explanation_blocks(found))
-        if a.out is not None:
-            print(f"explanation: {a.out}")
-        if a.html is not None:
-            print(f"page: {a.html}")
+    written = []
+    for name, path, save in (("explanation", a.out, save_explanation), ("page", a.html, save_explained_page)):
+        if path is not None:
+            save(path, found)
+            written.append(f"{name}: {path}")
+    answer(a, lambda: to_dict(found), explanation_blocks(found))
+    if not a.json:
+        print("".join(f"{line}\n" for line in written), end="")
     if interrupted:
-        where = " and ".join(map(str, filter(None, (a.out, a.html)))) or "the output"
-        kept = f"the profile is in {where}, without times and alternatives"
-        print(f"overhead: interrupted; {kept if found.profiled_steps else 'nothing was measured yet'}", file=sys.stderr)
-        return INTERRUPTED
-    return DONE
-
-
-def _compare_explanations(a: argparse.Namespace) -> int | None:
-    from overhead.explain.comparing import are_explanations, compare_explanations, pair_blocks
-
-    if a.new is None or not are_explanations(a.base, a.new):
-        return None
-    if a.fail_over is not None or a.markdown or a.across is not None:
-        raise UsageError(
-            f"{a.base.name} and {a.new.name}: explanations have no --fail-over, no --markdown and no --across"
-        )
-    found = compare_explanations(a.base, a.new)
-    return answer(a, found.to_dict, pair_blocks(found))
-
-
-comparers.append(_compare_explanations)
+        print("overhead: interrupted; this is what the profile tells, without times and alternatives", file=sys.stderr)
+    return INTERRUPTED if interrupted else DONE

@@ -204,11 +204,8 @@ def _entry(call: HostCall) -> tuple[str, str]:
     return name, site.line or site.inside
 
 
-def check_limits(launches: int | None, synchronisations: int | None) -> None:
+def check_limits(*limits: int | None) -> None:
     """Raise ``UsageError`` for limits that are no budget."""
-    given = {"launches": launches, "synchronisations": synchronisations}
-    if all(most is None for most in given.values()):
-        raise UsageError("dispatch_budget: give launches=N, synchronisations=N, or both")
-    for name, most in given.items():
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
-            raise UsageError(f"dispatch_budget: {name} is {most!r}; it must be a whole number from 0 on")
+    given = [most for most in limits if most is not None]
+    if not given or any(type(most) is not int or most < 0 for most in given):
+        raise UsageError("dispatch_budget: give launches=N, synchronisations=N, or both; N is a whole number from 0 on")

@@ -49,7 +49,6 @@ _LIBRARIES: dict[str, UsedLibrary] = {
     "torch": "torch",
     "jax": "jax",
     "cupy": "cupy",
-    "numba": "numba",
     "wgpu-native": "wgpu",
     "dawn": "wgpu",
 }
@@ -73,8 +72,6 @@ def explain(
     alternatives: bool = True,
     source_lines: bool = False,
     listener: Listener | None = None,
-    profiled: Callable[..., StepProfile] = profile_step,
-    timed: Callable[..., Timing] = time_statements,
 ) -> Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
 
@@ -89,28 +86,31 @@ def explain(
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
-    profile = profiled(source, doing=listener.working)
+    profile = profile_step(source, doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
         raise UsageError(
             f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
             "repeat its work inside the step"
         )
     job = AttemptJob(setup=source.setup, path=source.path)
-    changes = Changes(job, profile.found, listener, timed=timed, torch=_library(profile) in ("torch", "none"))
+    changes = Changes(job, profile.found, listener, timed=time_statements, torch=_library(profile) in ("torch", "none"))
+    interrupted = False
     try:
         if alternatives:
             timing, found = changes.all(compiled=compiled, against=other.setup if other else "")
         else:
             timing, found = changes.alone(), []
     except KeyboardInterrupt:
-        known = _without_times(source, profile)
-        raise ExplainInterrupted(with_source(known, source.folder) if source_lines else known) from None
+        interrupted, timing, found = True, _without_times(source, profile), []
     result = explanation(source, profile, timing, found)
-    return with_source(result, source.folder) if source_lines else result
+    result = with_source(result, source.folder) if source_lines else result
+    if interrupted:
+        raise ExplainInterrupted(msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED]))
+    return result
 
 
-def _without_times(source: StepSource, profile: StepProfile) -> Explanation:
-    """The explanation from the profile alone, for an interrupted one."""
+def _without_times(source: StepSource, profile: StepProfile) -> Timing:
+    """Times without figures, for a step that was profiled and not timed."""
     tried = profile.found
     call = CallTiming(
         call="step()",
@@ -123,7 +123,7 @@ def _without_times(source: StepSource, profile: StepProfile) -> Explanation:
         prints=tried.prints,
         figures=[],
     )
-    timing = Timing(
+    return Timing(
         created="",
         setup=source.setup,
         machine=machine.identity(),
@@ -132,8 +132,6 @@ def _without_times(source: StepSource, profile: StepProfile) -> Explanation:
         ratios=[],
         notes=[],
     )
-    known = explanation(source, profile, timing)
-    return msgspec.structs.replace(known, not_seen=[*known.not_seen, _INTERRUPTED])
 
 
 def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepSource:
@@ -175,7 +173,7 @@ def explanation(
         replay=check,
         verdict=verdict,
         alternatives=list(alternatives),
-        not_seen=[machine.redact(text) for text in _not_seen(profile, call, counts)],
+        not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=sentences(found)))
 
@@ -246,9 +244,7 @@ def _judged(
     check = check_replay(parts.step, measured)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
-    streams = len({work.stream for each in trace.steps for work in each.device})
-    verdict = judge(parts, check, operations, synchronisations, counts.launches.value, streams)
-    return check, verdict
+    return check, judge(parts, check, operations, synchronisations, counts.launches.value)
 
 
 def _measured(step_ns: float) -> Figure:
@@ -257,7 +253,7 @@ def _measured(step_ns: float) -> Figure:
     return Figure(name="measured", value=step_ns, rule="in the profiled process, in turn with the profiles of the host")
 
 
-def _not_seen(profile: StepProfile, call: CallTiming, counts: StepCounts) -> list[str]:
+def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
     found = []
     if profile.trace is None:
         found.append(f"Launches, synchronisations, operations and gaps: {profile.reason}.")
@@ -270,8 +266,6 @@ def _not_seen(profile: StepProfile, call: CallTiming, counts: StepCounts) -> lis
                 f"{unknown} of {count(len(profile.trace.steps), 'profiled step')} run other operations than the steps "
                 "that were profiled without CUPTI: their host times contain what CUPTI adds."
             )
-        elif counts.synchronisations.value and profile.host.call_ns(profile.trace) is None:
-            found.append("Host times of operations that wait contain what CUPTI adds to a call.")
     if profile.sites_missing:
         found.append(f"{profile.sites_missing[0].upper()}{profile.sites_missing[1:]}.")
     if "values-not-checked" in call.flags:

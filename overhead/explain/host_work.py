@@ -9,14 +9,14 @@ from __future__ import annotations
 import bisect
 import itertools
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 
-from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean, spans_of
+from overhead.explain.trace import StepTrace, Trace, quiet_mean, spans_of
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,6 @@ class ProfilerCost:
 
     operation_ns: float = 0.0
     entry_ns: float = 0.0
-
-    def of(self, operation: HostOperation) -> float:
-        """What it adds to an outermost operation, ns."""
-        return self.operation_ns * (1 + operation.inner)
 
 
 class ReturnTimes(Struct, frozen=True):
@@ -73,19 +69,8 @@ def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
     return max(0.0, sum(step.end - step.start - plain for step in steps) / operations)
 
 
-class HostWork:
-    """The host's work in one step as a function of the profile's time."""
-
-    def __init__(self, parts: _Parts, work_ns: Sequence[float]) -> None:
-        self._parts = parts
-        self._own, self._done = np.array(parts.own), np.array([0.0, *itertools.accumulate(work_ns)])
-
-    def between(self, start: float, end: float) -> float:
-        """The host's work from one time of the profile to another, ns."""
-        first, last = np.interp((self._parts.own_until(start), self._parts.own_until(end)), self._own, self._done)
-        return float(last - first)
-
-
+HostWork = Callable[[float, float], float]
+"""The host's work in one step from one time of the profile to another, ns."""
 _NO_TRACE, _NO_COST = Trace(()), ProfilerCost()
 
 
@@ -103,9 +88,9 @@ class HostTimes:
     def of(self, step: StepTrace, call_ns: float) -> HostWork:
         """The host's work in a step. ``call_ns``: what CUPTI adds to each runtime call."""
         parts = _Parts(step, call_ns)
-        usual = self._usual.get(_names(step)) or _Usual(parts.own_ns, self._costs(step))
+        usual = self._usual.get(_names(step)) or (parts.own_ns, self._costs(step))
         work, debt = [], 0.0
-        for index, (own, usual_ns, cost_ns) in enumerate(zip(parts.own_ns, usual.times, usual.costs, strict=True)):
+        for index, (own, usual_ns, cost_ns) in enumerate(zip(parts.own_ns, *usual, strict=True)):
             # A profile without the device cannot tell a wait from work. A part that is longer there than with CUPTI
             # has waited too, for room in the queue.
             calls = parts.calls[index]
@@ -115,13 +100,19 @@ class HostTimes:
             debt += cost_ns
             work.append(max(0.0, found - debt))
             debt -= found - work[-1]
-        return HostWork(parts, work)
+        done = [0.0, *itertools.accumulate(work)]
 
-    def call_ns(self, trace: Trace) -> float | None:
+        def between(start: float, end: float) -> float:
+            first, last = np.interp((parts.own_until(start), parts.own_until(end)), parts.own, done)
+            return float(last - first)
+
+        return between
+
+    def call_ns(self, trace: Trace) -> float:
         """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the host's profile,
         divided by the step's runtime calls; the median over the steps.
 
-        Parts in which the host waits do not count. None if no other part has a call.
+        Parts in which the host waits do not count. 0 if no other part has a call.
         """
         found = []
         for step in trace.steps:
@@ -130,16 +121,18 @@ class HostTimes:
                 continue
             free = [index for index, waits in enumerate(parts.waits) if not waits]
             if calls := sum(parts.calls[index] for index in free):
-                found.append(sum(parts.own_ns[index] - usual.times[index] for index in free) / calls)
-        return max(0.0, statistics.median(found)) if found else None
+                found.append(sum(parts.own_ns[index] - usual[0][index] for index in free) / calls)
+        return max(0.0, statistics.median(found)) if found else 0.0
 
     def unknown(self, trace: Trace) -> int:
         """How many steps run other operations than the steps that were profiled without the device."""
         return sum(_names(step) not in self._usual for step in trace.steps)
 
     @cached_property
-    def _usual(self) -> dict[tuple[str, ...], _Usual]:
-        """By the names of a step's operations in order."""
+    def _usual(self) -> dict[tuple[str, ...], tuple[list[float], list[float]]]:
+        """The usual time of each part with the profiler, and the profiler's cost in each, by the names of a step's
+        operations in order.
+        """
         kinds: dict[tuple[str, ...], list[StepTrace]] = {}
         for step in self.alone.steps:
             kinds.setdefault(_names(step), []).append(step)
@@ -147,20 +140,12 @@ class HostTimes:
         for names, steps in kinds.items():
             quiet = Trace(steps).quiet().steps
             times = zip(*(_Parts(step, 0.0).own_ns for step in quiet), strict=True)
-            found[names] = _Usual([statistics.fmean(part) for part in times], self._costs(quiet[0]))
+            found[names] = ([statistics.fmean(part) for part in times], self._costs(quiet[0]))
         return found
 
     def _costs(self, step: StepTrace) -> list[float]:
         """The cost of the profiler in each part of a step."""
-        return [0.0, *(ns for operation in step.operations for ns in (self.cost.of(operation), 0.0))]
-
-
-@dataclass(frozen=True)
-class _Usual:
-    """The usual time of each part of a step, with the profiler, and the profiler's cost in each."""
-
-    times: Sequence[float]
-    costs: Sequence[float]
+        return [0.0, *(ns for each in step.operations for ns in (self.cost.operation_ns * (1 + each.inner), 0.0))]
 
 
 def _names(step: StepTrace) -> tuple[str, ...]:

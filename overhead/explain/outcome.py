@@ -16,7 +16,6 @@ from overhead.explain import state
 
 MOST_BYTES = 1 << 31
 """The values of an outcome beyond this many bytes are not compared."""
-_CHUNK = 1 << 20
 TOLERANCES = {"float": 1e-3, "complex": 1e-3, "float32": 1e-3, "complex64": 1e-3}
 TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"), 1e-9)
 """The largest difference between two results, as a share of the largest value in the array. Integers must be
@@ -61,26 +60,14 @@ class StepOutcome(Struct, frozen=True):
     left_out: NotCompared = {}
 
 
-class ValueDifference(Struct, frozen=True):
-    """A value that two outcomes do not share. ``worst``: the largest difference as a share of the largest value."""
-
-    name: str
-    first: str
-    second: str
-    worst: float | None = None
-
-    def sentence(self) -> str:
-        share = f" (difference {self.worst:.1e} of the largest value)" if self.worst is not None else ""
-        return f"{self.name}: {self.first} and {self.second}{share}"
-
-
 class OutcomeComparison(Struct, frozen=True):
-    """Two outcomes. ``count``: of the values that were compared. ``left_out``: parts that were not compared.
+    """Two outcomes. ``differences``: in words. ``count``: of the values that were compared.
 
-    ``unknown``: why values that do not differ do not show that the results are the same.
+    ``left_out``: parts that were not compared. ``unknown``: why values that do not
+    differ do not show that the results are the same.
     """
 
-    differences: list[ValueDifference]
+    differences: list[str]
     count: int
     left_out: NotCompared = {}
     unknown: str = ""
@@ -91,14 +78,15 @@ def of_result(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[Step
 
     The values are copies, so that a later step may reuse the memory. ``room``: how many bytes they may have.
     """
-    unread: dict[str, str] = {}
-    leaves = {_inside(name, part): leaf for part, leaf in state.reach(result, unread).items()}
-    left_out = {_inside(name, part): (1, reason) for part, reason in unread.items()}
+    leaves, left_out = _reached(result, name)
     return _readable(leaves, left_out, room), left_out
 
 
-def _inside(name: str, part: str) -> str:
-    return file_text(f"{name}.{part}".rstrip("."))
+def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
+    """What an object reaches, by name, and the parts that cannot be read."""
+    unread: dict[str, str] = {}
+    leaves = {file_text(f"{name}.{part}".strip(".")): leaf for part, leaf in state.reach(root, unread).items()}
+    return leaves, {file_text(f"{name}.{part}".strip(".")): (1, reason) for part, reason in unread.items()}
 
 
 def of_state(
@@ -108,10 +96,9 @@ def of_state(
 
     ``before``: earlier checksums. ``room``: how many bytes the values may have; arrays that have changed come first.
     """
-    unread: dict[str, str] = {}
-    arrays = {file_text(name): leaf for name, leaf in state.reach(step, unread).items() if state.is_array(leaf)}
-    left_out = {file_text(name): (1, reason) for name, reason in unread.items()}
+    leaves, left_out = _reached(step)
     now = checksums(step)
+    arrays = {name: leaf for name, leaf in leaves.items() if state.is_array(leaf)}
     changed = {name for name in arrays if now.get(name) != before.get(name)}
     ordered = {name: arrays[name] for name in sorted(arrays, key=lambda name: name not in changed)}
     values = _readable(ordered, left_out, room)
@@ -121,10 +108,10 @@ def of_state(
 def checksums(step: Callable[..., Any]) -> dict[str, int]:
     """A checksum of each array that a step reaches and that can be read."""
     found = {}
-    for name, leaf in state.reach(step).items():
+    for name, leaf in _reached(step)[0].items():
         if state.is_array(leaf):
             with contextlib.suppress(Exception):  # the class of the program may raise anything
-                found[file_text(name)] = zlib.crc32(_bytes(state.to_numpy(leaf)))
+                found[name] = zlib.crc32(_bytes(state.to_numpy(leaf)))
     return found
 
 
@@ -149,17 +136,18 @@ def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> li
 def _value(name: str, leaf: Any) -> StepValue:
     import numpy as np
 
-    array = None
     if state.is_array(leaf):
         array = state.to_numpy(leaf)
         dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
-    elif isinstance(leaf, bool | int | float | complex):
-        array, dtype = np.array(leaf), next(kind.__name__ for kind in (int, float, complex) if isinstance(leaf, kind))
-    if array is None or (array.dtype.kind == "O" and not array.shape):  # an integer of over 64 bits
-        return StepValue(name, type(leaf).__name__, text=_text(leaf))
-    if array.dtype.kind == "O":
-        raise TypeError(f"{dtype} holds objects")
-    if array.dtype.kind not in "biufc":
+    else:
+        numbers = (kind for kind in (int, float, complex) if isinstance(leaf, kind))
+        dtype = next(numbers, type(leaf)).__name__
+        array = np.array(leaf) if dtype in ("int", "float", "complex") else np.array(None)
+        if array.dtype.kind == "O":  # no number, or an integer of over 64 bits
+            return StepValue(name, dtype, text=_text(leaf))
+    if array.dtype.kind not in "biufcSUMm":
+        raise TypeError(f"{dtype} holds other things than numbers and text")
+    if array.dtype.kind in "SUMm":
         return StepValue(name, dtype, tuple(array.shape), text=_text(array.tolist()))
     return StepValue(name, dtype, tuple(array.shape), memoryview(_bytes(array).tobytes()), array.dtype.str)
 
@@ -189,77 +177,60 @@ def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> O
     ours, theirs = ({one.name: one for one in each.state if one.name not in left_out} for each in (first, second))
     found = differences(*results)
     if own:
-        theirs = {name: msgspec.structs.replace(one, name=name) for name, one in _matched(ours, theirs).items()}
         gone = [one for name, one in ours.items() if one.changed and name not in theirs]
         both = [name for name, one in ours.items() if name in theirs and (one.changed or theirs[name].changed)]
         left_out |= {one.name: (one.count, "your alternative does not reach it") for one in gone}
         if gone and not both:
             unknown = "your alternative has no reference to an array that the step changes"
             if not any(one.count for one in results[0]) and not any(one.changed for one in theirs.values()):
-                found.append(ValueDifference(gone[0].name, _shown(gone[0]), "nothing"))
+                found.append(f"{gone[0].name}: {_shown(gone[0])} and nothing")
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
     found += differences(list(ours.values()), list(theirs.values()))
     count = sum(one.count for one in [*results[0], *ours.values()])
     return OutcomeComparison(found, count, left_out, unknown if count else "there are no values to compare")
 
 
-def _matched(ours: Mapping[str, StepValue], theirs: Mapping[str, StepValue]) -> dict[str, StepValue]:
-    """Their arrays by our names: ``step.model.weight`` of a step inside another function is ``model.weight``."""
-    found = {}
-    for name, one in theirs.items():
-        same = [our for our in ours if our.endswith(f".{name}") or name.endswith(f".{our}")]
-        found[same[0] if name not in ours and len(same) == 1 and same[0] not in theirs else name] = one
-    return found
-
-
-def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[ValueDifference]:
-    """The values that differ by more than the tolerance of their type, and those that one side lacks."""
+def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[str]:
+    """The values that differ by more than the tolerance of their type, and those that one side lacks, in words."""
     theirs = {value.name: value for value in second}
     found = []
     for value in first:
         other = theirs.pop(value.name, None)
-        if other is None:
-            found.append(ValueDifference(value.name, _shown(value), "nothing"))
-        elif difference := _difference(value, other):
-            found.append(difference)
-    return [*found, *(ValueDifference(value.name, "nothing", _shown(value)) for value in theirs.values())]
+        if difference := f"{_shown(value)} and nothing" if other is None else _difference(value, other):
+            found.append(f"{value.name}: {difference}")
+    return [*found, *(f"{value.name}: nothing and {_shown(value)}" for value in theirs.values())]
 
 
-def _difference(first: StepValue, second: StepValue) -> ValueDifference | None:
+def _difference(first: StepValue, second: StepValue) -> str:
+    """Both values where they differ most; empty if they do not differ."""
     import numpy as np
 
     ours, theirs = first.elements(), second.elements()
     other = (first.shape, first.text, ours.size) != (second.shape, second.text, theirs.size)
     if other or (first.shape and first.dtype != second.dtype):
-        return ValueDifference(first.name, _kind(first), _kind(second))
+        return f"{_kind(first)} and {_kind(second)}"
     tolerance = max(_tolerance(first.dtype), _tolerance(second.dtype))
     scale = max(_scale(ours), _scale(theirs)) if tolerance else 0.0
-    worst, at = -1.0, -1
-    for start in range(0, ours.size, _CHUNK):
-        part, other_part = ours[start : start + _CHUNK], theirs[start : start + _CHUNK]
-        wrong = part != other_part
-        if not wrong.any():
-            continue
-        wide = np.result_type(part, other_part, np.float64)
-        near, far = part.astype(wide), other_part.astype(wide)
-        if tolerance:
-            wrong = ~np.isclose(near, far, rtol=0, atol=tolerance * scale, equal_nan=True)
-        with np.errstate(invalid="ignore"):
-            distance = np.where(wrong, np.nan_to_num(np.abs(near - far), nan=np.inf, posinf=np.inf), -1)
-        if distance.max() > worst:
-            worst, at = float(distance.max()), start + int(distance.argmax())
-    if at < 0:
-        return None
-    share = worst / scale if scale and worst < math.inf else None
-    return ValueDifference(first.name, _number(ours[at]), _number(theirs[at]), share)
+    at = np.flatnonzero(ours != theirs)
+    near, far = (each[at].astype(np.result_type(ours, theirs, np.float64)) for each in (ours, theirs))
+    if tolerance:
+        wrong = ~np.isclose(near, far, rtol=0, atol=tolerance * scale, equal_nan=True)
+        at, near, far = at[wrong], near[wrong], far[wrong]
+    if not at.size:
+        return ""
+    with np.errstate(invalid="ignore"):
+        distance = np.nan_to_num(np.abs(near - far), nan=np.inf, posinf=np.inf)
+    worst = int(distance.argmax())
+    known = scale > 0 and distance[worst] < math.inf
+    share = f" (difference {distance[worst] / scale:.1e} of the largest value)" if known else ""
+    return f"{_number(ours[at[worst]])} and {_number(theirs[at[worst]])}{share}"
 
 
 def _scale(values: Any) -> float:
     """The largest absolute finite value."""
     import numpy as np
 
-    parts = (values[start : start + _CHUNK].astype(np.float64) for start in range(0, values.size, _CHUNK))
-    return max((float(np.abs(part[np.isfinite(part)]).max(initial=0)) for part in parts), default=0.0)
+    return float(np.abs(values[np.isfinite(values)].astype(np.float64)).max(initial=0))
 
 
 def _tolerance(dtype: str) -> float:

@@ -1,38 +1,76 @@
-"""Profile a PyTorch step in a process of its own, and join the lines of its operations with their times."""
+"""Profile a PyTorch step in a process of its own, and join the lines of its operations with their times.
+
+After a process has once profiled with CUPTI, each launch takes 2.7 to 6 us longer, even when the profiler is off again
+(four programs on an H200, driver 580.159). So the times of the host come from profiles without CUPTI, in turn with the
+step without a profiler. Then a profile with CUPTI records the device's work, and the last one the call sites. Host time
+comes from the profile with CUPTI only where the host waits and where that gives less, or if the profiles have different
+operations.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import dataclasses
-from collections.abc import Callable, Iterable
+import functools
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
-from overhead.child import ChildEnded, ChildLimits, ChildProcess
-from overhead.errors import BadFile, UsageError
-from overhead.explain.call_spec import FoundCall
-from overhead.explain.chrome_trace import read_chrome_trace
+from overhead.child import Send, serve
+from overhead.errors import BadFile, UsageError, one_line
+from overhead.explain.call_sites import marked_sites
+from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.chrome_trace import STEP_MARK, read_chrome_trace
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
-from overhead.explain.steps import StepSource
-from overhead.explain.trace import StepTrace, Trace
-from overhead.explain.trial import SILENCE_S, TrialFound, TrialRefused, TrialStep
+from overhead.explain.steps import StepSource, said
+from overhead.explain.trace import StepTrace, Trace, quiet_mean
+from overhead.explain.trial import SILENCE_S, TrialRefused, answers, try_call
+from overhead.measure.sampling.clock import SystemClock
+from overhead.measure.sampling.quiet_processor import QuietProcessor
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
-DEVICE_FILE, SITES_FILE = "device.json", "sites.json"
+_DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
 _MOST_TRACE_BYTES = 1 << 30
 """The longest file of a trace."""
-
-_NO_RETURNS = ReturnTimes()
+_LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
+"""Names of waits of libraries, the surest first."""
+_WARM_STEPS = 3
+_PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
+"""Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
+of the host at most so many. One more step runs before them."""
+_HOST_TRACES = 6
+"""Profiles of the host, with times of the step between them."""
+_STEP_FILES = [f"host-{index}.json" for index in range(_HOST_TRACES)]
+_LOOP_FILES = [f"loop-{index}.json" for index in range(_HOST_TRACES)]
+"""The traces without the device: of the step, and of a loop of one operation."""
+_RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
+"""Between two profiles, steps are timed until they return: for this long, and so many at least and at most."""
+_SLOW_S = 0.05
+"""Of a longer step fewer samples are taken."""
+_SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0
+"""A sample without the profiler takes this long or one step; how many samples between two profiles, and for how long
+in all, at least."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 1 << 25
+"""Options of glibc's ``mallopt``, and the largest value of the second."""
+_LOOP_OPERATIONS, _LOOPS = 64, 5
+_NOTHING_SEEN = (
+    "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
+    "(CUPTI needs a permission that the driver gives)"
+)
+_MODE = "PythonDispatchMode"
+"""The operation that torch records around a dispatch mode, where the library itself has none around it."""
 _NO_TIMES = HostTimes()
-
-
-def host_files(number: int) -> list[tuple[str, str]]:
-    """The names of the traces without the device: of the step, and of a loop of one operation."""
-    return [(f"host-{index}.json", f"loop-{index}.json") for index in range(number)]
 
 
 class ProfileJob(Struct, frozen=True):
@@ -40,28 +78,20 @@ class ProfileJob(Struct, frozen=True):
 
     source: StepSource
     folder: str
-    longest_s: float = LONGEST_STEP_S
 
 
-class Profiled(Struct, frozen=True, tag="profiled"):
-    """What the child measured besides the traces. ``step_ns``: a step without the profiler, ns, in turn with
-    the profiles of the host. ``host_traces``: how many pairs of ``host_files`` there are.
+class _Profiled(Struct, frozen=True, tag="profiled"):
+    """What the child measured besides the traces: the fields of ``StepProfile``, and the return times."""
 
-    ``reason``: why there is no profile.
-    """
-
-    step_ns: float = 0.0
-    host_traces: int = 0
-    returns: ReturnTimes = _NO_RETURNS
-    reason: str = ""
     library: str = "none"
     device: str = ""
+    step_ns: float = 0.0
     sites_missing: str = ""
+    reason: str = ""
+    returns: ReturnTimes = ReturnTimes()
 
 
-ProfileAnswer = TrialStep | TrialFound | TrialRefused | Profiled
-"""What the child says."""
-_decode = msgspec.json.Decoder(ProfileAnswer).decode
+_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Profiled).decode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,77 +111,43 @@ class StepProfile:
     reason: str = ""
 
 
-def profile_step(
-    source: StepSource,
-    *,
-    silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_STEP_S,
-    doing: Callable[[str], None] = lambda what: None,
-) -> StepProfile:
+def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
     """Try the step in a child process, and profile it where it uses PyTorch.
 
     Raises ``UsageError`` with one line for a step that raises, cannot be repeated, crashes, hangs, takes too long or
     runs out of memory.
     """
     with scratch.subfolder() as folder:
-        found, profiled = _in_child(ProfileJob(source, folder, longest_s), silence_s, doing)
-        if profiled.reason:
-            return StepProfile(found, profiled.library, profiled.device, reason=profiled.reason)
+        job = ProfileJob(source, folder)
+        with contextlib.closing(answers(__name__, job, _decode, SILENCE_S, doing)) as said_by_child:
+            found = next(said_by_child)
+            try:
+                child = next(said_by_child)
+            except UsageError as error:  # the step works; its profile does not
+                child = _Profiled(reason=str(error))
+        fields = msgspec.structs.asdict(child)
+        returns = fields.pop("returns")
+        profile = StepProfile(found, **fields)
         try:
-            host, loops = zip(*host_files(profiled.host_traces), strict=True)
-            alone, loop = _together(folder, host), _together(folder, loops)
-            plain = _settled(folder, DEVICE_FILE) if profiled.device else alone
-            sites = Trace([]) if profiled.sites_missing else _settled(folder, SITES_FILE)
+            return profile if profile.reason else _with_traces(profile, folder, returns)
         except BadFile as error:
-            return StepProfile(found, profiled.library, profiled.device, reason=f"the profile is unreadable: {error}")
-    if profiled.device and not plain.has_device:
-        return StepProfile(found, profiled.library, profiled.device, reason=_NOTHING_SEEN)
-    joined, sites_missing = with_sites(plain, sites)
-    cost = profiler_cost(alone, loop, profiled.returns, plain.blocked_ns)
-    return StepProfile(
-        found,
-        profiled.library,
-        profiled.device,
-        joined,
-        HostTimes(alone, cost),
-        profiled.step_ns,
-        profiled.sites_missing or sites_missing,
-    )
+            return dataclasses.replace(profile, reason=f"the profile is unreadable: {error}")
 
 
-_NOTHING_SEEN = (
-    "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
-    "(CUPTI needs a permission that the driver gives)"
-)
+def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
+    """The profile with the traces in this folder. Raises ``BadFile``."""
+    alone, loop = _together(folder, _STEP_FILES), _together(folder, _LOOP_FILES)
+    plain = _together(folder, [_DEVICE_FILE]) if profile.device else alone
+    if profile.device and not plain.has_device:
+        return dataclasses.replace(profile, reason=_NOTHING_SEEN)
+    joined, missing = with_sites(plain, _together(folder, [] if profile.sites_missing else [_SITES_FILE]))
+    host = HostTimes(alone, profiler_cost(alone, loop, returns, plain.blocked_ns))
+    return dataclasses.replace(profile, trace=joined, host=host, sites_missing=profile.sites_missing or missing)
 
 
 def _together(folder: str, names: Iterable[str]) -> Trace:
-    return Trace([step for name in names for step in _settled(folder, name).steps])
-
-
-def _settled(folder: str, name: str) -> Trace:
-    return read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name).settled()
-
-
-def _in_child(job: ProfileJob, silence_s: float, doing: Callable[[str], None]) -> tuple[FoundCall, Profiled]:
-    step, found = "starting", None
-    try:
-        with ChildProcess("overhead.explain.profiled_process", job, _decode, ChildLimits(silence_s)) as child:
-            while True:
-                match child.receive():
-                    case TrialStep(what):
-                        step = what
-                        doing(what)
-                    case TrialFound(call):
-                        found = call
-                    case TrialRefused(reason):
-                        raise UsageError(reason)
-                    case Profiled() as profiled if found is not None:
-                        return found, profiled
-    except ChildEnded as ended:
-        if found is None:
-            raise UsageError(f"{step}: {ended}") from None
-        return found, Profiled(reason=f"{step}: {ended}")  # the step works; its profile does not
+    traces = (read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name) for name in names)
+    return Trace([step for trace in traces for step in trace.settled().steps])
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
@@ -160,19 +156,13 @@ def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
     Operations and synchronisations are matched by their order in the step.
     """
     model = next((step for step in sites.steps if step.operations), None)
-    if model is None or not plain.steps:
+    if model is None:
         return plain, "no call sites were recorded"
-    steps, unmatched = [], 0
-    for step in plain.steps:
-        joined = _joined(step, model)
-        unmatched += joined is None
-        steps.append(joined or step)
-    if unmatched:
-        return Trace(steps), (
-            f"the operations of {unmatched} of {len(steps)} profiled steps are not those of the step whose lines were "
-            "recorded: their lines are missing"
-        )
-    return Trace(steps), ""
+    joined = [_joined(step, model) for step in plain.steps]
+    steps = Trace([new or old for new, old in zip(joined, plain.steps, strict=True)])
+    if unmatched := sum(step is None for step in joined):
+        return steps, f"{unmatched} of {len(joined)} profiled steps run other operations: their lines are missing"
+    return steps, ""
 
 
 def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
@@ -180,24 +170,231 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     known = [operation for operation in model.operations if operation.name != _MODE]
     if [each.name for each in step.operations] != [each.name for each in known]:
         return None
-    operations = [
-        dataclasses.replace(each, site=other.site) for each, other in zip(step.operations, known, strict=True)
-    ]
-    new = {id(old): each for old, each in zip(step.operations, operations, strict=True)}
-    lines = [call.site for call in model.synchronisations]
-    own = step.synchronisations
-    by_start = {call.start: line for call, line in zip(own, lines, strict=True)} if len(own) == len(lines) else {}
-    calls = [
-        dataclasses.replace(
-            call,
-            operation=new.get(id(call.operation)) if call.operation is not None else None,
-            site=by_start.get(call.start)
-            or (new[id(call.operation)].site if call.operation is not None else call.site),
-        )
-        for call in step.calls
-    ]
-    return dataclasses.replace(step, operations=operations, calls=calls, allocations=model.allocations)
+    new = {id(old): dataclasses.replace(old, site=each.site) for old, each in zip(step.operations, known, strict=True)}
+    own, theirs = step.synchronisations, model.synchronisations
+    sites = {call.start: each.site for call, each in zip(own, theirs, strict=True)} if len(own) == len(theirs) else {}
+    calls = []
+    for call in step.calls:
+        operation = new.get(id(call.operation))
+        site = sites.get(call.start) or (operation.site if operation else call.site)
+        calls.append(dataclasses.replace(call, operation=operation, site=site))
+    return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
 
 
-_MODE = "PythonDispatchMode"
-"""The operation that torch records around a dispatch mode, where the library itself has none around it."""
+def _profiled(job: ProfileJob, send: Send) -> _Profiled:
+    """Load, try and profile the step. Raises ``UsageError``."""
+    sys.path[:0] = [entry for entry in job.source.path if entry not in sys.path]
+    spec = CallSpec(calls=["step()"], setup=job.source.setup)
+    found, statement = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
+    step = statement.names["step"]
+    statement.close()
+    send(found)
+    library = next((name for name in _LIBRARIES if name in found.waits), "none")
+    if library == "none" and "torch" in sys.modules:
+        library = "torch"
+    device = found.adapter if found.api != "CPU" else ""
+    torch = sys.modules.get("torch")
+    if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
+        what = {"none": "a step without PyTorch", "torch": f"PyTorch on {device}"}.get(library, library)
+        return _Profiled(library, device, reason=f"{what} is not profiled: only its times are measured")
+    send("profiling the step")
+    try:
+        with contextlib.closing(QuietProcessor(SystemClock())) as processor:
+            return _TorchProfile(torch, step, job, device, send, processor).run()
+    except Exception as error:
+        return _Profiled(library, device, reason=f"the step cannot be profiled: {said(error)}")
+
+
+class _TorchProfile:
+    """Profiles a step with both profilers of PyTorch."""
+
+    def __init__(
+        self,
+        torch: Any,
+        step: Callable[[], Any],
+        job: ProfileJob,
+        device: str,
+        doing: Callable[[str], None],
+        processor: QuietProcessor,
+    ) -> None:
+        self.torch, self.step, self.job, self.device = torch, step, job, device
+        self.doing, self.processor = doing, processor
+        self.on_cuda = bool(device) and torch.cuda.is_initialized()
+        self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
+
+    def run(self) -> _Profiled:
+        for _ in range(_WARM_STEPS):
+            self.step()
+        one_s = self._seconds(1)
+        _keep_freed_memory()
+        fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
+        per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
+        step_s, returns = self._host_work(per_trace, one_s)
+        if self.on_cuda:
+            steps = min(_MOST, max(_FEWEST, fitting))
+            for number in (_FEWEST, steps):  # the first profile leaves memory for the next one
+                self.doing("profiling the device's work")
+                self._trace(_DEVICE_FILE, False, [self.step] * (1 + number))
+        self.doing("finding the lines of the operations")
+        missing = ""
+        try:
+            self._trace(_SITES_FILE, True, [self.step] * 3)
+        except Exception as error:  # a compiled step may not run under a dispatch mode
+            missing = f"no call sites: {one_line(error)}"
+        return _Profiled("torch", self.device, step_s * 1e9, missing, returns=returns)
+
+    def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
+        """Profile the host's work in so many steps for each trace, and in loops of one operation. In turn, time
+        both without a profiler, because the speed of a processor changes within a second.
+
+        Returns the time of a step, s, and the return times.
+        """
+        loop = self._loop()
+        number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, _RETURNS_S / max(one_s, 1e-9))))
+        times: list[tuple[float, float]] = []
+        step_returns: list[float] = []
+        loop_returns: list[float] = []
+        self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
+        for step_file, loop_file in zip(_STEP_FILES, _LOOP_FILES, strict=True):
+            self.doing("profiling the host's work")
+            times += self._times(one_s, _TIMED_S / _HOST_TRACES)
+            step_returns += self._returns(self.step, number)
+            self._host_trace(step_file, [self.step] * (1 + steps))
+            loop_returns += self._returns(loop, _LOOPS)
+            self._host_trace(loop_file, [loop] * (1 + _LOOPS))
+        return step_seconds(times), ReturnTimes(step_returns, loop_returns)
+
+    def _loop(self) -> Callable[[], None]:
+        """A loop of one operation on the device of the step."""
+        x = self.torch.zeros(1, device="cuda" if self.on_cuda else "cpu")
+
+        def loop() -> None:
+            for _ in range(_LOOP_OPERATIONS):
+                x.add_(x)
+
+        return self.torch.no_grad()(loop)  # type: ignore[no-any-return]
+
+    def _returns(self, call: Callable[[], object], number: int) -> list[float]:
+        """So many return times of a call, ns. Each begins when the device has no work; the first one does not count."""
+        self.processor.leave_if_slow()
+        found: list[float] = []
+        for _ in range(1 + number):
+            self.synchronize()
+            began = time.perf_counter_ns()
+            call()
+            found.append(time.perf_counter_ns() - began)
+        self.synchronize()
+        return found[1:]
+
+    def _seconds(self, n: int) -> float:
+        self.synchronize()
+        began = time.perf_counter()
+        for _ in range(n):
+            self.step()
+        self.synchronize()
+        return time.perf_counter() - began
+
+    def _times(self, one_s: float, least_s: float) -> list[tuple[float, float]]:
+        """Times of some steps and of three times as many, in turn, in s for each of the former."""
+        few = max(1, round(_SAMPLE_S / max(one_s, 1e-9)))
+        found: list[tuple[float, float]] = []
+        began = time.perf_counter()
+        fewest = _FEWEST_SAMPLES if one_s < _SLOW_S else 1
+        while len(found) < fewest or time.perf_counter() - began < least_s:
+            self.processor.leave_if_slow()
+            found.append((self._seconds(few) / few, self._seconds(3 * few) / few))
+        return found
+
+    def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
+        """Profile the operations of the steps by PyTorch's older profiler. Each begins when the device has no work.
+
+        ``torch.profiler`` records runtime calls through CUPTI even if only ``ProfilerActivity.CPU`` is requested, and
+        that slows them down.
+        """
+        from torch.autograd import profiler_legacy
+
+        self.processor.leave_if_slow()
+        profiler_legacy._enable_profiler_legacy(profiler_legacy.profile().config())
+        try:
+            for index, step in enumerate(steps):
+                self.synchronize()
+                with self._mark(index):
+                    step()
+        finally:
+            threads = profiler_legacy._disable_profiler_legacy()
+        (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(list(_operation_events(self.torch, threads))))
+
+    def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
+        """Profile operations, runtime calls, and the work of the device if there is one."""
+        from torch.profiler import ProfilerActivity, profile
+
+        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
+        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
+        self.processor.leave_if_slow()
+        self.synchronize()
+        with profile(activities=kinds, profile_memory=sites) as profiler:
+            for index, step in enumerate(steps):
+                with self._mark(index), marked() if sites else contextlib.nullcontext():
+                    step()
+            self.synchronize()
+        profiler.export_chrome_trace(str(Path(self.job.folder) / name))
+
+    def _mark(self, index: int) -> Any:
+        """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of the step."""
+        return self.torch._C._profiler._RecordFunctionFast(f"{STEP_MARK}{index}")
+
+
+def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The operations in the records of each thread, as events of a Chrome trace.
+
+    PyTorch's own reader of these records takes six times as long, and leaves many objects in memory; freeing them would
+    slow down the next timing.
+    """
+    from torch.autograd.profiler_util import _filter_name
+
+    annotation = int(torch._C._profiler.RecordScope.USER_SCOPE)
+    begin = next(record for records in threads for record in records if record.name() == "__start_profile")
+    for records in threads:
+        running: dict[int, Any] = {}
+        for record in records:
+            if record.kind() == "push" and not _filter_name(record.name()):
+                running[record.handle()] = record
+            elif record.kind() == "pop" and (first := running.pop(record.handle(), None)) is not None:
+                start_us = begin.cpu_elapsed_us(first)
+                yield {
+                    "ph": "X",
+                    "cat": "user_annotation" if first.scope() == annotation else "cpu_op",
+                    "name": first.name(),
+                    "tid": first.thread_id(),
+                    "ts": start_us,
+                    "dur": begin.cpu_elapsed_us(record) - start_us,
+                }
+
+
+def step_seconds(times: Sequence[tuple[float, float]]) -> float:
+    """The time of a step from pairs of ``_times``, s. The quiet quarter of the short times and that of the long times
+    count, because what else runs on the machine only adds to a time. The wait at the end of each drops out.
+    """
+    short, long = (quiet_mean(part) for part in zip(*times, strict=True))
+    return (long - short) / 2
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep what is freed. In memory that is new to a process, an operation costs the profiler up to
+    three times as much, because the system has to provide each page.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
+        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
+
+
+def _answer(job: ProfileJob, send: Send) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
+    try:
+        send(_profiled(job, send))
+    except UsageError as error:
+        send(TrialRefused(str(error)))
+
+
+if __name__ == "__main__":
+    serve(ProfileJob, _answer)

@@ -29,16 +29,11 @@ def dispatch_budget(request: pytest.FixtureRequest) -> Budget:
         from overhead.explain.dispatch_budget import check_limits, counted
 
         check_limits(launches, synchronisations)
-        with contextlib.ExitStack() as block:
-            try:
-                found = block.enter_context(counted(folder))
-            except Unavailable as error:
-                pytest.skip(f"dispatch_budget: {error.reason}")
-            yield found
-            try:
-                block.close()
-            except Unavailable as error:
-                pytest.skip(f"dispatch_budget: {error.reason}")
+        try:
+            with counted(folder) as found:
+                yield found
+        except Unavailable as error:
+            pytest.skip(f"dispatch_budget: {error.reason}")
         if said := found.over(launches=launches, synchronisations=synchronisations):
             pytest.fail(said, pytrace=False)
 

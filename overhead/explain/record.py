@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, MissingExtra
+from overhead.errors import BadFile
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -169,10 +169,7 @@ class Alternative(_Part, kw_only=True):
 
 
 class Explanation(_Part, kw_only=True):
-    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
-
-    A notebook shows it as a page, if the packages of the extra ``report`` are installed.
-    """
+    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences."""
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
     version: int = EXPLAIN_VERSION
@@ -191,22 +188,13 @@ class Explanation(_Part, kw_only=True):
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
 
-    def _repr_html_(self) -> str | None:
-        import overhead
-
-        try:
-            page: str = overhead.explained_in_notebook(self)
-        except MissingExtra:
-            return None
-        return page
-
 
 _decoder = msgspec.json.Decoder(Explanation)
 
 
-def missing(name: str, reason: str, unit: str = "ns", *, failed: bool = False) -> Figure:
+def missing(name: str, reason: str, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
-    return Figure(name=name, unit=unit, status="failed" if failed else "unavailable", reason=reason)
+    return Figure(name=name, unit=unit, status="unavailable", reason=reason)
 
 
 def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
@@ -214,31 +202,25 @@ def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> F
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
 
 
-def is_explanation(raw: bytes) -> bool:
-    """Whether these bytes begin like a file that ``save_explanation`` wrote."""
-    return f'"{EXPLAIN_FORMAT}"'.encode() in raw[:200]
-
-
-def decode_explanation(raw: bytes, name: str = "the file") -> Explanation:
-    """The explanation. Raises ``BadFile``, one line that begins with ``name``."""
+def read_explanation(path: Path) -> Explanation:
+    """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
     try:
-        found = _decoder.decode(raw)
+        found = _decoder.decode(read_whole(path, _MAX_BYTES))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{name}: not an explanation: {' '.join(str(error).split())[:300]}") from None
+        raise BadFile(f"{path}: not an explanation: {' '.join(str(error).split())[:300]}") from None
     if found.version != EXPLAIN_VERSION:
-        raise BadFile(f"{name}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
+        raise BadFile(f"{path}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
     return found
 
 
-def read_explanation(path: Path) -> Explanation:
-    """The explanation in a file. Raises ``BadFile``."""
-    return decode_explanation(read_whole(path, _MAX_BYTES), str(path))
+def to_dict(found: Explanation) -> dict[str, Any]:
+    """The explanation as plain data. ``format`` and ``version`` come first, so that a reader can tell the kind."""
+    return {"format": found.format, "version": found.version, **msgspec.to_builtins(found)}
 
 
 def encode_explanation(found: Explanation) -> bytes:
-    """The explanation as indented JSON. ``format`` and ``version`` come first, so that a reader can tell the kind."""
-    fields = {"format": found.format, "version": found.version, **msgspec.to_builtins(found)}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n"
+    """The explanation as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(to_dict(found)), indent=1) + b"\n"
 
 
 def save_explanation(path: Path, found: Explanation) -> None:

@@ -64,24 +64,12 @@ class StepParts:
         return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """Times of one step, ns: ``step_ns`` until its work is done, ``host_ns`` of host work, ``blocked_ns`` of waiting
-    for the device, ``queue_full_ns`` of waiting for room in the queue.
-    """
-
-    step_ns: float
-    host_ns: float
-    blocked_ns: float
-    queue_full_ns: float
-
-
 class _Queue:
     """The state of host and device while actions are replayed."""
 
     def __init__(self, model: QueueModel) -> None:
         self.wake_ns, self.depth = model.wake_ns, model.depth
-        self.now = self.blocked = self.full = 0.0
+        self.now = 0.0
         self.ends: dict[str, float] = {}
         self.pending: list[float] = []
         """The ends of the work in the queue, as a heap."""
@@ -95,42 +83,30 @@ class _Queue:
             heapq.heappush(self.pending, start + duration)
         done = max((self.ends.get(stream, 0.0) for stream in action.waits_for), default=0.0)
         if done > self.now:
-            self.blocked += done + self.wake_ns - self.now
             self.now = done + self.wake_ns
 
     def _make_room(self) -> None:
         while self.pending and self.pending[0] <= self.now:
             heapq.heappop(self.pending)
         if len(self.pending) >= self.depth:
-            end = heapq.heappop(self.pending)
-            self.full += end - self.now
-            self.now = end
-
-    def finished(self) -> float:
-        return max(self.ends.values(), default=0.0)
+            self.now = heapq.heappop(self.pending)
 
 
-def replay(model: QueueModel) -> Replayed:
-    """Replay the steps. Times are slopes over the number of steps, as in the measurement."""
-    if not model.steps:
-        return Replayed(0.0, 0.0, 0.0, 0.0)
+def replay(model: QueueModel) -> float:
+    """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
     queue = _Queue(model)
     ends = []
     for _ in range(2):
-        for _ in range(_ROUNDS):
-            for step in model.steps:
-                for action in step:
-                    queue.run(action)
-        ends.append((max(queue.now, queue.finished()), queue.blocked, queue.full))
-    steps = _ROUNDS * len(model.steps)
-    whole, blocked, full = ((b - a) / steps for a, b in zip(*ends, strict=True))
-    host = sum(action.work_ns for step in model.steps for action in step) / len(model.steps)
-    return Replayed(whole, host, blocked, full)
+        for step in [*model.steps] * _ROUNDS:
+            for action in step:
+                queue.run(action)
+        ends.append(max([queue.now, *queue.ends.values()]))
+    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps))
 
 
 def queue_model(trace: Trace, host: HostTimes, depth: int = QUEUE_DEPTH) -> QueueModel:
     """The queue model of a trace, with the host's own work."""
-    call_ns = host.call_ns(trace) or 0.0
+    call_ns = host.call_ns(trace)
     latencies = {name: max(0.0, ns - call_ns) for name, ns in launch_latencies(trace).items()}
     steps = [list(_actions(step, host.of(step, call_ns), call_ns, latencies)) for step in trace.steps]
     return QueueModel(steps, wake_time(trace), depth)
@@ -142,8 +118,8 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     found: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
-        replayed, free = replay(model), replay(model.without_waits())
-        found.append(StepParts(replayed.step_ns, replayed.host_ns, busy(step.device), free.step_ns))
+        host_ns = sum(action.work_ns for action in actions)
+        found.append(StepParts(replay(model), host_ns, busy(step.device), replay(model.without_waits())))
     return StepParts(
         *(
             statistics.median(getattr(one, name) for one in found)
@@ -185,9 +161,9 @@ def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping
         if jobs:  # no call has a longer latency than what passed until its own work began
             began = min(work.start for work in step.by_correlation[call.correlation])
             latency = max(0.0, min(latency, began - call.start - call_ns))
-        yield QueueAction(host.between(last, call.start), jobs, latency, call.waits_for)
+        yield QueueAction(host(last, call.start), jobs, latency, call.waits_for)
         last = call.start
-    yield QueueAction(host.between(last, step.end))
+    yield QueueAction(host(last, step.end))
 
 
 def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:

@@ -32,13 +32,15 @@ _OPTIONAL = {"naive": 2, "fixed": 3, "issue": 4}
 """What a narrow terminal leaves out, the highest rank first."""
 _OVERSTATED = 1.2
 """A sentence names the time of a single call, or the met cost, if it is this many times the cost or more."""
+_LIBRARIES = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
+"""The first of these that a statement uses stands in the title."""
 _LONGEST_SHOWN = 60
 """Characters of a statement in the table."""
 
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
-    versions = [f"{name} {timing.versions[name]}" for name in _libraries(timing)]
+    library = next((f", {name} {timing.versions[name]}" for name in _LIBRARIES if name in timing.versions), "")
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]
@@ -48,9 +50,10 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
         for n, call in enumerate(timing.calls, 1)
     ]
     optional = {2 + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    title = f"The cost of a call, {where}" + (f", {', '.join(versions)}" if versions else "")
     columns = ["#", "call", *(f"{name}, {MICRO}" for name in names)]
-    yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
+    yield Table(
+        f"The cost of a call, {where}{library}", columns, rows, numeric=range(2, len(columns)), optional=optional
+    ).without_empty()
     yield Text(
         [f"{name}: {_WORDS[name]}." for name in names if any(_cell(call, name) for call in timing.calls)], quiet=True
     )
@@ -93,12 +96,6 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         yield f"No {listed(names)}{which}: {reason}."
     if call.prints:
         yield f"The call{which} prints; its output is thrown away, and its time counts."
-
-
-def _libraries(timing: Timing) -> list[str]:
-    known = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
-    found = [name for name in known if name in timing.versions]
-    return found[:1]
 
 
 def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import enum
-import fractions
 import functools
 import itertools
-import pathlib
 import sys
 import sysconfig
 import types
-import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from overhead.errors import one_line
 
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
-_CONTAINERS = (Mapping, Sequence, Set, deque)
+_CONTAINERS = (Mapping, Sequence, Set)
 _HIDDEN = ("_parameters", "_buffers", "_modules")
 """Attributes of a PyTorch module that hold what the program reaches without them: ``model.weight``."""
-_PLAIN = (
-    bool, int, float, complex, str, bytes, bytearray, type(None), range, decimal.Decimal, fractions.Fraction,
-    datetime.timedelta, datetime.date, datetime.time, enum.Enum, pathlib.PurePath, uuid.UUID,
-)  # fmt: skip
+_PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, enum.Enum)
 """Types whose ``repr`` tells the value, and is the same in every process."""
 
 
@@ -38,9 +30,8 @@ def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
 
     Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
     name, but not those of the standard library and of installed packages. A gradient is a part of its
-    tensor. A tensor that is sparse or nested, and an array of objects or of records, is described by its parts.
-    A random generator is described by its state. ``unread`` gets the objects whose parts are not all read, with the
-    reason.
+    tensor. A random generator is described by its state. ``unread`` gets the objects whose parts are not all read,
+    with the reason.
     """
     found: dict[str, Any] = {}
     seen = {id(root)}
@@ -52,7 +43,7 @@ def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
             found.setdefault(name, value)
             continue
         children, reason = _known_children(value)
-        if not (children or reason) or (is_array(value) and not _has_parts(value)):
+        if is_array(value) or not (children or reason):
             found.setdefault(name, value)
         if reason and unread is not None:
             unread[name] = reason
@@ -87,18 +78,17 @@ def is_array(value: Any) -> bool:
         return False
 
 
-def on_device(value: Any) -> bool:
-    """Whether an array lies in the memory of a device, so that a graph of device work may change it."""
-    return bool(getattr(value, "is_cuda", False)) or type(value).__module__.partition(".")[0] == "cupy"
-
-
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The part of the state that device work cannot change: Python values, and copies of arrays in host memory."""
     return {
         name: _copied(value) if is_array(value) else value
         for name, value in reach(step).items()
-        if (is_array(value) and not on_device(value)) or is_plain(value)
+        if is_plain(value) or (is_array(value) and not _on_device(value))
     }
+
+
+def _on_device(value: Any) -> bool:
+    return bool(getattr(value, "is_cuda", False)) or type(value).__module__.partition(".")[0] == "cupy"
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -107,16 +97,12 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def _copied(value: Any) -> Any:
-    try:
-        return _copy(value)
-    except Exception:  # the class of the program may raise anything
-        return f"a {type(value).__name__} that cannot be read"
-
-
-def _copy(value: Any) -> Any:
     import numpy as np
 
-    return np.array(to_numpy(value))
+    try:
+        return np.array(to_numpy(value))
+    except Exception:  # the class of the program may raise anything
+        return f"a {type(value).__name__} that cannot be read"
 
 
 def to_numpy(value: Any) -> Any:
@@ -136,23 +122,16 @@ def to_numpy(value: Any) -> Any:
 
 
 def _same(first: Any, second: Any) -> bool:
-    try:
-        return _equal(first, second)
-    except Exception:  # a comparison of the program's class may raise anything
-        return False
-
-
-def _equal(first: Any, second: Any) -> bool:
     import numpy as np
 
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-        return (
-            isinstance(first, np.ndarray)
-            and isinstance(second, np.ndarray)
-            and first.shape == second.shape
-            and bool(np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"))
-        )
-    return type(first) is type(second) and bool(first == second or (first != first and second != second))
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+    try:
+        return bool(first == second or (first != first and second != second))
+    except Exception:  # a comparison of the program's class may raise anything
+        return False
 
 
 def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
@@ -167,11 +146,9 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
-    if is_array(value) or _has_parts(value):
-        yield from _of_array(value) if _has_parts(value) else ()
+    if is_array(value):
         gradient = getattr(value, "grad", None) if getattr(value, "is_leaf", False) else None
-        if gradient is not None:
-            yield "grad", gradient
+        yield from () if gradient is None else [("grad", gradient)]
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value)
     elif isinstance(value, types.MethodType):
@@ -179,56 +156,27 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _of_function(value.__func__)
     elif isinstance(value, functools.partial):
         yield "", value.func
-        yield from ((str(index), each) for index, each in enumerate(value.args))
+        yield from _numbered(value.args)
         yield from value.keywords.items()
-    elif isinstance(value, types.GeneratorType):
-        frame = value.gi_frame
-        yield from ((("line", frame.f_lineno), *frame.f_locals.items()) if frame else ())
     elif isinstance(value, Mapping):
         for index, (key, each) in enumerate(value.items()):
             yield _named(key, index), each
+    elif isinstance(value, Sequence):
+        yield from _numbered(value)
     elif isinstance(value, Set):
-        if not _is_key(tuple(value)):
-            raise TypeError("the objects of a set have no order")
-        yield from ((str(index), each) for index, each in enumerate(sorted(value, key=repr)))
-    elif isinstance(value, Sequence | deque):
-        yield from ((str(index), each) for index, each in enumerate(value))
-    elif isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
-        return
-    else:
+        yield from _of_set(value)
+    elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         yield from _of_object(value)
 
 
-def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+def _of_set(value: Set[Any]) -> Iterator[tuple[str, Any]]:
+    if not _is_key(tuple(value)):
+        raise TypeError("the objects of a set have no order")
+    return _numbered(sorted(value, key=repr))
 
 
-def _has_parts(value: Any) -> bool:
-    """Whether this is an array that is described by its parts."""
-    if _is_tensor(value):
-        return bool(value.is_nested) or str(value.layout).startswith("torch.sparse")
-    numpy = sys.modules.get("numpy")
-    known = numpy is not None and isinstance(value, numpy.ndarray | numpy.void)
-    return known and (value.dtype.names is not None or value.dtype.kind == "O")
-
-
-def _of_array(value: Any) -> Iterator[tuple[str, Any]]:
-    if _is_tensor(value) and value.is_nested:
-        yield from ((str(index), each) for index, each in enumerate(value.unbind()))
-        return
-    yield "[shape]", tuple(value.shape)
-    if _is_tensor(value):
-        layout, value = str(value.layout), value.detach()
-        if layout.endswith("coo"):
-            value, kinds = value.coalesce(), ["indices"]
-        else:
-            kinds = ["crow_indices", "col_indices"] if layout.endswith("sr") else ["ccol_indices", "row_indices"]
-        yield from ((kind, getattr(value, kind)()) for kind in [*kinds, "values"])
-    elif value.dtype.names:
-        yield from ((name, value[name]) for name in value.dtype.names)
-    else:
-        yield from ((str(index), each) for index, each in enumerate(value.reshape(-1).tolist()))
+def _numbered(values: Iterable[Any], name: str = "") -> Iterator[tuple[str, Any]]:
+    return ((f"{name}{index}", each) for index, each in enumerate(values))
 
 
 def _named(key: Any, index: int) -> str:
@@ -248,7 +196,7 @@ def _of_function(function: Any) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-    yield from ((f"default{index}", each) for index, each in enumerate(function.__defaults__ or ()))
+    yield from _numbered(function.__defaults__ or (), "default")
     yield from (function.__kwdefaults__ or {}).items()
     for name in _names(code) if is_own_code(code) else ():
         if name in function.__globals__:
@@ -275,7 +223,9 @@ def is_own_code(code: types.CodeType) -> bool:
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.random.Generator):
+    if isinstance(value, types.GeneratorType) and value.gi_frame is not None:
+        yield from {"line": value.gi_frame.f_lineno, **value.gi_frame.f_locals}.items()
+    elif numpy is not None and isinstance(value, numpy.random.Generator):
         yield "state", repr(value.bit_generator.state)
     elif hasattr(value, "getstate") and type(value).__module__ == "random":
         yield "state", repr(value.getstate())

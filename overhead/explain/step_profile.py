@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from overhead.explain.host_work import HostTimes
 from overhead.explain.record import (
@@ -16,37 +17,34 @@ from overhead.explain.record import (
     SynchronisationRow,
     missing,
 )
-from overhead.explain.trace import HostCall, HostOperation, StepTrace, Trace, idle_times
+from overhead.explain.trace import CallKind, HostCall, HostOperation, Trace
 from overhead.results import Figure
 
 BETWEEN = "between operations"
 """The row of host work outside of all operations: the program's own Python, and that of its libraries."""
-NO_DEVICE = "no work on a device was seen"
+_CALLS: dict[str, tuple[CallKind, ...]] = {
+    "launches": ("launch",),
+    "copies": ("copy", "set"),
+    "driver_allocations": ("allocation",),
+    "synchronisations": ("synchronisation",),
+}
+"""The kinds of calls that each count adds up."""
+_NO_OPERATION = HostOperation(BETWEEN, 0, 0, "")
 _MOST_GAPS = 10
 _Key = tuple[str, CallSite]
 
 
-def step_counts(trace: Trace, allocations_seen: bool = True) -> StepCounts:
+def step_counts(trace: Trace) -> StepCounts:
     """The counts of a step; medians where steps differ, with the fewest and the most."""
-    if not trace.has_device and not any(step.calls for step in trace.steps):
-        none = {name: missing(name, NO_DEVICE, "count") for name in ("launches", "copies", "synchronisations")}
-        none["driver_allocations"] = missing("driver_allocations", NO_DEVICE, "count")
-    else:
-        none = {}
-    allocations = _count("allocations", trace, lambda step: len(step.allocations))
-    return StepCounts(
-        launches=none.get("launches") or _count("launches", trace, lambda step: step.count("launch")),
-        copies=none.get("copies") or _count("copies", trace, lambda step: step.count("copy") + step.count("set")),
-        allocations=allocations if allocations_seen else missing("allocations", "the profiler saw none", "count"),
-        driver_allocations=none.get("driver_allocations")
-        or _count("driver_allocations", trace, lambda step: step.count("allocation")),
-        synchronisations=none.get("synchronisations")
-        or _count("synchronisations", trace, lambda step: step.count("synchronisation")),
-    )
+    found = {"allocations": _count("allocations", [len(step.allocations) for step in trace.steps])}
+    seen = trace.has_device or any(step.calls for step in trace.steps)
+    for name, kinds in _CALLS.items():
+        counts = [sum(map(step.count, kinds)) for step in trace.steps]
+        found[name] = _count(name, counts) if seen else missing(name, "no work on a device was seen", "count")
+    return StepCounts(**found)
 
 
-def _count(name: str, trace: Trace, of: Callable[[StepTrace], int]) -> Figure:
-    counts = [of(step) for step in trace.steps]
+def _count(name: str, counts: Sequence[int]) -> Figure:
     if not counts:
         return missing(name, "no step was profiled", "count")
     return Figure(name=name, unit="count", value=statistics.median(counts), low=min(counts), high=max(counts))
@@ -60,7 +58,7 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[OperationRow]:
     count: Counter[_Key] = Counter()
     host_ns: dict[_Key, float] = defaultdict(float)
     device_ns: dict[_Key, float] = defaultdict(float)
-    between, call_ns = 0.0, host.call_ns(trace) or 0.0
+    between, call_ns = 0.0, host.call_ns(trace)
     for step in trace.steps:
         for call in step.calls:
             if call.operation is not None:
@@ -70,13 +68,13 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[OperationRow]:
         for operation in step.operations:
             start = max(last, operation.start)  # operations of several threads may overlap
             end = max(start, operation.end)
-            before = work_of.between(last, start)
+            before = work_of(last, start)
             entry = min(before, host.cost.entry_ns)
             count[_key(operation)] += 1
-            host_ns[_key(operation)] += entry + work_of.between(start, end)
+            host_ns[_key(operation)] += entry + work_of(start, end)
             between += before - entry
             last = end
-        between += work_of.between(last, step.end)
+        between += work_of(last, step.end)
     steps = max(1, len(trace.steps))
     rows = [
         OperationRow(
@@ -119,21 +117,17 @@ def _what(call: HostCall) -> str:
 
 
 def gap_rows(trace: Trace) -> list[DeviceGap]:
-    """The longest times without device work in the step of median length."""
-    step = middle_step(trace.steps)
-    if step is None:
+    """The longest times without device work, between the first and the last work of the step of median length."""
+    if not trace.steps:
         return []
-    return [
-        DeviceGap(
-            ns=idle.end - idle.start,
-            before=idle.before.name[:4000],
-            host=idle.operation.name if idle.operation is not None else BETWEEN,
-            site=idle.operation.site if idle.operation is not None else CallSite(),
-        )
-        for idle in idle_times(step)[:_MOST_GAPS]
-    ]
-
-
-def middle_step(steps: Sequence[StepTrace]) -> StepTrace | None:
-    """The step whose window has the median length; None if there are no steps."""
-    return sorted(steps, key=lambda step: step.end - step.start)[len(steps) // 2] if steps else None
+    step = sorted(trace.steps, key=lambda step: step.end - step.start)[len(trace.steps) // 2]
+    starts = [operation.start for operation in step.operations]
+    found, end = [], float("inf")
+    for work in step.device:
+        if work.start > end:
+            middle = (end + work.start) / 2
+            at = bisect.bisect_right(starts, middle) - 1
+            running = step.operations[at] if at >= 0 and step.operations[at].end >= middle else _NO_OPERATION
+            found.append(DeviceGap(ns=work.start - end, before=work.name[:4000], host=running.name, site=running.site))
+        end = work.end if end == float("inf") else max(end, work.end)
+    return sorted(found, key=lambda gap: -gap.ns)[:_MOST_GAPS]

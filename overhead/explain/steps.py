@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -21,7 +22,7 @@ from overhead.explain.callables import setup_of
 from overhead.explain.record import CallSite
 from overhead.explain.state import is_own_code
 
-_MOST_NAME, _MOST_VALUE, _MOST_ARGUMENTS = 200, 4000, 64
+_MOST_TEXT = 4000
 """What the file of an explanation can hold."""
 _SUITE = str(Path(__file__).parents[1]) + os.sep
 
@@ -51,10 +52,6 @@ def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
         raise UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
     check_text(text)
     given = dict(map(_argument, arguments))
-    if len(function) > _MOST_NAME or len(given) > _MOST_ARGUMENTS:
-        raise UsageError(
-            f"a name has at most {_MOST_NAME} characters, and a function gets at most {_MOST_ARGUMENTS} arguments"
-        )
     if is_file := place.endswith(".py"):
         if not Path(place).is_file():
             raise UsageError(f"{place}: no such file")
@@ -90,26 +87,19 @@ def step_given(step: Callable[[], object]) -> StepSource:
 
 def _argument(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise UsageError(f"--arg {text}: write NAME=VALUE")
-    if len(name) > _MOST_NAME or len(value) > _MOST_VALUE:
-        raise UsageError(
-            f"--arg {name[:40]}: a name has at most {_MOST_NAME} characters, and a value at most {_MOST_VALUE}"
-        )
+    if not equals or not name.isidentifier() or len(text) > _MOST_TEXT:
+        raise UsageError(f"--arg {text[:80]}: write NAME=VALUE, {_MOST_TEXT} characters at most")
     check_text(text)
     return name, value
 
 
 def literals(given: Mapping[str, str]) -> dict[str, Any]:
     """The values of arguments that are given as text: Python literals; any other text stands for itself."""
-    return {name: _literal(text) for name, text in given.items()}
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return text
+    found: dict[str, Any] = dict(given)
+    for name, text in given.items():
+        with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            found[name] = ast.literal_eval(text)
+    return found
 
 
 def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:
@@ -142,7 +132,7 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
     return step
 
 
-def has_run(step: Callable[[], Any]) -> bool:
+def has_run(step: object) -> bool:
     """Whether ``load_step`` has run this step once to find out that it is no function that returns a step."""
     return any(step is each for each in _ran)
 

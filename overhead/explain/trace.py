@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bisect
+import dataclasses
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,6 @@ class DeviceWork:
     """One kernel, copy or set on the device."""
 
     name: str
-    kind: Literal["kernel", "copy", "set"]
     stream: str
     start: float
     end: float
@@ -101,7 +100,8 @@ class StepTrace:
                 last = found[-1] if found else None
                 if last is not None and last.kind == "copy" and last.operation is call.operation is not None:
                     found.pop()
-                    call = _joined(last, call)
+                    blocked = min(last.blocked + call.blocked, call.end - last.start)
+                    call = dataclasses.replace(call, start=last.start, blocked=blocked)
                 found.append(call)
             elif call.kind == "copy" and self._to_host(call):
                 found.append(call)
@@ -118,12 +118,6 @@ class StepTrace:
     def blocked(self) -> float:
         """How long the host waits for the device in this step."""
         return sum(call.blocked for call in self.synchronisations)
-
-
-def _joined(copy: HostCall, wait: HostCall) -> HostCall:
-    blocked = min(copy.blocked + wait.blocked, wait.end - copy.start)
-    return HostCall(wait.name, "synchronisation", copy.start, wait.end, wait.thread, wait.correlation,
-                    blocked, 0.0, wait.waits_for, wait.operation, wait.site)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -172,12 +166,7 @@ def quiet_mean(times: Iterable[float]) -> float:
 
 def busy(work: Iterable[DeviceWork]) -> float:
     """How long at least one of these runs."""
-    return sum(end - start for start, end in busy_spans(work))
-
-
-def busy_spans(work: Iterable[DeviceWork]) -> list[tuple[float, float]]:
-    """The times in which at least one of these runs, in order."""
-    return spans_of((each.start, each.end) for each in work)
+    return sum(end - start for start, end in spans_of((each.start, each.end) for each in work))
 
 
 def spans_of(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -189,27 +178,3 @@ def spans_of(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
         else:
             spans.append((start, end))
     return spans
-
-
-@dataclass(frozen=True)
-class Idle:
-    """A time in which the device has no work, and the work that ends it. ``operation``: what the host did halfway."""
-
-    start: float
-    end: float
-    before: DeviceWork
-    operation: HostOperation | None
-
-
-def idle_times(step: StepTrace) -> list[Idle]:
-    """The times without device work between the first and the last work of a step, the longest first."""
-    found, end = [], None
-    starts = [operation.start for operation in step.operations]
-    for work in sorted(step.device, key=lambda work: work.start):
-        if end is not None and work.start > end:
-            middle = (end + work.start) / 2
-            at = bisect.bisect_right(starts, middle) - 1
-            running = step.operations[at] if at >= 0 and step.operations[at].end >= middle else None
-            found.append(Idle(end, work.start, work, running))
-        end = work.end if end is None else max(end, work.end)
-    return sorted(found, key=lambda idle: idle.start - idle.end)

@@ -7,11 +7,13 @@ synchronisation. Under a tenth: bound by the host or by the device, whichever wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from overhead.explain.record import (
     Alternative,
     BoundKind,
+    CallSite,
     Explanation,
     OperationRow,
     ReplayCheck,
@@ -125,131 +127,96 @@ def judge(
     operations: Sequence[OperationRow] = (),
     synchronisations: Sequence[SynchronisationRow] = (),
     launches: float | None = None,
-    streams: int = 1,
 ) -> StepVerdict:
     """The verdict on a profiled step with device work. It is ``unclear`` if the replay fails its check."""
     share = max(0.0, 1 - parts.device / (check.measured.value or parts.step)) if parts.step > 0 else None
     if not check.ok:
-        return StepVerdict(kind="unclear", overhead_share=share, sentences=_not_understood(parts, check, streams))
+        why = f"No verdict: the replay of the profile could not be checked ({check.reason})."
+        if check.measured.value is not None:
+            apart = abs(check.measured.value - parts.step)
+            why = (
+                f"No verdict: a replay of the profile gives {micro_of(parts.step)} µs a step, measured are "
+                f"{micro_of(check.measured.value)} µs. {micro_of(apart)} µs are not understood."
+            )
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why, _DOCTOR])
     kind, times = bound_of(parts)
-    said = [_SENTENCE[kind](parts, times)]
+    said = [_SENTENCE[kind](parts, factor(times) if times < math.inf else "many times")]
     if share is not None:
         said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
     if launches and parts.host > parts.device:
-        said.append(
-            f"{count(round(launches), 'launch').replace('launchs', 'launches')} a step: "
-            f"{micro_of(parts.host / launches)} µs of host work for each."
-        )
+        number = count(round(launches), "launch").replace("launchs", "launches")
+        said.append(f"{number} a step: {micro_of(parts.host / launches)} µs of host work for each.")
     said += most_host_work(operations)
     if synchronisations and parts.lost >= 0.01:
-        said.append(_worst(synchronisations, parts))
-    return StepVerdict(kind=kind, factor=_finite(times), overhead_share=share, sentences=said)
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
+        worst = synchronisations[0]
+        number = count(round(sum(row.count for row in synchronisations)), "synchronisation")
+        said.append(
+            f"{number} a step cost {percent(parts.lost)} of it; the host waits longest in "
+            f"{worst.what}{_at(worst.site)}, {micro_of(worst.blocked_ns)} µs."
+        )
+    return StepVerdict(kind=kind, factor=times if times < math.inf else None, overhead_share=share, sentences=said)
 
 
 def _both(parts: StepParts) -> str:
     return f"in the profile, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
 
 
-def _host(parts: StepParts, times: float) -> str:
-    return f"Host-bound: {_both(parts)}" + (f", {factor(times)} less." if times < float("inf") else ".")
-
-
-def _device(parts: StepParts, times: float) -> str:
-    more = f", {factor(times)} more." if times < float("inf") else "."
-    return f"Device-bound: {_both(parts)}{more} Less host work would not make it faster."
-
-
-def _synchronisation(parts: StepParts, times: float) -> str:
+def _mixed(parts: StepParts, times: str) -> str:
+    if parts.lost < _LITTLE:
+        return f"Mixed: {_both(parts)}. Both must become faster for the step to become much faster."
     return (
-        f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
-        f"{micro_of(parts.without_waits)} µs without its synchronisations ({factor(times)} faster): host and "
-        "device wait for each other."
+        f"Mixed: {_both(parts)}; synchronisations cost {percent(parts.lost)} of the step, "
+        f"and without them the {'host' if parts.host > parts.device else 'device'} would bound it."
     )
 
 
-def _mixed(parts: StepParts, times: float) -> str:
-    if parts.lost >= _LITTLE:
-        larger = "host" if parts.host > parts.device else "device"
-        return (
-            f"Mixed: {_both(parts)}; synchronisations cost {percent(parts.lost)} of the step, "
-            f"and without them the {larger} would bound it."
-        )
-    return f"Mixed: {_both(parts)}. Both must become faster for the step to become much faster."
+_SENTENCE: dict[BoundKind, Callable[[StepParts, str], str]] = {
+    "host": lambda parts, times: f"Host-bound: {_both(parts)}, {times} less.",
+    "device": lambda parts, times: (
+        f"Device-bound: {_both(parts)}, {times} more. Less host work would not make it faster."
+    ),
+    "synchronisation": lambda parts, times: (
+        f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
+        f"{micro_of(parts.without_waits)} µs without its synchronisations ({times} faster)."
+    ),
+    "mixed": _mixed,
+}
 
 
-_SENTENCE = {"host": _host, "device": _device, "synchronisation": _synchronisation, "mixed": _mixed}
+def _at(site: CallSite) -> str:
+    return f" at {site.line}" if site.line else ""
+
+
+def _between(operations: Sequence[OperationRow]) -> float | None:
+    """The share of the host's time between the operations of the library; None without host work."""
+    whole = sum(row.host_ns for row in operations)
+    return sum(row.host_ns for row in operations if row.name == BETWEEN) / whole if whole > 0 else None
 
 
 def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
     """A sentence about the operations that take most of the host's time, and one about the time between them."""
-    whole = sum(row.host_ns for row in operations)
-    rows = [row for row in operations if row.name != BETWEEN]
+    share, first = _between(operations), next((row for row in operations if row.name != BETWEEN), None)
     said = []
-    if rows and whole > 0:
-        first = rows[0]
-        where = f" at {first.site.line}" if first.site.line else ""
+    if first is not None and share is not None:
         said.append(
-            f"Most host time in one place: {first.name}{where}, {micro_of(first.host_ns)} µs in "
+            f"Most host time in one place: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
             f"{count(round(first.count), 'call')}."
         )
-    outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
-    if whole > 0 and outside / whole >= _LITTLE:
-        said.append(f"{percent(outside / whole)} of the host's time is outside the library's operations: Python.")
+    if share is not None and share >= _LITTLE:
+        said.append(f"{percent(share)} of the host's time is outside the library's operations: Python.")
     return said
-
-
-def _worst(synchronisations: Sequence[SynchronisationRow], parts: StepParts) -> str:
-    worst = synchronisations[0]
-    where = f" at {worst.site.line}" if worst.site.line else ""
-    number = round(sum(row.count for row in synchronisations))
-    return (
-        f"{count(number, 'synchronisation')} a step cost {percent(parts.lost)} of it; the host waits longest in "
-        f"{worst.what}{where}, {micro_of(worst.blocked_ns)} µs."
-    )
-
-
-def _not_understood(parts: StepParts, check: ReplayCheck, streams: int) -> list[str]:
-    measured = check.measured.value
-    if measured is None:
-        return [f"No verdict: the replay of the profile could not be checked ({check.reason}).", _DOCTOR]
-    apart = measured - parts.step
-    said = [
-        f"No verdict: a replay of the profile gives {micro_of(parts.step)} µs a step, measured are "
-        f"{micro_of(measured)} µs. {micro_of(abs(apart))} µs are not understood."
-    ]
-    if apart > 0:
-        said.append(
-            "The step waits for something that the profile does not show: "
-            + ("waits between streams, " if streams > 1 else "")
-            + "other processes, input and output, or work of other threads."
-        )
-    else:
-        said.append("The profiler slows this step down by more than its known cost.")
-    return [*said, _DOCTOR]
 
 
 def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:
     """The verdict on a profiled step without device work: the processor does everything."""
-    whole = sum(row.host_ns for row in operations)
-    outside = sum(row.host_ns for row in operations if row.name == BETWEEN)
-    share = outside / whole if whole > 0 else None
     took = f"{time_text(wall)} µs of " if resolved_times(wall) else ""
-    said = [
-        f"No device takes part: a step is {took}work on the processor.",
-        "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there.",
-    ]
+    first = f"No device takes part: a step is {took}work on the processor."
     if not check.ok and check.reason:
-        return StepVerdict(
-            kind="unclear",
-            sentences=[f"No verdict: the profile does not account for the step ({check.reason}).", said[0], _DOCTOR],
-        )
-    if share is not None:
-        said.append(f"{percent(share)} of the time lies outside the library's operations: overhead of Python.")
-    return StepVerdict(kind="host", overhead_share=share, sentences=said + most_host_work(operations)[:1])
+        why = f"No verdict: the profile does not account for the step ({check.reason})."
+        return StepVerdict(kind="unclear", sentences=[why, first, _DOCTOR])
+    inside = "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there."
+    said = [first, inside, *most_host_work(operations)]
+    return StepVerdict(kind="host", overhead_share=_between(operations), sentences=said)
 
 
 def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:

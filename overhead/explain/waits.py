@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -115,17 +116,15 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
 
 def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
     """Whether torch has started the device, or a value of the statement is there."""
-    started = getattr(getattr(torch, kind), "is_initialized", None)
-    return bool(started and started()) or any(
-        tensor.device.type == kind for value in _flat(values) for tensor in _torch_tensors(torch, value)
-    )
-
-
-def _torch_tensors(torch: Any, value: Any) -> Iterator[Any]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, torch.nn.Module):
-        yield from value.parameters()
+    if getattr(getattr(torch, kind), "is_initialized", bool)():
+        return True
+    tensors: list[Any] = []
+    for value in _flat(values):
+        if isinstance(value, torch.nn.Module):
+            tensors += value.parameters()
+        elif isinstance(value, torch.Tensor):
+            tensors.append(value)
+    return any(tensor.device.type == kind for tensor in tensors)
 
 
 def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -144,19 +143,6 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
         lambda names, results: device.synchronize,
         spins=True,
         clock=functools.partial(CupyClock, cupy),
-    )
-
-
-def _numba(names: Names, results: list[Any], asked: bool) -> Wait | None:
-    cuda = _imported("numba.cuda", asked)
-    if cuda is None or not (asked or _holds(names, results, "numba.cuda", "numba_cuda")):
-        return None
-    if not cuda.is_available():
-        raise Unavailable("Numba reaches no CUDA device")
-    adapter = cuda.get_current_device().name
-    adapter = adapter.decode() if isinstance(adapter, bytes) else str(adapter)
-    return Wait(
-        "numba", "numba.cuda.synchronize()", "CUDA", adapter, lambda names, results: cuda.synchronize, spins=True
     )
 
 
@@ -258,30 +244,20 @@ def _flat(values: Iterable[Any]) -> list[Any]:
             left += list(value.values())[:_LOOKED_AT]
         elif callable(value):
             cells = getattr(value, "__closure__", None) or ()
-            left += [cell.cell_contents for cell in cells if _is_filled(cell)]
+            for cell in cells:
+                with contextlib.suppress(ValueError):  # an empty cell
+                    left.append(cell.cell_contents)
             left += list(getattr(value, "__dict__", {}).values())[:_LOOKED_AT]
     return found
 
 
-def _is_filled(cell: Any) -> bool:
-    try:
-        return bool(cell.cell_contents is not None)
-    except ValueError:
-        return False
-
-
 def uses(package: str, names: Names, results: Iterable[Any]) -> bool:
     """Whether the statement uses the package. The suite itself imports NumPy, so one of its values must be there."""
-    if package not in sys.modules:
-        return False
-    return package != "numpy" or _holds(names, list(results), package)
-
-
-def _holds(names: Names, results: list[Any], *packages: str) -> bool:
-    """Whether a value of the statement is one of these packages, or of a type of theirs."""
+    if package != "numpy" or "numpy" not in sys.modules:
+        return package in sys.modules
     values = _flat([*names.values(), *results])
     kinds = [value.__name__ if isinstance(value, ModuleType) else type(value).__module__ for value in values]
-    return any(f"{kind}.".startswith(f"{package}.") for kind in kinds for package in packages)
+    return any(kind.partition(".")[0] == "numpy" for kind in kinds)
 
 
 KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
@@ -289,7 +265,6 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
     "xpu": functools.partial(_torch, "xpu"),
     "mps": functools.partial(_torch, "mps"),
     "cupy": _cupy,
-    "numba": _numba,
     "cuda": _cuda,
     "jax": _jax,
     "wgpu-native": functools.partial(_webgpu, "wgpu", "wgpu-native"),

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from overhead.errors import BadFile
 from overhead.loading.files import in_folder
 from overhead.loading.reduce import load_file
 from overhead.reading.format import plain
 from overhead.results import Fingerprint, Machine
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,58 +32,35 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
-class Used(Generic[T]):
-    """The result of a function applied to a run, with the run's file and machine."""
-
-    path: Path
-    argument: int
-    machine: Machine
-    result: T
-
-
 def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     """All fingerprints and journals of these files and folders in order, and the files that were skipped.
 
-    Raises ``BadFile`` if a single named file is bad, or if nothing could be loaded.
-    """
-    found = list(each(paths, _unchanged))
-    loaded = [Loaded(one.path, one.result, one.argument) for one in found if isinstance(one, Used)]
-    return loaded, [one for one in found if isinstance(one, Skipped)]
-
-
-def each(paths: Sequence[Path], use: Callable[[Fingerprint], T]) -> Iterator[Used[T] | Skipped]:
-    """Apply ``use`` to each run of these files and folders; only the results stay in memory.
-
-    If two files have the same machine id but describe different machines, the second file is skipped. Raises
-    ``BadFile`` like ``collect``.
+    If two files have the same machine id but describe different machines, the second one is skipped. Raises ``BadFile``
+    if a single named file is bad, or if nothing could be loaded.
     """
     alone = len(paths) == 1 and not os.path.isdir(paths[0])
     machines: dict[str, tuple[Machine, Path]] = {}
-    bad: list[Skipped] = []
+    loaded: list[Loaded] = []
+    skipped: list[Skipped] = []
     for argument, path in files(paths):
         try:
             found = load_file(path)
         except BadFile as error:
             if alone:
                 raise
-            bad.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
-            yield bad[-1]
+            skipped.append(Skipped(path, str(error).removeprefix(f"{path}: ")))
             continue
-        own, result = found.machine, use(found)
+        own = found.machine
         first, holder = machines.setdefault(own.id, (own, path))
         if _description(first) == _description(own):
-            yield Used(path, argument, own, result)
+            loaded.append(Loaded(path, found, argument))
         else:
             reason = f"claims the machine id {own.id} of {holder.name}, and describes another machine"
-            yield Skipped(path, reason)
-    if not machines:
-        why = f" ({len(bad)} that cannot be read; the first: {bad[0].reason})" if bad else ""
+            skipped.append(Skipped(path, reason))
+    if not loaded:
+        why = f" ({len(skipped)} that cannot be read; the first: {skipped[0].reason})" if skipped else ""
         raise BadFile(f"{', '.join(map(str, paths)) or 'no path'}: no fingerprint or journal here{why}")
-
-
-def _unchanged(found: Fingerprint) -> Fingerprint:
-    return found
+    return loaded, skipped
 
 
 def report_skipped(skipped: Iterable[Skipped]) -> None:

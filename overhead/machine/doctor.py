@@ -19,14 +19,11 @@ _ADVICE = {
     "free cores": "stop other programs, or wait until the load has gone",
     "clock source": "each clock reading is a slow system call: boot with the processor's own clock source, such as tsc",
     "hyper-threading": "threads share a core: stop other programs, or write off to /sys/devices/system/cpu/smt/control",
-    "CPU throttling": "let it cool; check fans and power limits",
     "virtual machine": "other VMs on the host add noise; the figures hold for this VM only",
     "CPU quota": "below 2 cores the system pauses processes while they are measured: raise the limit of the container",
-    "XDG_RUNTIME_DIR": "some GPU libraries print harmless errors without it: set it to a folder that you own",
     "injected layers": "these are measured too: unset the variables and turn overlays off",
-    "interpreter": "a debugger, profiler or tracer is measured too: use a plain interpreter",
+    "interpreter": "its checks are measured too: use a plain interpreter",
     "hardware GPU": "only software adapters can be measured; their figures say nothing about a GPU",
-    "GPU throttling": "let it cool, or raise its power limit",
     "GPU interrupts": "keep threads that submit work off these processors, as the measurements here do",
     "GPU in use": "stop the other programs on it",
     "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
@@ -51,7 +48,7 @@ class DoctorCheck:
 def checks(host: Host = HOST) -> list[DoctorCheck]:
     """The results of all checks that apply to this operating system."""
     state: dict[str, Any] = dict(volatile(host))
-    return [*_processor(state), *_surroundings(host, state), *_injected(state), *_devices(host, state)]
+    return [*_processor(state), *_surroundings(state), *_injected(state), *_devices(host, state)]
 
 
 def _check(name: str, disturbed: bool, found: str, status: CheckStatus = "warn") -> DoctorCheck:
@@ -76,18 +73,13 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
         yield _check("clock source", source not in _GOOD_CLOCKS, source)
     if smt := state.get("smt"):
         yield _check("hyper-threading", smt == "on", smt)
-    if count := state.get("cpu_throttle_count"):
-        yield _check("CPU throttling", True, f"{count} times since start")
 
 
-def _surroundings(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
+def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     virtual = state.get("virtual", "")
     yield _check("virtual machine", bool(virtual), virtual or "none seen")
     if quota := state.get("cpu_quota"):
         yield _check("CPU quota", quota < 2, f"{quota:g} cores", "bad")
-    if host.platform == "linux":
-        folder = host.environ.get("XDG_RUNTIME_DIR")
-        yield _check("XDG_RUNTIME_DIR", not folder, "set" if folder else "not set")
 
 
 def _injected(state: dict[str, Any]) -> Iterator[DoctorCheck]:
@@ -100,8 +92,6 @@ def _injected(state: dict[str, Any]) -> Iterator[DoctorCheck]:
 def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     gpus = [gpu.name for gpu in identity(host).gpus]
     yield _check("hardware GPU", not gpus, ", ".join(gpus) or "none")
-    if throttled := [words for words in state.get("gpu_throttling", []) if words]:
-        yield _check("GPU throttling", True, "; ".join(throttled))
     if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
         yield _check("GPU in use", True, f"{', '.join(busy)} % busy")
     if host.platform == "linux":

@@ -51,6 +51,12 @@ class Host:
             return ""
         return done.stdout.decode("utf-8", "replace").strip()
 
+    def nvidia_smi(self, *fields: str) -> list[list[str]]:
+        """One row per GPU with these fields. Empty if the program, a GPU or one of the fields is missing."""
+        text = self.run("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+        rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+        return [row for row in rows if len(row) == len(fields)]
+
     def psutil(self, function: str, **arguments: Any) -> Any:
         """The result of a psutil function. None if the function is missing or raises, which rare systems cause."""
         import psutil
@@ -87,12 +93,10 @@ class Host:
         return platform.processor() or platform.machine()
 
     def debugged(self) -> list[str]:
-        """Reasons why this interpreter is slow: a debug build, a tracer, a profiler."""
+        """Reasons why this interpreter and the workers are slow."""
         slow = {
             "debug build of Python": hasattr(sys, "gettotalrefcount"),
             "development mode": sys.flags.dev_mode,
-            "trace function": sys.gettrace() is not None,
-            "profile function": sys.getprofile() is not None,
         }
         return [words for words, present in slow.items() if present]
 

@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterable
 
 from overhead.machine.host import HOST, Host
-from overhead.machine.nvidia import nvidia_smi
 from overhead.results import Gpu, Machine
 
 _VENDORS = {"1002": "AMD", "10de": "NVIDIA", "1ed5": "Moore Threads", "5143": "Qualcomm", "8086": "Intel"}
-_PCI_NAMES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids")
 
 
 def identity(host: Host = HOST) -> Machine:
@@ -39,7 +37,7 @@ def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, 
     python = f"{platform.python_implementation()} {platform.python_version()}"
     found = {"python": python, "os": system, "kernel": kernel}
     found["vulkan-loader"] = host.vulkan_loader()
-    found["nvidia-driver"] = next((row[0] for row in nvidia_smi(host, "driver_version")), "")
+    found["nvidia-driver"] = next((row[0] for row in host.nvidia_smi("driver_version")), "")
     for name in ("overhead", *distributions):
         try:
             found[name] = importlib.metadata.version(name)
@@ -69,7 +67,7 @@ def _gpus(host: Host) -> list[tuple[str, str]]:
     """
     nvidia = [
         (f"10de:{device[2:6].lower()}" if device.startswith("0x") else name, name)
-        for name, device in nvidia_smi(host, "name", "pci.device_id")
+        for name, device in host.nvidia_smi("name", "pci.device_id")
     ]
     if host.platform == "darwin":
         others = _mac_gpus(host)
@@ -87,17 +85,8 @@ def _pci_gpus(host: Host) -> list[tuple[str, str]]:
         vendor, device = (host.read(f"{folder}/{name}").removeprefix("0x") for name in ("vendor", "device"))
         # The PCI classes of display controllers and of processing accelerators; AMD's accelerators have the latter.
         if host.read(path).startswith(("0x03", "0x12")) and vendor in _VENDORS:
-            found.append((f"{vendor}:{device}", _pci_name(host, vendor, device)))
+            found.append((f"{vendor}:{device}", f"{_VENDORS[vendor]} {vendor}:{device}"))
     return found
-
-
-def _pci_name(host: Host, vendor: str, device: str) -> str:
-    for path in _PCI_NAMES:
-        section = host.read(path).partition(f"\n{vendor}  ")[2]
-        of_vendor = re.split(r"\n(?=[0-9a-f])", section, maxsplit=1)[0]
-        if named := re.search(rf"^\t{device}  (.*)$", of_vendor, re.M):
-            return f"{_VENDORS[vendor]} {named[1]}"
-    return f"{_VENDORS[vendor]} {vendor}:{device}"
 
 
 def _mac_gpus(host: Host) -> list[tuple[str, str]]:

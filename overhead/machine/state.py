@@ -1,4 +1,4 @@
-"""The present state of the machine: clocks, load, power, throttling, injected libraries, virtual machine, container."""
+"""The present state of the machine: clocks, load, power, injected libraries, virtual machine, container."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 
 from overhead.machine.host import HOST, Host
-from overhead.machine.nvidia import nvidia_smi, throttling
 from overhead.machine.redaction import redact
 from overhead.results import Volatile
 
@@ -101,10 +100,8 @@ def _gpu(host: Host) -> Volatile:
         "gpu_busy_percent": "utilization.gpu",
         "gpu_persistence": "persistence_mode",
     }
-    rows = nvidia_smi(host, *fields.values())
-    found: Volatile = {name: [row[column] for row in rows] for column, name in enumerate(fields)}
-    reasons = throttling(host)
-    return found | ({"gpu_throttling": reasons} if any(reasons) else {})
+    rows = host.nvidia_smi(*fields.values())
+    return {name: [row[column] for row in rows] for column, name in enumerate(fields)}
 
 
 def _linux(host: Host) -> Volatile:
@@ -113,7 +110,6 @@ def _linux(host: Host) -> Volatile:
 
     turbo = {"0": "on", "1": "off"}.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
     turbo = turbo or {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/cpufreq/boost"), "")
-    throttled = host.read(f"{_CPU}/cpu0/thermal_throttle/package_throttle_count")
     mitigations = re.search(r"\bmitigations=\S+", host.read("/proc/cmdline"))
     return {
         "governor": spread("scaling_governor"),
@@ -122,7 +118,6 @@ def _linux(host: Host) -> Volatile:
         "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
         "clock_source": host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "cpu_quota": quota if (quota := _quota(host)) is not None else "",
-        "cpu_throttle_count": int(throttled) if throttled.isdecimal() else "",
         "kernel_mitigations": mitigations[0] if mitigations else "",
     }
 
@@ -134,5 +129,4 @@ def _quota(host: Host) -> float | None:
         words = host.read(f"{folder}/cpu.max").split()
         if len(words) == 2 and words[0].isdecimal():
             return int(words[0]) / int(words[1])
-    old = [host.read(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period")]
-    return int(old[0]) / int(old[1]) if all(word.isdecimal() for word in old) else None
+    return None

@@ -58,7 +58,11 @@ def register(cls: type[Probe]) -> type[Probe]:
 def registry() -> dict[str, Probe]:
     """All stacks, sorted by name: the built-in ones, and those of installed packages that can be imported."""
     if _registry.load():
-        for entry, reason in _trials():
+        entries = entry_points.installed()
+        if _allowed is not None:
+            entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
+        reasons = entry_points.tried(entries) if _allowed is None else [""] * len(entries)
+        for entry, reason in zip(entries, reasons, strict=True):
             if reason := reason or load_entry_point(entry):
                 _unavailable.append(entry_points.missing(entry, reason))
             else:
@@ -88,15 +92,6 @@ def unload_plugin(path: Path, stack: str) -> None:
     """Forget the stack of a plugin, which ``load_plugin`` then loads again."""
     _registry.remove(stack)
     _plugins.discard(os.path.realpath(path))
-
-
-def _trials() -> list[tuple[EntryPoint, str]]:
-    """The entry points to load, and why the trial refused them ('' if it did not)."""
-    entries = entry_points.installed()
-    if _allowed is not None:
-        return [(entry, "") for entry in entries if entry_points.text_of(entry) in _allowed]
-    reasons = entry_points.tried(entries)
-    return [(entry, reasons[entry_points.text_of(entry)]) for entry in entries]
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ class InOrderChain(Chain):
     aside: int = 0
     """Units that ``executed`` does not count: those of ``warm_up`` and of ``device``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a frozen public interface
         self,
         case: Case,
         launch: Action,

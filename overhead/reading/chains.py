@@ -11,22 +11,11 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from overhead import devices
-from overhead.reading.format import (
-    MICRO,
-    factor,
-    factor_spread,
-    listed,
-    micro_of,
-    number,
-    plain,
-    positive_spread,
-    resolved,
-    unresolved,
-)
+from overhead.reading.format import plain, resolved, unresolved
 from overhead.reading.missing_values import why
 from overhead.reading.stack_names import GRAPH_MAKERS, graph_maker
-from overhead.reading.view import View, words
-from overhead.results import Record, Scalar, Value, exactly, why_apart
+from overhead.reading.view import View, by_board, words
+from overhead.results import Record, Scalar, Value, exactly
 from overhead.workloads import UNROLLED, workloads
 
 COMPARED = (
@@ -44,18 +33,8 @@ COMPARED = (
 COMPARED_LENGTHS = (1, 10, 100, 10_000)
 """Numbers of steps at which arms are compared, besides the workload's own."""
 PROCESSOR_KINDS = ("gpu", "software", "cpu")
-_GRAPHS = tuple(f"graph-{maker}" for maker in GRAPH_MAKERS)
-_FUSIONS = (("wgsl", "fused-wgsl"), *((graph, "fused-cuda") for graph in _GRAPHS))
-"""The kind with a dispatch or node per step, and the fused kind."""
-_LANGUAGES = {"fused-cuda": "CUDA", "fused-wgsl": "WGSL"}
-_LONG_CHAIN_STEPS = 1e6
-"""A chain of so many steps costs its slope alone: the fixed cost is negligible."""
 _LEAST_BEND = 0.01
 """As in ``measure.fitting.curvature``."""
-_NEAR_CUDA = 1.5
-"""Fused WGSL counts as near CUDA up to this multiple of the fused CUDA kernel's device time."""
-
-
 Variant = tuple[tuple[str, Scalar], ...]
 """Parameters that change what is computed, by name."""
 
@@ -149,7 +128,10 @@ class ArmFit:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """All arms of a workload at one number of elements, in one variant; the records in ``failed`` have no speed."""
+    """All arms of a workload on one board at one number of elements, in one variant.
+
+    Arms on the CPU are among those of the GPU. The records in ``failed`` have no speed.
+    """
 
     workload: str
     elements: int
@@ -182,28 +164,13 @@ class Group:
         return min(found, key=lambda a: a.cost(steps).value, default=None)
 
     def by_kind(self, steps: float) -> list[ArmFit]:
-        """The cheapest arm of each kind at that length, of the board with most arms, cheapest first."""
-        boards = self.by_board()[:1]
-        found = [arm for own in boards for kind in ARM_KINDS if (arm := own.best(steps, {kind.name})) is not None]
+        """The cheapest arm of each kind at that length, cheapest first."""
+        found = [arm for kind in ARM_KINDS if (arm := self.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
 
-    def by_board(self) -> list[Group]:
-        """The group split by board, the one with most arms first: only arms of one may be compared."""
-        found: list[tuple[set[str], list[ArmFit]]] = []
-        for arm in self.arms:
-            device = arm.record.device
-            own = next((board for board in found if not any(why_apart(device, other) for other in board[0])), None)
-            if own is None:
-                found.append(({device}, [arm]))
-            else:
-                own[0].add(device)
-                own[1].append(arm)
-        most_first = sorted((arms for _, arms in found), key=lambda arms: -len(arms))
-        return [dataclasses.replace(self, arms=tuple(arms)) for arms in most_first]
-
     def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
-        """The cheapest arm of each of two kinds at that length, of one board, on the first processor kind with both."""
-        for there in (own for processor in PROCESSOR_KINDS for own in self.on(processor).by_board()):
+        """The cheapest arm of each of two kinds at that length, on the first processor kind with both."""
+        for there in map(self.on, PROCESSOR_KINDS):
             first, second = there.best(steps, {before}), there.best(steps, {after})
             if first is not None and second is not None:
                 return first, second
@@ -212,20 +179,23 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """From how many ``steps`` on ``second`` is cheaper than ``first``; None where the intervals are too wide to decide.
+    """From how many ``steps`` on one arm is cheaper than another; None where the intervals are too wide to decide.
 
     ``always``, ``never``: it is cheaper at every length, or at none.
     """
 
-    first: ArmFit
-    second: ArmFit
     steps: Value | None
     always: bool = False
     never: bool = False
 
+    @property
+    def verdict(self) -> str:
+        """In words where there is no number of steps."""
+        return "at any length" if self.always else "never" if self.never else "no measurable difference"
+
 
 def groups(view: View) -> list[Group]:
-    """The workloads by variant and elements; arms on the CPU are in the same group as those on the GPU."""
+    """The workloads by variant, elements and board."""
     found: dict[tuple[str, Variant, int], list[Record]] = {}
     for record in (record for target in view.stacked for record in target.records):
         elements = record.params.get("elements")
@@ -233,7 +203,8 @@ def groups(view: View) -> list[Group]:
             continue
         if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
             found.setdefault((record.workload, variant_of(record), elements), []).append(record)
-    return [_group(view, *key, found[key]) for key in sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))]
+    keys = sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))
+    return [_group(view, *key, own) for key in keys for own in by_board(found[key])]
 
 
 def variant_of(record: Record) -> Variant:
@@ -296,145 +267,15 @@ def crossing(first: ArmFit, second: ArmFit) -> Crossing:
     """From how many steps on the second is cheaper than the first, by their fits."""
     saved, paid = first.slope - second.slope, second.fixed - first.fixed
     if saved.floor > 0 and paid.ceiling <= 0:
-        return Crossing(first, second, None, always=True)
+        return Crossing(None, always=True)
     if saved.ceiling <= 0 and paid.floor >= 0:
-        return Crossing(first, second, None, never=True)
+        return Crossing(None, never=True)
     if saved.floor <= 0 or paid.value <= 0:
-        return Crossing(first, second, None)
-    return Crossing(first, second, paid.at_least(0.0) / saved)
+        return Crossing(None)
+    return Crossing(paid.at_least(0.0) / saved)
 
 
 def steps_of(name: str) -> int:
     """The workload's own length; of one that is not known here, 1,000."""
     found = workloads().get(name)
     return found.steps if found is not None else 1000
-
-
-def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] | None:
-    """The group, CUDA graph and fused WGSL of the headline: on a GPU, at the workload's own length.
-
-    The recurrence is preferred, then the size nearest to 4,096 elements, then WGSL with the checks of its library.
-    """
-    for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
-        steps = steps_of(group.workload)
-        for own in group.on("gpu").by_board():
-            graph = own.best(steps, _GRAPHS)
-            wgsl = own.checked().best(steps, {"fused-wgsl"}) or own.best(steps, {"fused-wgsl"})
-            if graph is not None and wgsl is not None:
-                return group, graph, wgsl
-    return None
-
-
-def chain_opening(view: View) -> str:
-    """The sentence on one kernel for all steps against a CUDA graph of them; '' where the run lacks either."""
-    found = graph_against_wgsl(view.once(groups))
-    if found is None:
-        return ""
-    group, graph, wgsl = found
-    steps = steps_of(group.workload)
-    own = next(one for one in group.by_board() if any(arm is graph for arm in one.arms)).on("gpu")
-    fused = [arm for arm in (own.best(steps, {"fused-cuda"}), wgsl) if arm is not None]
-    faster = own.best(steps, {"fused-wgsl"})
-
-    def took(arm: ArmFit) -> str:
-        beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
-        return f"{number(arm.cost(steps) / 1e3)} {MICRO}{beyond}"
-
-    said = [f"{took(arm)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
-    if faster is not None and faster.cost(steps).ceiling < wgsl.cost(steps).floor:
-        said[-1] += f" ({took(faster)} through {faster.way})"
-    return (
-        f"{steps:,} dependent steps of {group.elements:,} elements ({group.workload}) in one kernel take "
-        f"{listed(said)}. As {graph.kind.title}, with nodes for every step, they take {took(graph)}."
-    )
-
-
-def passings(found: Sequence[Group]) -> list[str]:
-    """A sentence for each group: which way is cheaper than which, and from how many steps on."""
-    said = []
-    for group in found:
-        lines = [line for pair in COMPARED if (line := _passing(group, *pair))]
-        if lines:
-            said.append(f"{group.title}: {'; '.join(lines)}.")
-    return said
-
-
-def _passing(group: Group, before: str, after: str) -> str:
-    """The sentence on the cheapest arms of two kinds; '' where one of them was not measured."""
-    pair = group.rivals(before, after, steps_of(group.workload))
-    if pair is None:
-        return ""
-    where = {"gpu": "", "cpu": " (CPU)"}.get(pair[0].processor, f" ({pair[0].processor})")
-    return f"{_passed(*pair)}{where}"
-
-
-def _passed(first: ArmFit, second: ArmFit) -> str:
-    found = crossing(first, second)
-    ours, theirs = second.kind.title, first.kind.title
-    if found.always:
-        return f"{ours} is cheaper than {theirs} at any length"
-    if found.never:
-        return f"{ours} is never cheaper than {theirs}"
-    if found.steps is None:
-        gain = first.slope / second.slope
-        if gain.floor > 1:
-            return f"a step by {ours} is {factor_spread(gain)} faster than by {theirs}"
-        return f"no measurable difference between {ours} and {theirs}"
-    at = found.steps
-    if at.ceiling < 1:
-        return f"{ours} is cheaper than {theirs} from the first step on"
-    beyond = ", longer than any chain measured" if at.value > min(first.longest, second.longest) else ""
-    return f"{ours} pays off against {theirs} after about {positive_spread(at.at_least(1))} steps{beyond}"
-
-
-def fusions(found: Sequence[Group]) -> list[str]:
-    """Sentences on how much faster or slower a fused step is, by number of elements."""
-    said = []
-    for name in dict.fromkeys(g.name for g in found):
-        own = [g for g in found if g.name == name]
-        for unfused, fused in _FUSIONS:
-            pairs = [(g, pair) for g in own if (pair := g.rivals(unfused, fused, _LONG_CHAIN_STEPS)) is not None]
-            gains = [f"{_gain(a.slope / b.slope)} at {g.elements:,}" for g, (a, b) in pairs]
-            if gains:
-                before, after = (arm.kind.title for arm in pairs[0][1])
-                said.append(
-                    f"{name}, {after} against {before}: a step is {listed(gains)} element"
-                    f"{'' if pairs[-1][0].elements == 1 else 's'}."
-                )
-    return said
-
-
-def _gain(of: Value) -> str:
-    """A gain in words: ``2.9x (2.7 to 3.1) faster``, ``2.8x (2.6 to 3.0) slower`` or ``neither faster nor slower``."""
-    if of.low is None or of.high is None or of.low <= 0:
-        return f"{factor(of.value)} as fast"
-    if of.low > 1:
-        return f"{factor_spread(of)} faster"
-    if of.high < 1:
-        return f"{factor_spread(exactly(1.0) / of)} slower"
-    return "neither measurably faster nor slower"
-
-
-def device_times(found: Sequence[Group]) -> list[str]:
-    """Sentences on the device time of a fused WGSL step, as a multiple of that of the fused CUDA kernel."""
-    said = []
-    for group in (own for g in found for own in g.on("gpu").by_board()):
-        base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)
-        others = _timed(group, "fused-wgsl")
-        if base is None or not others:
-            continue
-        each = [f"{factor_spread(took / base[1])} as long through {arm.way}" for arm, took in others]
-        near = [arm.way for arm, took in others if (took / base[1]).ceiling <= _NEAR_CUDA]
-        unclear = [arm.way for arm, took in others if (took / base[1]).floor <= _NEAR_CUDA and arm.way not in near]
-        verdicts = [f"Within {_NEAR_CUDA}× of CUDA: {listed(near)}." if near else ""]
-        verdicts += [f"Too noisy to tell whether within {_NEAR_CUDA}× of CUDA: {listed(unclear)}." if unclear else ""]
-        within = " ".join(filter(None, verdicts)) or f"No WGSL version is within {_NEAR_CUDA}× of CUDA."
-        said.append(
-            f"{group.title}: the GPU takes {micro_of(base[1].value)} {MICRO} for a step of the fused CUDA kernel "
-            f"({base[0].way}). A step of fused WGSL takes {listed(each)}. {within}"
-        )
-    return said
-
-
-def _timed(group: Group, kind: str) -> list[tuple[ArmFit, Value]]:
-    return [(a, took) for a in group.arms if a.kind.name == kind and (took := a.device) is not None and took.value > 0]

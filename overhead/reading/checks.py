@@ -22,8 +22,6 @@ class Agreement:
     measured: float
     predicted: float
     agrees: bool
-    residual: Value | None = None
-    """``measured - predicted`` with all that both intervals allow, where the check has it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,22 +79,9 @@ def null_check(view: View, record: Record) -> Agreement | None:
     null = next((r for r in own if r.stack == "dawn" and r.api == "Null" and r.case == record.case), None)
     minimal = minimal_program(view, record)
     whole, library, driver = (r.measured("host") if r else None for r in (record, null, minimal))
-    return None if whole is None or library is None or driver is None else _agreement(whole, library + driver)
-
-
-def staged_check(record: Record) -> Agreement | None:
-    """The host's time of a level against the sum of its calls timed one by one; None where one has no value.
-
-    The calls were timed in rounds of their own, so the two are independent.
-    """
-    whole, issued, gap = (record.measured(name) for name in ("host", "unstaged", "stages_gap"))
-    return None if whole is None or issued is None or gap is None else _agreement(whole, issued + gap)
-
-
-def _agreement(whole: Value, other: Value) -> Agreement:
-    """Whether they agree within 5 % or their combined interval, and the residual ``whole - other``."""
-    found = _check(whole.value, other.value, [whole, other])
-    return dataclasses.replace(found, residual=whole - other)
+    if whole is None or library is None or driver is None:
+        return None
+    return _check(whole.value, library.value + driver.value, [whole, library, driver])
 
 
 def verdict(check: Agreement) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, why_no_mark
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, Kind, cheapest, why_no_mark
 from overhead.reading.format import (
     MICRO,
     cost_text,
@@ -69,15 +69,9 @@ def _batched(costs: DispatchCosts) -> str:
 
 def _alone(row: DispatchRow) -> Record | None:
     """The case without a batch by the caller of the batch; None where it has no cost above zero."""
-    caller = row.records["batched"].caller
-    return next(
-        (
-            r
-            for kind, r in row.records.items()
-            if kind != "batched" and r.caller == caller and resolved(r.figure("complete"))
-        ),
-        None,
-    )
+    batch = row.records["batched"]
+    same = (r for r in row.records.values() if r is not batch and r.caller == batch.caller)
+    return next((r for r in same if resolved(r.figure("complete"))), None)
 
 
 def _batch(row: DispatchRow) -> str:
@@ -91,23 +85,17 @@ def _batch(row: DispatchRow) -> str:
 
 def _overstated(costs: DispatchCosts) -> str:
     """How far the time of a single dispatch and its wait lies above its cost."""
-    found: list[tuple[DispatchRow, Record]] = [(row, row.records[row.first]) for row in costs.rows if row.marks]
-    told = [
-        (times, row)
-        for row, record in found
-        if (times := overstatement(record, "naive")) is not None and times.high is not None
-    ]
+    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
+    told = [(times, row) for times, row in found if times is not None and times.high is not None]
     if not told:
         return ""
     times, row = max(told, key=lambda one: one[0].value)
-    caller = CALLER_WORDS[row.records[row.first].caller]
-    through = f"{row.name}, {caller}"
+    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
     return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
 
 
-def _of(row: DispatchRow, kind: str) -> str:
-    value = next(value for name, value in row.marks.items() if name == kind)
-    return number(within(value, 0.01))
+def _of(row: DispatchRow, kind: Kind) -> str:
+    return number(within(row.marks[kind], 0.01))
 
 
 def trust_sentence(costs: DispatchCosts) -> str:

@@ -1,4 +1,4 @@
-"""How the host's time splits into layers, from measured levels of one run, and the device's time beside it.
+"""How the host's time splits into layers, from measured levels of one run.
 
 A level is the host's time of the same calls by one caller: from Python, from Python without wrapper objects, from
 compiled code. A layer is the difference of two levels, so the layers add up to the time measured from Python. All
@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import MICRO, listed, micro, percent, spread, time
+from overhead.reading.format import micro_spread, percent
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns
 from overhead.results import Comparison, Figure, Record, Value, ratio, why_apart
@@ -29,16 +29,6 @@ TITLES = {
 }
 """Layers as pages name them."""
 _PYTHON_LAYERS = frozenset({"binding", "interpreter", "python"})
-_BINDINGS = {
-    "wgpu-native": "wgpu-py objects",
-    "dawn": "wgpu-py objects",
-    "torch": "Python binding of torch",
-    "cupy": "CuPy objects",
-    "cuda-driver": "cuda-bindings calls",
-}
-"""What the layer ``binding`` (or ``python``) consists of, in words, by stack."""
-_PLAINER = {"binding": "from Python without wrapper objects", "interpreter": "from compiled code"}
-"""The level below a layer, in words."""
 BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 """Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
 
@@ -48,13 +38,12 @@ class Share:
     """One layer, ns per unit. ``of_host`` is its share of the whole (0.46), None where unknown.
 
     ``doubt``: ``BELOW_ZERO``, ``UNCLEAR``, or '' where its interval lies above zero or it has no value.
-    ``level``: the host's time of the level that ends with this layer. ``paired``: a difference of two levels.
+    ``paired``: a difference of two levels.
     """
 
     name: str
     figure: Figure
     of_host: float | None
-    level: Figure
     doubt: str = ""
     paired: bool = True
 
@@ -65,20 +54,6 @@ class Share:
     @property
     def title(self) -> str:
         return TITLES.get(self.name, self.name)
-
-
-@dataclasses.dataclass(frozen=True)
-class Device:
-    """The device's time in ns per unit, split into the part that adds to the total and the part hidden behind the host.
-
-    A part is None where it is unknown. ``holds_gaps``: only the span from first to last is known, idle time included.
-    """
-
-    figure: Figure | None
-    exposed: float | None
-    hidden: float | None
-    holds_gaps: bool
-    reason: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +72,6 @@ class HostShares:
     shares: tuple[Share, ...]
     minimal: Figure | None
     validation: Figure | None
-    device: Device
 
     @property
     def case(self) -> str:
@@ -176,9 +150,7 @@ def _ladder(view: View, top: Record) -> HostShares:
         None,
     )
     minimal = _minimal(view, levels[-1]) if levels else None
-    return HostShares(
-        view.target(top), top, host, tuple(levels), tuple(_shares(levels)), minimal, validation, _device(top)
-    )
+    return HostShares(view.target(top), top, host, tuple(levels), tuple(_shares(levels)), minimal, validation)
 
 
 def _levels(view: View, top: Record) -> list[Record]:
@@ -206,10 +178,9 @@ def _shares(levels: list[Record]) -> list[Share]:
     if not hosts:
         return []
     found = [
-        _share(_layer(upper, lower), _difference(upper, lower), hosts[0], level)
-        for (upper, lower), level in zip(itertools.pairwise(levels), hosts, strict=False)
+        _share(_layer(upper, lower), _difference(upper, lower), hosts[0]) for upper, lower in itertools.pairwise(levels)
     ]
-    last = _share(_last_layer(levels[-1]), hosts[-1], hosts[0], hosts[-1])
+    last = _share(_last_layer(levels[-1]), hosts[-1], hosts[0])
     return [*found, dataclasses.replace(last, paired=False)]
 
 
@@ -237,9 +208,9 @@ def _difference(upper: Record, lower: Record) -> Figure:
     return Figure(name="difference", value=found.value, low=found.low, high=found.high)
 
 
-def _share(name: str, figure: Figure, whole: Figure, level: Figure) -> Share:
+def _share(name: str, figure: Figure, whole: Figure) -> Share:
     of, host = figure.measured, whole.measured
-    return Share(name, figure, of.value / host.value if of and host and host.value else None, level, _doubt(of))
+    return Share(name, figure, of.value / host.value if of and host and host.value else None, _doubt(of))
 
 
 def _minimal(view: View, last: Record) -> Figure | None:
@@ -278,83 +249,12 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
     return same and of is not None and (of.caller == "native" or of.key == top.key)
 
 
-def _device(record: Record) -> Device:
-    """The device's time of the case: exposed = complete - host, hidden = busy - exposed."""
-    busy, whole = record.figure("device_busy"), record.figure("device_span")
-    figure = next((f for f in (busy, whole) if f and f.measured), busy or whole)
-    taken = figure.measured if figure else None
-    complete, host = record.value("complete"), record.value("host")
-    exposed = complete - host if complete is not None and host is not None else None
-    if taken is None:
-        return Device(figure, exposed, None, False, why(record, figure.name if figure else "device_busy"))
-    hidden = taken.value - max(exposed, 0.0) if exposed is not None else None
-    return Device(figure, exposed, hidden, figure is whole, "")
-
-
-def staged(target: TargetView) -> list[tuple[Record, list[Figure]]]:
-    """The target's records with figures of single calls (``stage:...``), in the order that the calls were made."""
-    found = [(r, [f for f in r.figures if f.name.startswith("stage:")]) for r in target.records]
-    return sorted(((r, f) for r, f in found if f), key=lambda pair: CALLERS.index(pair[0].caller))
-
-
-def ladder_sentences(found: list[HostShares]) -> list[str]:
-    """A sentence for each ladder on hardware, and one for all ladders on software adapters, without their shares."""
-    said = [ladder_sentence(f) for f in found if not f.target.software]
-    smoke = list(dict.fromkeys(f.target.label for f in found if f.target.software))
-    return said + (
-        [
-            f"A smoke test, no statement of who takes the time, because a software adapter's work runs on the "
-            f"caller's own cores: {listed(smoke)}."
-        ]
-        if smoke
-        else []
-    )
-
-
-def ladder_sentence(found: HostShares) -> str:
-    """``Of 26 us of host time per dispatch through ... (per-submit), Python takes 63 %: ...``."""
-    unit, host = found.top.unit, found.host
-    place = f"through {found.target.label} ({found.case})"
-    if host is None or not host.measured:
-        return f"The host's time per {unit} {place} has no figure: {found.reason or why(found.top, 'host')}."
-    if not found.split:
-        return f"The {time(host)} of host time per {unit} {place} could not be split."
-    start = f"Of {time(host)} of host time per {unit} {place}, "
-    parts = [_part(found, s) for s in found.shares]
-    of_python = sum(s.name in _PYTHON_LAYERS for s in found.shares)
-    python = found.python
-    if python is not None and of_python > 1:
-        inner, rest = listed(parts[:of_python]), listed(parts[of_python:])
-        split = "" if any(s.doubt == BELOW_ZERO for s in found.shares) else f": {inner}"
-        said = f"{start}Python takes {percent(python)}{split}. The rest: {rest}."
-    else:
-        name = _name(found, found.shares[0])
-        verb = "take" if name.endswith("s") else "takes"
-        said = f"{start}{name} {verb} {listed([parts[0].removeprefix(name).lstrip(), *parts[1:]])}."
-    program = "From compiled code, a minimal Vulkan program takes"
-    minimal = f"{program} {time(found.minimal)} for the same work." if found.minimal else ""
-    return " ".join(part for part in (said, *(_unclear(found, s) for s in found.shares if s.doubt), minimal) if part)
-
-
-def _part(found: HostShares, share: Share) -> str:
-    return f"{_name(found, share)} {share_of_host(found, share)} ({micro(share.figure)} {MICRO})"
-
-
-def _name(found: HostShares, share: Share) -> str:
-    return _BINDINGS.get(found.target.stack, share.title) if share.name in ("binding", "python") else share.title
-
-
 def share_of_host(found: HostShares, share: Share) -> str:
     """The layer as per cent of the host's time, ready to print; '' where either has no value."""
     whole, part = found.host.measured if found.host else None, share.figure.measured
     return percent(part / whole.value) if part and whole and whole.value else ""
 
 
-def _unclear(found: HostShares, share: Share) -> str:
-    name = _name(found, share)
-    if share.doubt != BELOW_ZERO:
-        return f"The time of {name} is not separable: {time(share.figure)}."
-    saved = share.figure.measured
-    less = spread(saved * -1 / 1e3) if saved else ""
-    without = "from compiled code" if share.name == "python" else _PLAINER.get(share.name, "the calls without them")
-    return f"With {name} a call is faster than {without}, by {less} {MICRO}."
+def layer_text(found: HostShares, share: Share) -> str:
+    """``33 %, 8.0 (7.2 to 8.8)``: of the host's time and in microseconds, with the doubt about it."""
+    return ", ".join(part for part in (share_of_host(found, share), micro_spread(share.figure), share.doubt) if part)

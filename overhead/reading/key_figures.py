@@ -25,6 +25,7 @@ from overhead.reading.next_run import next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.results import Caller, Figure, Fingerprint, Record, Value, ratio
 
+_Make = Callable[[View, TargetView], "KeyFigure"]
 _SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
 
 
@@ -63,79 +64,66 @@ def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
 
 def key_figures_of(view: View) -> list[KeyFigure]:
     """The same, from a view."""
-    return [make(view, label) for label, make in _LIST]
+    made = []
+    for label, stack, make in _LIST:
+        target = view.best(stack)  # other workloads say nothing general about a stack
+        found = make(view, target) if target is not None and target.stepped else _absent(view, stack)
+        made.append(dataclasses.replace(found, label=label))
+    return made
 
 
-def _base(stack: str, caller: Caller, figure: str = "complete") -> Callable[[View, str], KeyFigure]:
+def _base(caller: Caller, name: str = "complete") -> _Make:
     """A figure of the stack's base case by that caller."""
 
-    def make(view: View, label: str) -> KeyFigure:
-        target = _stepped(view, stack)
-        if target is None:
-            return _absent(view, label, stack)
+    def make(view: View, target: TargetView) -> KeyFigure:
         record = _by_caller(target, caller)
-        return _not_by(label, target, caller) if record is None else _time(view, label, target, record, figure)
+        return _not_by(target, caller) if record is None else _time(view, target, record, name)
 
     return make
 
 
-def _fused(stack: str, caller: Caller) -> Callable[[View, str], KeyFigure]:
-    def make(view: View, label: str) -> KeyFigure:
-        target = _stepped(view, stack)
-        if target is None:
-            return _absent(view, label, stack)
-        found = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("fused", "step", caller)]
-        if not found:
-            run = _to_measure(stack, "fused")
-            return _missing(label, f"not measured {CALLER_WORDS[caller]} as one kernel; {run}", target)
-        return _time(view, label, target, min(found, key=lambda r: bool(target.varied(r))), "complete")
-
-    return make
+def _fused(view: View, target: TargetView) -> KeyFigure:
+    found = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("fused", "step", "binding")]
+    if not found:
+        run = _to_measure(target.stack, "fused")
+        return _missing(f"not measured {CALLER_WORDS['binding']} as one kernel; {run}", target)
+    return _time(view, target, min(found, key=lambda r: bool(target.varied(r))))
 
 
-def _submit(view: View, label: str) -> KeyFigure:
-    target = _stepped(view, "vulkan")
-    if target is None:
-        return _absent(view, label, "vulkan")
+def _submit(view: View, target: TargetView) -> KeyFigure:
     record = _by_caller(target, "native")
     comparison = view.comparison("marginal", record.key) if record is not None else None
     figure = comparison.figure("per_submit") if comparison is not None else None
     if record is None or figure is None:
-        return _missing(label, f"not measured; {_to_measure('vulkan', 'per-submit', 'one-pass')}", target)
-    return _of_figure(label, target, record, figure)
+        return _missing(f"not measured; {_to_measure('vulkan', 'per-submit', 'one-pass')}", target)
+    return _of_figure(target, record, figure)
 
 
-def _python_share(view: View, label: str) -> KeyFigure:
-    target = _stepped(view, "dawn")
-    if target is None:
-        return _absent(view, label, "dawn")
-    top, compiled = _by_caller(target, "binding"), _by_caller(target, "native")
-    if top is None or compiled is None:
-        return _not_by(label, target, "binding" if top is None else "native")
-    lacking = next((r for r in (top, compiled) if not r.measured("host")), None)
-    if lacking is not None:
-        return _missing(label, why(lacking, "host"), target, lacking)
-    found = python_share(top, compiled)
+def _python_share(_: View, target: TargetView) -> KeyFigure:
+    levels = []
+    for caller in ("binding", "native"):
+        record = _by_caller(target, caller)
+        if record is None:
+            return _not_by(target, caller)
+        host = record.measured("host")
+        if host is None:
+            return _missing(why(record, "host"), target, record)
+        levels.append((record, host))
+    found = python_share(*(record for record, _ in levels))
     if found is None:
-        return _missing(label, "the two callers were measured on different boards, or one time is not positive", target)
-    cautions = [_caution(host) for r in (top, compiled) if (host := r.measured("host"))]
-    caution = "; ".join(dict.fromkeys(c for c in (*cautions, _SMOKE_TEST if target.software else "") if c))
-    return KeyFigure(label, percent(found), found, caution, top.key, target.label)
+        return _missing("the two callers were measured on different boards, or one time is not positive", target)
+    cautions = [*(_caution(host) for _, host in levels), _SMOKE_TEST if target.software else ""]
+    caution = "; ".join(filter(None, dict.fromkeys(cautions)))
+    return KeyFigure("", percent(found), found, caution, levels[0][0].key, target.label)
 
 
-def _node(view: View, label: str) -> KeyFigure:
+def _node(view: View, target: TargetView) -> KeyFigure:
     """A node of the driver's graph: both speeds where the run met both, else the condition that it was met in."""
-    target = view.best("cuda-graph")
-    if target is None:
-        return _absent(view, label, "cuda-graph")
-    found = [
-        r
-        for r in target.records
-        if (r.pattern, r.workload) == ("replay", "step") and r.params.get("maker", "driver") == "driver"
-    ]
+    wanted = ("replay", "step", "driver")
+    found = [r for r in target.records if (r.pattern, r.workload, r.params.get("maker", "driver")) == wanted]
     if not found:
-        return _missing(label, f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
-    made = _time(view, label, target, found[0], "complete")
+        return _missing(f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
+    made = _time(view, target, found[0])
     figure = found[0].figure("complete")
     if figure is None or made.measured is None:
         return made
@@ -147,23 +135,14 @@ def _node(view: View, label: str) -> KeyFigure:
     return dataclasses.replace(made, reason="; ".join(part for part in (made.reason, reason) if part))
 
 
-def _overstatement(view: View, label: str) -> KeyFigure:
-    target = _stepped(view, "dawn")
-    if target is None:
-        return _absent(view, label, "dawn")
+def _overstatement(_: View, target: TargetView) -> KeyFigure:
     record = _by_caller(target, "binding")
     if record is None:
-        return _not_by(label, target, "binding")
+        return _not_by(target, "binding")
     found = overstatement(record, "naive")
     if found is None:
-        return _missing(label, "no slope or no single timed dispatch has a value", target, record)
-    return KeyFigure(label, factor(found), found, _caution(found), record.key, target.label)
-
-
-def _stepped(view: View, stack: str) -> TargetView | None:
-    """The stack's best target, if it ran the step. Other workloads say nothing general about a stack."""
-    target = view.best(stack)
-    return target if target is not None and target.stepped else None
+        return _missing("no slope or no single timed dispatch has a value", target, record)
+    return KeyFigure("", factor(found), found, _caution(found), record.key, target.label)
 
 
 def _by_caller(target: TargetView, caller: Caller) -> Record | None:
@@ -179,27 +158,24 @@ def _to_measure(stack: str, *patterns: str) -> str:
     return " ".join([f"to measure it: overhead run -p {stack}", *(f"--pattern {name}" for name in patterns)])
 
 
-def _not_by(label: str, target: TargetView, caller: Caller) -> KeyFigure:
-    run = _to_measure(target.stack, "per-submit")
-    return _missing(label, f"not measured {CALLER_WORDS[caller]}; {run}", target)
+def _not_by(target: TargetView, caller: Caller) -> KeyFigure:
+    return _missing(f"not measured {CALLER_WORDS[caller]}; {_to_measure(target.stack, 'per-submit')}", target)
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
-    """A one-shot figure (``naive``, ``naive_idle``, ``legacy``) over the slope; None without two values above zero."""
-    return ratio_of(record.figure(figure), record.figure("complete"))
+    """A one-shot figure (``naive``, ``naive_idle``, ``legacy``) over the slope; None without two values above zero.
 
-
-def ratio_of(shot: Figure | None, slope: Figure | None) -> Value | None:
-    """The ratio of two figures of one record, without an interval where an end is not known."""
-    found = ratio(shot.measured if shot else None, slope.measured if slope else None)
+    It has no interval where an end of it is not known.
+    """
+    found = ratio(record.measured(figure), record.measured("complete"))
     return found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
 
 
-def _time(view: View, label: str, target: TargetView, record: Record, name: str) -> KeyFigure:
+def _time(view: View, target: TargetView, record: Record, name: str = "complete") -> KeyFigure:
     figure = record.figure(name)
     if figure is None:
-        return _missing(label, why(record, name), target, record)
-    made, bound = _of_figure(label, target, record, figure), _bound(record) if name == "complete" else ""
+        return _missing(why(record, name), target, record)
+    made, bound = _of_figure(target, record, figure), _bound(record) if name == "complete" else ""
     return dataclasses.replace(made, next_run=next_run_text(record, view.fingerprint.machine, name), bound=bound)
 
 
@@ -212,51 +188,44 @@ def _bound(record: Record) -> str:
     return f"{limit}, CPU time {micro(host)} {MICRO}"
 
 
-def _of_figure(label: str, target: TargetView, record: Record, figure: Figure) -> KeyFigure:
+def _of_figure(target: TargetView, record: Record, figure: Figure) -> KeyFigure:
     found = figure.measured
     if found is None:
-        return _missing(label, missing_figure(figure, record).text, target, record)
-    return KeyFigure(label, f"{micro(figure)} {MICRO}", found, _caution(found), record.key, target.label)
+        return _missing(missing_figure(figure, record).text, target, record)
+    return KeyFigure("", f"{micro(figure)} {MICRO}", found, _caution(found), record.key, target.label)
 
 
 def _caution(of: Value) -> str:
     return "" if of.status == "ok" else of.status + (f": {of.reason}" if of.reason else "")
 
 
-def _missing(label: str, reason: str, target: TargetView | None = None, record: Record | None = None) -> KeyFigure:
-    return KeyFigure(
-        label,
-        "missing",
-        reason=reason.removesuffix(": "),
-        record=record.key if record else "",
-        of=target.label if target else "",
-    )
+def _missing(reason: str, target: TargetView | None = None, record: Record | None = None) -> KeyFigure:
+    key, of = record.key if record else "", target.label if target else ""
+    return KeyFigure("", "missing", reason=reason.removesuffix(": "), record=key, of=of)
 
 
-def _absent(view: View, label: str, stack: str) -> KeyFigure:
+def _absent(view: View, stack: str) -> KeyFigure:
     """The line where the stack has no target that ran the step, with the reason from the run."""
     if view.best(stack) is not None:
-        return _missing(label, f"not part of this run; {_to_measure(stack)} --workload step")
-    known = absent_stacks(view.fingerprint, (stack,))
-    if known:
-        mend = f"; {known[0].mend}" if known[0].mend else ""
-        return _missing(label, f"{known[0].stack}: {known[0].reason}{mend}")
-    return _missing(label, f"{stack} was not part of this run; {_to_measure(stack)}")
+        return _missing(f"not part of this run; {_to_measure(stack)} --workload step")
+    for known in absent_stacks(view.fingerprint, (stack,)):
+        return _missing(f"{known.stack}: {known.reason}{f'; {known.mend}' if known.mend else ''}")
+    return _missing(f"{stack} was not part of this run; {_to_measure(stack)}")
 
 
-_LIST: tuple[tuple[str, Callable[[View, str], KeyFigure]], ...] = (
-    ("One operation, PyTorch, from Python", _base("torch", "binding")),
-    ("One launch, CUDA driver, from Python", _base("cuda-driver", "binding")),
-    ("One dispatch, raw Vulkan, from compiled code", _base("vulkan", "native")),
-    ("One dispatch, Dawn, from compiled code", _base("dawn", "native")),
-    ("One dispatch, Dawn, from Python", _base("dawn", "binding")),
-    ("One dispatch, wgpu-native, from Python", _base("wgpu-native", "binding")),
-    ("One dispatch, Chromium, from JavaScript", _base("chromium", "browser")),
-    ("One submit, raw Vulkan, from compiled code", _submit),
-    ("One dispatch and its wait, Dawn, from Python", _base("dawn", "binding", "naive")),
-    ("Python's share of the host's time, Dawn", _python_share),
-    ("One node of a CUDA graph, CUDA driver", _node),
-    ("One fused step, CUDA driver, from Python", _fused("cuda-driver", "binding")),
-    ("One fused step, WebGPU (Dawn), from Python", _fused("dawn", "binding")),
-    ("A single timed dispatch overstates, Dawn, from Python", _overstatement),
+_LIST: tuple[tuple[str, str, _Make], ...] = (
+    ("One operation, PyTorch, from Python", "torch", _base("binding")),
+    ("One launch, CUDA driver, from Python", "cuda-driver", _base("binding")),
+    ("One dispatch, raw Vulkan, from compiled code", "vulkan", _base("native")),
+    ("One dispatch, Dawn, from compiled code", "dawn", _base("native")),
+    ("One dispatch, Dawn, from Python", "dawn", _base("binding")),
+    ("One dispatch, wgpu-native, from Python", "wgpu-native", _base("binding")),
+    ("One dispatch, Chromium, from JavaScript", "chromium", _base("browser")),
+    ("One submit, raw Vulkan, from compiled code", "vulkan", _submit),
+    ("One dispatch and its wait, Dawn, from Python", "dawn", _base("binding", "naive")),
+    ("Python's share of the host's time, Dawn", "dawn", _python_share),
+    ("One node of a CUDA graph, CUDA driver", "cuda-graph", _node),
+    ("One fused step, CUDA driver, from Python", "cuda-driver", _fused),
+    ("One fused step, WebGPU (Dawn), from Python", "dawn", _fused),
+    ("A single timed dispatch overstates, Dawn, from Python", "dawn", _overstatement),
 )

@@ -1,14 +1,18 @@
-"""Cases in which the host synchronises after every so many steps: which these are, and what one act costs."""
+"""Cases that wait: the ways to wait of each target, and what a synchronisation after every so many steps costs."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
+from overhead.reading.dispatch_costs import targets_shown
+from overhead.reading.format import plain
 from overhead.reading.view import TargetView, View
 from overhead.results import Comparison, Record, Scalar, Value
 
 ACT_PARAMETERS = {"sync", "every"}
 """Parameters of a case that synchronises: the act, and after how many steps it comes."""
+_STEP_TITLES = {"step": "256-element step", "mlp-forward": "MLP forward pass", "mlp-train": "MLP training step"}
 _AFTER_EACH_STEP = ("every", 1)
 """The usual value, which labels leave out."""
 
@@ -37,6 +41,52 @@ def wait_of(record: Record) -> Scalar | None:
 def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
     """The parameters that differ from the base case, without ``every=1``, which is usual."""
     return {k: v for k, v in target.varied(record).items() if (k, v) != _AFTER_EACH_STEP}
+
+
+def waited_each(target: TargetView) -> Record | None:
+    """The case that waits after each unit and differs from the base case in nothing else."""
+    return next(
+        (
+            r
+            for r in target.records
+            if (r.pattern, r.caller, r.workload) == ("wait-each", target.base.caller, "step")
+            and set(target.varied(r)) <= ACT_PARAMETERS
+            and r.params.get("sync", "stream") == "stream"
+        ),
+        None,
+    )
+
+
+def waiting_targets(view: View) -> list[TargetView]:
+    """The targets of the headline that wait for a device; graphs wait as the launches that they replace."""
+    return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
+
+
+def other_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
+    """Cases that differ from the base case by their wait alone or have percentiles, and base cases of other targets."""
+    shown = {target.key for target in waiting_targets(view)}
+    for target in (t for t in view.stacked if t.first.api != "CPU"):
+        base = target.base
+        for r in target.records:
+            same = (r.pattern, r.caller) == (base.pattern, base.caller) and set(target.varied(r)) == {"wait"}
+            if same or r.figure("p50") is not None or (r is base and target.key not in shown):
+                yield target, r
+
+
+def step_words(record: Record) -> str:
+    """The step in words: workload, shapes where they vary, and what else of it is a choice."""
+    name = _STEP_TITLES.get(record.workload, plain(record.workload, 40))
+    chosen = [str(record.params[k]) for k in ("alloc", "operand") if record.params.get(k) in ("allocating", "tensor")]
+    varying = ["varying shapes"] if record.params.get("shapes") == "varying" else []
+    return ", ".join([name, *chosen, *varying])
+
+
+def in_capture(view: View) -> dict[str, str]:
+    """What becomes of each act in a captured CUDA graph, by the act's name; empty where that was not tried."""
+    start = "captured "
+    windows = (r.window for target in view.executing for r in target.records if target.stack == "cuda-graph")
+    found = ({k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)} for window in windows)
+    return next(filter(None, found), {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +124,13 @@ class Synchronised:
         return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
     @property
-    def alone(self) -> Value | None:
-        """Time in ns of a step without the act; None where it has no value."""
-        return self.plain.measured("complete") if self.plain else None
+    def clear(self) -> bool:
+        """Whether the interval of what the act adds lies above zero."""
+        return self.cost is not None and self.cost.resolved
 
     def _parts(self) -> tuple[Value | None, Value | None]:
-        return self.record.measured("complete"), None if self.alone is None else self.alone * self.every
+        plain = self.plain.measured("complete") if self.plain else None
+        return self.record.measured("complete"), None if plain is None else plain * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:

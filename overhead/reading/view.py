@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar, cast, get_args
 
-from overhead.devices import without_brackets
+from overhead.devices import is_board_id, without_brackets
 from overhead.reading.format import plain
 from overhead.results import Caller, Comparison, Fingerprint, Pattern, Record, Scalar, scalar_text
 
@@ -165,11 +165,6 @@ class View:
         found = [t for t in self.executing if t.stack == stack]
         return min(found, key=lambda t: (t.software, _rank(t.first.api)), default=None)
 
-    def best_of(self, stacks: Sequence[str]) -> list[TargetView]:
-        """The best target of each stack that has one: GPUs, then software adapters, then the CPU."""
-        found = [t for t in map(self.best, stacks) if t is not None]
-        return sorted(found, key=lambda t: (t.first.api == "CPU", t.software))
-
     @cached_property
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
@@ -179,6 +174,17 @@ class View:
 def _rank(api: str) -> int:
     """The api's place in the order of preference; a plugin may name an API that the order lacks."""
     return _API_ORDER.index(api if api in _API_ORDER else _OTHER)
+
+
+def boards_of(records: Iterable[Record]) -> list[str]:
+    """The ids of the physical boards, in the order of the records."""
+    return list(dict.fromkeys(r.device for r in records if is_board_id(r.device)))
+
+
+def by_board(records: Sequence[Record]) -> list[list[Record]]:
+    """The records of each board with those that name none; only records of one group may be compared."""
+    found = [[r for r in records if r.device == board or not is_board_id(r.device)] for board in boards_of(records)]
+    return found or [list(records)]
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:

@@ -26,9 +26,8 @@ from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, OneOf
 from overhead.runner.interpreter import HERE, Interpreter
 from overhead.runner.journal import Journal
 from overhead.runner.progress import Listener
-from overhead.runner.protocol import Job, Pause, Ready
 from overhead.runner.schedule import Task
-from overhead.runner.workers import WorkerDied, WorkerProcess
+from overhead.runner.workers import Job, Pause, Ready, WorkerDied, WorkerProcess
 from overhead.workloads import stack_works
 
 _MOST_WORKERS = 16

@@ -14,8 +14,7 @@ from overhead.errors import UsageError, unknown
 from overhead.probes import environments_of, registry, unavailable_packages
 from overhead.results import MissingStack, Target
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.protocol import FoundTargets, Job
-from overhead.runner.workers import WorkerDied, WorkerProcess
+from overhead.runner.workers import FoundTargets, Job, WorkerDied, WorkerProcess
 
 _SILENCE_S = 60.0
 _MEMORY_BYTES = 8 << 30
@@ -39,25 +38,39 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
+def answers(
+    stacks: Iterable[str],
+    plugins: Sequence[str] = (),
+    working: Callable[[str], None] = lambda what: None,
+    interpreter: Interpreter = HERE,
+) -> list[tuple[str, dict[str, str], FoundTargets]]:
+    """What each of these stacks answers in each of its environments.
+
+    Several threads call ``working`` with the stack that they begin to ask.
+    """
+
+    def ask(name: str, environment: dict[str, str]) -> tuple[str, dict[str, str], FoundTargets]:
+        working(f"asking {name}")
+        return name, environment, _ask(name, environment, plugins, interpreter)
+
+    asked = [(name, environment) for name in stacks for environment in _environments(name)]
+    pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1))  # a browser mostly waits
+    try:
+        return list(pool.map(lambda a: ask(*a), asked))
+    finally:  # after Ctrl-C the threads end when their workers do
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
 def discover(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
     working: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks. Several threads call ``working`` with the stack that they begin to ask."""
-    asked = [(name, environment) for name in stacks for environment in _environments(name)]
-    question = _Question(plugins, working, interpreter)
-    with ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1)) as pool:  # a browser mostly waits
-        try:
-            answers = list(pool.map(lambda a: question.ask(*a), asked))
-        except BaseException:  # Ctrl-C: the threads end as soon as their workers do
-            pool.shutdown(wait=False, cancel_futures=True)
-            question.end()
-            raise
+    """The targets of these stacks. ``working``: as in ``answers``."""
     targets: dict[str, Target] = {}
     missing = []
-    for (name, environment), found in zip(asked, answers, strict=True):
+    for name, environment, found in answers(stacks, plugins, working, interpreter):
         if not found.targets:
             missing.append(
                 MissingStack(stack=name, reason=found.reason or "no device", mend=found.mend, environment=environment)
@@ -76,43 +89,23 @@ def _environments(name: str) -> list[dict[str, str]]:
         return [{}]
 
 
-class _Question:
-    """Asks stacks for their targets, each in a worker of its own. Several threads may ask at the same time."""
-
-    def __init__(self, plugins: Sequence[str], working: Callable[[str], None], interpreter: Interpreter) -> None:
-        self.plugins, self.working, self.interpreter = list(plugins), working, interpreter
-        self._workers: list[WorkerProcess] = []
-        self._ended = False
-
-    def ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
-        """The answer of a stack. A worker that dies, unless after a long silence, may be an accident: ask once more."""
-        began = time.monotonic()
-        self.working(f"asking {name}")
-        try:
-            try:
-                return self._ask(name, environment)
-            except WorkerDied:
-                if self._ended or time.monotonic() - began > _SILENCE_S:
-                    raise
-                return self._ask(name, environment)
-        except WorkerDied as death:
-            return FoundTargets(reason=death.reason, mend=registry()[name].mend)
-
-    def end(self) -> None:
-        """Kill all workers, and ask no more."""
-        self._ended = True
-        for worker in self._workers:
-            worker.kill()
-
-    def _ask(self, name: str, environment: dict[str, str]) -> FoundTargets:
-        job = Job(worker=f"discover {name}", stack=name, plugins=self.plugins)
-        worker = WorkerProcess(job, environment, self.interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
-        self._workers.append(worker)
-        if self._ended:
-            worker.kill()
+def _ask(name: str, environment: dict[str, str], plugins: Sequence[str], interpreter: Interpreter) -> FoundTargets:
+    """The answer of a stack. A worker that dies, unless after a long silence, may be an accident: ask once more."""
+    job, began, again = Job(worker=f"discover {name}", stack=name, plugins=list(plugins)), time.monotonic(), False
+    while True:
+        worker = WorkerProcess(job, environment, interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
         try:
             answer = worker.listen()
             worker.release()
+        except WorkerDied as death:
+            if again or time.monotonic() - began > _SILENCE_S:
+                return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
+            again = True
+        else:
+            return (
+                answer
+                if isinstance(answer, FoundTargets)
+                else FoundTargets(reason="the worker gave no answer", failed=True)
+            )
         finally:
             worker.end()
-        return answer if isinstance(answer, FoundTargets) else FoundTargets(reason="the worker gave no answer")

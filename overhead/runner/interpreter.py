@@ -22,24 +22,22 @@ from overhead.fields import is_utf8
 from overhead.probes import registry
 from overhead.results import EnvironmentVariables
 
-_OLDEST_PYTHON = (3, 11)
-_REQUIRED = ("msgspec", "numpy", "psutil", "scipy")
-"""The packages that a worker imports in addition to its stack."""
 _ANSWER_S = 60.0
 _CHOOSE_PACKAGES = {"PYTHONPATH", "PYTHONHOME"}
 """With these, the workers would have other packages than the versions in the file say."""
 _QUESTION_CODE = """
-import importlib.metadata as metadata, importlib.util as util, json, platform, sys
-needs, names, packages = json.loads(sys.argv[1]), json.loads(sys.argv[2]), {}
-for name in names:
+import importlib.metadata as metadata, json, platform, sys
+if sys.version_info < (3, 11):
+    sys.exit("Python 3.11 or newer is needed")
+import msgspec, numpy, psutil, scipy
+packages = {}
+for name in json.loads(sys.argv[1]):
     try:
         packages[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         pass
 print(json.dumps({
-    "version": sys.version_info[:2],
     "python": platform.python_implementation() + " " + platform.python_version(),
-    "lacks": [name for name in needs if util.find_spec(name) is None],
     "packages": packages,
 }))
 """
@@ -96,12 +94,6 @@ def _other(path: str, folder: str) -> Interpreter:
     if program is None:
         raise UsageError(f"--python {path}: no such program")
     found = _ask(path, program)
-    if tuple(found["version"]) < _OLDEST_PYTHON:
-        oldest = ".".join(map(str, _OLDEST_PYTHON))
-        raise UsageError(f"--python {path}: {found['python']}; {oldest} or newer is needed")
-    if found["lacks"]:
-        names = " ".join(found["lacks"])
-        raise UsageError(f"--python {path}: {names} missing; to add: {path} -m pip install {names}")
     inherited = os.environ.get("PYTHONPATH")
     return Interpreter(
         python_command=(program, "-P"),
@@ -113,7 +105,7 @@ def _other(path: str, folder: str) -> Interpreter:
 
 def _ask(path: str, program: str) -> dict[str, Any]:
     distributions = sorted({name for probe in registry().values() for name in probe.distributions})
-    command = [program, "-c", _QUESTION_CODE, json.dumps(_REQUIRED), json.dumps(distributions)]
+    command = [program, "-c", _QUESTION_CODE, json.dumps(distributions)]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_S)
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -1,7 +1,6 @@
 """Write a journal: append-only, and on disk after every ``sync``.
 
-The name of a run's files is reserved by its journal, which is created first, is locked while the run lasts, and is
-removed last.
+The name of a run's files is reserved by its journal, which is created first and removed last.
 """
 
 from __future__ import annotations
@@ -17,50 +16,32 @@ from pathlib import Path
 from overhead import results
 from overhead.errors import CannotWrite, UsageError
 from overhead.loading import files
-from overhead.locks import is_at, try_lock
 from overhead.results import HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine
 
 _PLAN = HeaderLine | MissingLine | OmittedLine | PlannedLine
 
 
-class NameTaken(UsageError):
-    """The files of a run cannot have this name: another run uses it, or a file has it."""
+_EXISTS = "exists; measured results are not overwritten"
 
 
 class Journal:
-    """A journal open for appending, and locked. Writes are buffered until ``sync``.
+    """A new journal for a run. Writes are buffered until ``sync``.
 
     The header and the plan are held back until the first measurement, so a run that ends earlier leaves at most an
     empty file. ``kept``: whether the file stays when it is closed, because it is not empty.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open and lock the file; make it if there is none. Raises ``UsageError``."""
-        self.path = path
-        self._file = _open_locked(path)
-        self.kept = os.fstat(self._file.fileno()).st_size > 0
-        self._held: list[bytes] = []
-
-    @classmethod
-    def reserve(cls, path: Path) -> Journal:
-        """The journal for a new run, whose other files do not exist yet; an empty file is taken over.
-
-        Raises ``NameTaken`` if the name is in use, or ``CannotWrite``.
-        """
+        """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot have its name."""
         written = (fingerprint_path(path), samples_path(path))
         for own in (path, *written, *map(files.part_path, written)):
             _check_name(own)
-        journal = cls(path)
-        try:
-            for other in written:
-                if os.path.lexists(other):
-                    raise NameTaken(f"{other}: exists; measured results are not overwritten")
-            if journal.kept:
-                raise NameTaken(f"{path}: exists; measured results are not overwritten")
-        except NameTaken:
-            journal.close()
-            raise
-        return journal
+        for other in written:
+            if os.path.lexists(other):
+                raise UsageError(f"{other}: {_EXISTS}")
+        self.path, self.kept = path, False
+        self._file = _create(path)
+        self._held: list[bytes] = []
 
     def write(self, lines: Iterable[JournalLine]) -> None:
         try:
@@ -88,17 +69,15 @@ class Journal:
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
-            if not is_at(self._file.fileno(), self.path):
+            if not _is_at(self._file, self.path):
                 self._make_again()
         except OSError as error:
             raise self._failed_write(error) from None
 
     def _make_again(self) -> None:
-        """Raises ``OSError``, if another file has the name."""
+        """Raises ``UsageError``, if another file has the name."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "xb"):
-            pass
-        gone, self._file = self._file, _open_locked(self.path)
+        gone, self._file = self._file, _create(self.path)
         with gone:
             gone.seek(0)
             shutil.copyfileobj(gone, self._file)
@@ -106,7 +85,7 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file, which also gives up its lock. A file that is not to be kept is removed.
+        """Close the file. A file that is not to be kept is removed.
 
         A second call does nothing.
         """
@@ -120,7 +99,7 @@ class Journal:
     def discard(self) -> None:
         """Remove the file, if nobody has put another one in its place, and close it."""
         self.kept = False
-        own = not self._file.closed and is_at(self._file.fileno(), self.path)
+        own = not self._file.closed and _is_at(self._file, self.path)
         with contextlib.suppress(OSError):
             self._file.close()  # before the removal: Windows removes no open file
         if own:
@@ -150,15 +129,18 @@ def _check_name(path: Path) -> None:
         raise CannotWrite(f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a file")
 
 
-def _open_locked(path: Path) -> io.BufferedRandom:
-    while True:
-        try:
-            file = open(path, "a+b")  # noqa: SIM115 - closed in close()
-        except OSError as error:
-            raise CannotWrite(f"{path}: {error.strerror or error}") from None
-        if not try_lock(file.fileno()):
-            file.close()
-            raise NameTaken(f"{path}: in use by another run, which is still measuring")
-        if is_at(file.fileno(), path):
-            return file
-        file.close()  # a run that ended meanwhile has removed it
+def _create(path: Path) -> io.BufferedRandom:
+    try:
+        return open(path, "x+b")
+    except FileExistsError:
+        raise UsageError(f"{path}: {_EXISTS}") from None
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}") from None
+
+
+def _is_at(file: io.BufferedRandom, path: Path) -> bool:
+    """Whether the open file has this path now: somebody may have removed or replaced it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        return False

@@ -6,10 +6,9 @@ import contextlib
 import dataclasses
 import gzip
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -17,16 +16,14 @@ from overhead import results
 from overhead.errors import CannotWrite, UsageError
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
-from overhead.locks import try_lock
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, JournalLine
-from overhead.runner.journal import Journal, NameTaken, fingerprint_path, samples_path
+from overhead.runner.journal import Journal, fingerprint_path, samples_path
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
 """The sides of a comparison. Each has a folder of this name."""
 DEFAULT_FOLDER = Path("reports/local")
 _TIME = "%Y-%m-%dT%H%M%SZ"
-_TIME_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z\.jsonl")
 _NOT_MEASURED = ("failed", "unavailable", "unverified")
 
 
@@ -54,11 +51,11 @@ class Outcome:
         return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
 
 
-def reserve(out: Path | None, sides: Sequence[str] = ("",), now: Callable[[], datetime] | None = None) -> list[Journal]:
+def reserve(out: Path | None, sides: Sequence[str] = ("",)) -> list[Journal]:
     """The new journals of a run, one for each side. A side is a folder beside the output, or empty for no such folder.
 
-    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name comes from the time. If
-    another run of the same second has that name, it is that of the next free second. Raises ``UsageError``.
+    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the time in UTC. Raises
+    ``UsageError``.
     """
     if out is not None and out.suffix == ".json":
         return _reserve(out.with_suffix(".jsonl"), sides)
@@ -67,17 +64,7 @@ def reserve(out: Path | None, sides: Sequence[str] = ("",), now: Callable[[], da
             raise UsageError(f"{out}: exists; measured results are not overwritten")
         if out.suffix:
             raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
-    folder, time = out or DEFAULT_FOLDER, (now or _now)()
-    _sweep_empty(folder, sides)
-    while True:
-        try:
-            return _reserve(folder / f"{time.strftime(_TIME)}.jsonl", sides)
-        except NameTaken:
-            time += timedelta(seconds=1)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+    return _reserve((out or DEFAULT_FOLDER) / f"{datetime.now(UTC).strftime(_TIME)}.jsonl", sides)
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
@@ -90,21 +77,10 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
                 files.make_folder(own.parent)
             except OSError as error:
                 raise CannotWrite(f"{own.parent}: {error.strerror or error}") from None
-            journals.append(Journal.reserve(own))
+            journals.append(Journal(own))
             stack.callback(journals[-1].close)
         stack.pop_all()
     return journals
-
-
-def _sweep_empty(folder: Path, sides: Sequence[str]) -> None:
-    """Remove the journals of runs that were killed before they measured, if no run has them locked."""
-    for path in (path for side in sides for path in (folder / side).glob("*.jsonl")):
-        with contextlib.suppress(OSError):
-            if _TIME_NAME.fullmatch(path.name) and not path.stat().st_size:
-                with open(path, "r+b") as file:
-                    unused = try_lock(file.fileno()) and not path.stat().st_size
-                if unused:  # Windows removes no open file
-                    path.unlink()
 
 
 def finish(journals: Sequence[Journal]) -> Outcome:

@@ -136,7 +136,6 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         raise UsageError(f"--python: {len(request.pythons)} interpreters given; give one, or two to compare")
     sides = SIDES if request.env_new or len(request.pythons) == len(SIDES) else ("",)
     with ending_on_signals(), contextlib.ExitStack() as stack:
-        stack.callback(scratch.sweep)  # workers that had to be killed leave folders
         stack.callback(scratch.remove)
         scratch.sweep()
         check_device_lock()

@@ -18,7 +18,7 @@ from overhead.probes.base import Space
 from overhead.profiles import Plan
 from overhead.results import Case, LeftOut, Target
 from overhead.runner.budget import Candidate, allot
-from overhead.runner.protocol import Assignment
+from overhead.runner.workers import Assignment
 from overhead.workloads import runs_of, stack_works, workloads
 
 _FEW_CASES = 4

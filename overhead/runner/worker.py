@@ -18,8 +18,7 @@ from overhead.probes import allow_entry_points, environments_of, load_plugin, re
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
 from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine
-from overhead.runner.protocol import Assignment, FoundTargets, Job, Pause, Ready
-from overhead.runner.workers import Note
+from overhead.runner.workers import Assignment, FoundTargets, Job, Note, Pause, Ready
 
 LONGEST_SILENCE_S = 20.0
 """A worker sends its lines at least this often, except while one step of one case takes longer."""
@@ -58,7 +57,7 @@ class Worker:
         except Unavailable as error:
             found = FoundTargets(reason=error.reason, mend=error.mend)
         except BaseException as error:  # a library that fails to load may raise anything
-            found = FoundTargets(reason=reason_of(error), mend=registry()[self.job.stack].mend)
+            found = FoundTargets(reason=reason_of(error), mend=registry()[self.job.stack].mend, failed=True)
         self.parent(found)
 
     def open_and_measure(self) -> None:

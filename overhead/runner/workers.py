@@ -1,4 +1,7 @@
-"""Control one worker process from the parent, and find out what it did when it died."""
+"""A worker process, the protocol between it and the parent, and what it did when it died.
+
+The parent sends one job. The worker sends journal lines and a few messages, one JSON object per line.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,83 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from overhead import scratch
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
+from overhead.measure.sampling.events import Settings
 from overhead.probes import usable_entry_points
-from overhead.results import JournalLine
+from overhead.results import Case, JournalLine, Target
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.protocol import GO, Job, Message, decode
 
 RELEASE_S = 5.0
 """How long a worker may take to release its objects. Workers released together share this time."""
 _MEMORY_POLL_S = 1.0
 _NOTE_BYTES = 4096
+
+
+class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
+    """One chain to open: a case on a target. For a companion, this is not the worker's own target."""
+
+    target: Target
+    case: Case
+
+    @property
+    def key(self) -> str:
+        return f"{self.target.key} {self.case.key}"
+
+
+class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole task of one worker process.
+
+    If ``stack`` is set, the worker finds the targets of that stack. Otherwise it measures ``assignments``, whose keys
+    stand for the cases in ``settings``.
+    """
+
+    worker: str
+    process: int = 0
+    stack: str = ""
+    assignments: list[Assignment] = []
+    settings: Settings = Settings(0.0)
+    plugins: list[str] = []
+    entry_points: list[str] = []
+    """The entry points of installed packages that the parent could load. The worker loads no others."""
+    doing_file: str = ""
+    """The file in which the worker notes its next step. The parent reads it only if the worker dies."""
+
+
+class FoundTargets(Struct, frozen=True, tag="found", tag_field="type"):
+    """The targets of a stack in the worker's environment, or the reason why there are none.
+
+    ``failed``: the stack raised an error other than ``Unavailable``.
+    """
+
+    targets: list[Target] = []
+    reason: str = ""
+    mend: str = ""
+    failed: bool = False
+
+
+class Ready(Struct, frozen=True, tag="ready", tag_field="type"):
+    """The worker has imported, compiled and opened everything, and waits for its turn."""
+
+
+class Pause(Struct, frozen=True, tag="pause", tag_field="type"):
+    """The worker has sent all measured lines, and waits until they are saved and its next turn begins.
+
+    ``others``: a waiting worker on the same device must measure first.
+    """
+
+    others: bool = False
+
+
+Message = FoundTargets | Ready | Pause
+GO = "go"
+"""What the parent sends to let a worker go on."""
+
+_answers: msgspec.json.Decoder[Message | JournalLine] = msgspec.json.Decoder(Message | JournalLine)
+decode = _answers.decode
+"""The message or journal line in one line of a worker. Raises ``msgspec.DecodeError``."""
 
 
 class Note:
@@ -92,7 +160,6 @@ class WorkerProcess:
             {**interpreter.environment, **environment},
             interpreter.python_command,
         )
-        self.kill = self._child.kill
 
     def go(self) -> None:
         """Let the worker start its turn, or continue after a pause."""

@@ -9,7 +9,6 @@ compared.
 
 from __future__ import annotations
 
-import collections
 import itertools
 from collections.abc import Iterator
 from typing import Protocol
@@ -29,16 +28,11 @@ class Differs(Exception):
 
 
 class Checkable(Protocol):
-    """The methods of a chain that the check uses: set a state, run steps, get the state."""
+    """The methods of a chain that the check uses: set a state at step 0, run steps, get the state and its step."""
 
-    def put(self, state: dict[str, Array]) -> None:
-        """Set this state, at step 0."""
-
-    def advance(self, steps: int) -> None:
-        """Run this many steps and wait for them."""
-
-    def get(self) -> tuple[dict[str, Array], int]:
-        """The state, and the number of steps since ``put`` from the counters. Raises if the counters disagree."""
+    def put(self, state: dict[str, Array]) -> None: ...
+    def advance(self, steps: int) -> None: ...
+    def get(self) -> tuple[dict[str, Array], int]: ...
 
 
 def check(
@@ -63,9 +57,9 @@ def check(
         chain.advance(gap)
         before, at = chain.get()
         chain.advance(1)
+        expected = redo.run(redo.take(before), at, 1, np.float64)
         after, count = chain.get()
         _count(count, done + (spot + 1) * (gap + 1))
-        expected = redo.run(redo.take(before), at, 1, np.float64)
         redo.compare(after, expected, workload.tolerance, f"step {at} redone")
 
 
@@ -83,7 +77,8 @@ class Reference:
 
     def run(self, state: dict[str, Array], at: int, steps: int, precision: type) -> dict[str, Array]:
         """The state after ``steps`` steps that begin at step ``at``, computed in this precision."""
-        return collections.deque(self._states(state, at, steps, precision), maxlen=1)[0]
+        *_, last = self._states(state, at, steps, precision)
+        return last
 
     def prefix(self, state: dict[str, Array]) -> int:
         """The number of steps, 1 to ``checked``, that float32 stays well within ``_PREFIX_TOLERANCE`` of float64."""

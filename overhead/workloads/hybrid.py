@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,18 +14,12 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 
 @register
 class Hybrid(Workload):
-    """The published function ``sin(x) + cos(x) * exp(-x)`` of each element, whose value follows a driving input.
-
-    With ``work=product`` a step is a product of square matrices instead. Their side is the number of elements.
-    """
+    """The published function ``sin(x) + cos(x) * exp(-x)`` of each element, whose value follows a driving input."""
 
     name = "hybrid"
     title = "host and device in turn"
-    about = (
-        "elementwise: y = x / 2 + drive, x = sin(y) + cos(y) exp(-y); product: x = relu(x M + 1) with a fixed square "
-        "matrix M, whose side is the number of elements"
-    )
-    variants: ClassVar = ({"work": "elementwise"}, {"work": "product"})
+    about = "elementwise: y = x / 2 + drive, x = sin(y) + cos(y) exp(-y)"
+    variants: ClassVar = ({"work": "elementwise"},)
     host_works = True
     constants: ClassVar = {"KEPT": 0.5}
     state = (Field("x"),)
@@ -53,11 +47,7 @@ class Hybrid(Workload):
     """
 
     def at(self, params: Mapping[str, Scalar]) -> Workload:
-        known: dict[Scalar, Callable[[], Workload]] = {
-            "elementwise": Hybrid,
-            "product": lambda: Product(int(params.get("elements", 1))),
-        }
-        return known[params["work"]]()
+        return {"elementwise": self}[str(params["work"])]
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         return {"x": rng.uniform(0, 1, elements)}
@@ -68,37 +58,3 @@ class Hybrid(Workload):
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         y = self.constants["KEPT"] * state["x"] + fixed["drive"]
         return {"x": xp.sin(y) + xp.cos(y) * xp.exp(-y)}
-
-
-_WHY = "matrix products depend on the library's kernel (cuBLAS), not on dispatch"
-
-
-class Product(Workload):
-    """``relu(x M + 1)``. An element is a row of the square matrix x."""
-
-    name, title, about = Hybrid.name, Hybrid.title, Hybrid.about
-    host_works = True
-    constants: ClassVar = {"BIAS": 1.0}
-    elements = (512, 2048, 64, 1024, 128, 256)
-    small = (256, 64, 512, 128, 1024, 2048)
-    steps = 100
-    checked = 6
-    contracts = True
-    # M halves a difference. The rounding error of a sum of 2,048 products is 2048 ** 0.5 * 6e-8 * 2 in any order.
-    tolerance = 5e-5
-    scale: ClassVar = {"x": 1.0}
-    missing: ClassVar = {"wgsl": _WHY, "cuda": _WHY, "triton": _WHY}
-
-    def __init__(self, side: int) -> None:
-        self.state = (Field("x", (side,)),)
-        self.fixed = (Field("matrix", (side, side), shared=True),)
-
-    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        return {"x": rng.uniform(0, 2, (elements, elements))}
-
-    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        # The largest singular value of a random matrix is 2 * standard deviation * sqrt(side).
-        return {"matrix": rng.normal(0, 0.25 / elements**0.5, (elements, elements))}
-
-    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
-        return {"x": xp.clip(state["x"] @ fixed["matrix"] + self.constants["BIAS"], 0, None)}

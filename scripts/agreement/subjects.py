@@ -39,7 +39,7 @@ def stepping() -> tuple[Callable[[int], object], Any]:
     from overhead.probes.cuda.session import CudaSession, step_arguments
 
     session = CudaSession(driver(), 0, own_stream=False, places=PLACES)
-    function, turn = session.kernel("step.cu", "step1"), [step_arguments(session, 1, place) for place in range(PLACES)]
+    function, turn = session.kernel("step.cu", "step1"), [step_arguments(session, place) for place in range(PLACES)]
     call, arguments = session.driver.call, itertools.cycle(turn)
 
     def launch(stream: int) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import msgspec
@@ -11,10 +10,9 @@ import pytest
 
 from overhead.blocks.markdown import markdown
 from overhead.blocks.terminal import show
-from overhead.claims.formula import evaluate, rounding
 from overhead.claims.judging import Judged, judge, judge_runs, summary
 from overhead.claims.registry import Claim, ClaimTest, Selector, claims, published_points, sources
-from overhead.claims.rules import VERDICTS, implied, partial_bounds, published, reproduced_bounds
+from overhead.claims.rules import VERDICTS, bounds, evaluate, published
 from overhead.claims.select import against_of
 from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.errors import BadFile
@@ -45,8 +43,9 @@ def a_run_of_everything() -> Fingerprint:
             cases = list(space_of(registry()[stack], target).star())
             made = {case.key: _record(target, case) for case in cases}
             records += made.values()
-            for named, of, against in comparable_pairs([(target, case) for case in cases]):
-                comparisons.append(share(named.name, made[of[1].key], made[against[1].key], 1_000.0))
+            for workload in sorted({case.workload for case in cases}):  # no comparison is between two workloads
+                pairs = comparable_pairs([(target, case) for case in cases if case.workload == workload])
+                comparisons += [share(n.name, made[a[1].key], made[b[1].key], 1_000.0) for n, a, b in pairs]
     return fingerprint(*records, comparisons=comparisons)
 
 
@@ -80,7 +79,8 @@ def everything() -> Fingerprint:
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.formula], ids=lambda c: c.id)
 def test_the_formula_of_a_claim_gives_its_published_value(claim: Claim) -> None:
     assert isinstance(claim.value, int | float)
-    assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=rounding(claim.value) * 1.000001)
+    digits = len(repr(claim.value).partition(".")[2])
+    assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=0.5000005 * 10.0**-digits)
 
 
 def test_the_registry_is_complete() -> None:
@@ -109,7 +109,7 @@ def test_a_claim_is_consistent(claim: Claim) -> None:
             assert test.against is not None
     if claim.test is None or claim.test.kind in ("implied", "fails"):
         return
-    inner, outer = reproduced_bounds(claim, claim.test), partial_bounds(claim, claim.test)
+    inner, outer = bounds(claim, claim.test)
     assert outer[0] <= inner[0] <= inner[1] <= outer[1]
     assert inner[0] <= low <= high <= inner[1], "the published figure itself must count as reproduced"
 
@@ -173,13 +173,6 @@ def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
     looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)]
     found = [_verdict("compile-fails-at-1000", r) for r in looped]
     assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
-
-
-def test_a_claim_tested_by_its_published_parts_needs_no_record() -> None:
-    one = judged("flat-12700-gen-s", fingerprint())
-    assert one.verdict == "refuted"
-    assert one.claim.test is not None
-    assert implied(one.claim, one.claim.test) == pytest.approx(3_330, rel=0.01)
 
 
 def test_a_missing_record_comes_with_the_command_that_measures_it() -> None:
@@ -259,18 +252,6 @@ def test_judge_takes_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().err.startswith("overhead: skipped bad.json: not a fingerprint")
     with pytest.raises(BadFile):
         judge([tmp_path / "missing.json"])
-
-
-@pytest.mark.parametrize("formula", ["a ** b", "f(a)", "a.b"])
-def test_a_formula_that_is_not_arithmetic_is_refused(formula: str) -> None:
-    with pytest.raises(ValueError, match="not arithmetic"):
-        evaluate(formula, {"a": 1.0, "b": 2.0})
-
-
-def test_rounding_is_half_a_unit_of_the_last_digit() -> None:
-    assert rounding(159) == 0.5
-    assert math.isclose(rounding(20.9), 0.05)
-    assert math.isclose(rounding(1.78), 0.005)
 
 
 def test_a_chain_time_includes_the_wait_and_the_flaw_uses_unequal_steps() -> None:

@@ -1,23 +1,22 @@
-"""``overhead explain`` and the comparison of its files on the command line: what is refused before anything runs,
-and an interrupt."""
+"""``overhead explain`` on the command line: what is refused before anything runs,
+and what is written."""
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
 from overhead.cli import main
 from overhead.errors import CannotWrite
-from overhead.explain.explaining import explain
+from overhead.explain import explaining
 from overhead.explain.record import read_explanation, save_explanation
-from tests.fakes.explained import explanation
-from tests.fakes.explanations import DECODE, decode_explained, interrupted_timing, profile_of
-from tests.fakes.report import H200
+from overhead.explain.timing import Timing
+from overhead.runner.run import Interrupted
+from tests.fakes.explanations import DECODE, decode_explained, profile_of
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])
@@ -40,45 +39,38 @@ def test_a_device_or_pipe_is_not_replaced(tmp_path: Path, capsys: pytest.Capture
     assert pipe.is_fifo()
 
 
-@pytest.fixture
-def interrupted_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A step. Ctrl-C interrupts the process while it times this step."""
-    (tmp_path / "decode.py").write_text("def step(): pass\n")
-    stopped = functools.partial(explain, profiled=lambda *args, **more: profile_of(DECODE), timed=interrupted_timing)
-    monkeypatch.setattr("overhead.explain.explaining.explain", stopped)
-    return f"{tmp_path}/decode.py:step"
-
-
-def test_an_interrupt_shows_and_writes_what_the_profile_tells(
-    interrupted_step: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_files_are_written_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    found = decode_explained()
+    monkeypatch.setattr("overhead.explain.explaining.explain", lambda step, **more: found)
     out, html = tmp_path / "out.json", tmp_path / "out.html"
-    assert main(["explain", interrupted_step, "--no-alternatives", "--out", str(out), "--html", str(html)]) == 130
+    assert main(["explain", "decode.py:step", "--out", str(out), "--html", str(html)]) == 0
     printed = capsys.readouterr()
-    said = f"overhead: interrupted; the profile is in {out} and {html}, without times and alternatives\n"
-    assert printed.err == said
     assert "Host-bound" in printed.out
     assert printed.out.endswith(f"explanation: {out}\npage: {html}\n")
     assert read_explanation(out).verdict.kind == "host"
     assert "Host-bound" in html.read_text()
+    assert main(["explain", "decode.py:step", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
 
 
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setenv("COLUMNS", "200")
-    paths = [tmp_path / "base.json", tmp_path / "new.json"]
-    for path in paths:
-        save_explanation(path, msgspec.structs.replace(explanation(), machine=H200))
-    return [str(path) for path in paths]
+def test_an_interrupt_after_the_profile_shows_and_writes_what_it_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*given: Any, **more: Any) -> Timing:
+        raise Interrupted([tmp_path / "r.jsonl"])
 
-
-def test_compare_takes_two_explanations(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", *files]) == 0
-    printed = capsys.readouterr().out
-    assert "BASE base.json: host-bound. NEW new.json: host-bound." in printed
-    assert "no difference: another run may differ by" in printed
-
-
-def test_compare_prints_json(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", *files, "--json"]) == 0
-    assert {pair["name"] for pair in json.loads(capsys.readouterr().out)["pairs"]} >= {"wall", "launches"}
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile_of(DECODE))
+    monkeypatch.setattr(explaining, "time_statements", interrupted)
+    (tmp_path / "decode.py").write_text("def step(): pass\n")
+    out = tmp_path / "explained.json"
+    assert main(["explain", f"{tmp_path}/decode.py:step", "--no-alternatives", "--out", str(out)]) == 130
+    printed, whole, found = capsys.readouterr(), decode_explained(), read_explanation(out)
+    assert "Interrupted: the times of the step and the alternatives are missing." in " ".join(printed.out.split())
+    assert printed.err.startswith("overhead: interrupted")
+    for name in ("verdict", "replay", "per_step", "operations", "synchronisations", "gaps", "profiled_steps"):
+        assert getattr(found, name) == getattr(whole, name)
+    assert {figure.reason for figure in (found.step.wall, found.step.issue, found.step.fixed)} == {
+        "interrupted before it was measured"
+    }

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.explain.alternatives import ALTERNATIVES
+from overhead.explain.alternatives import ALTERNATIVES, StepChange
 from overhead.explain.attempts import Attempt, AttemptJob, NotPossible, attempted, prepared, run_attempt, steps_of
 from overhead.explain.outcome import StepOutcome, compared, differences
 
@@ -39,24 +39,17 @@ def test_two_steps_that_are_timed_in_turn_share_no_state() -> None:
     assert (step(), step(), other()) == (7, 8, 7)
 
 
-class Capture:
-    name, label, captures, compiles = "capture", "measured", True, False
-
-    def why_not(self) -> Any:
-        return ""
-
-    def make(self, step: Any) -> Any:
-        return step
+CAPTURE = StepChange(lambda step: step, str, captures=True)
 
 
 def test_a_step_that_changes_state_on_the_host_is_not_captured(monkeypatch: Any) -> None:
-    monkeypatch.setitem(ALTERNATIVES, "capture", Capture())
+    monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
     with pytest.raises(NotPossible, match=r"state on the host that changes with every step: count\.0"):
         prepared(AttemptJob(setup=COUNTER, alternative="capture"))
 
 
 def test_the_refusal_of_an_optimiser_that_counts_on_the_host_names_capturable(monkeypatch: Any) -> None:
-    monkeypatch.setitem(ALTERNATIVES, "capture", Capture())
+    monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
     setup = COUNTER.replace("count[0]", "count['state']['p']['step']").replace("[0]", "{'state': {'p': {'step': 0}}}")
     with pytest.raises(NotPossible, match=r"count\.state\.p\.step; capturable=True keeps the counters"):
         prepared(AttemptJob(setup=setup, alternative="capture"))

@@ -46,8 +46,7 @@ def times_of(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
 def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = True) -> Any:
     """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
 
-    def attempted(jobs: Any, limit_s: Any, together: bool = True) -> Any:
-        assert together == torch
+    def attempted(jobs: Any, limit_s: Any) -> Any:
         answers = [attempts[AGAINST if job.against else job.alternative] for job in jobs]
         return [answer.pop(0) if isinstance(answer, list) else answer for answer in answers]
 

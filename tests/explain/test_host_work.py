@@ -24,9 +24,9 @@ def step(end: float, *operations: HostOperation, calls: list[HostCall] = NO_CALL
 
 def work(host: HostTimes, given: StepTrace) -> list[float]:
     """The host's work between operations and in them, by turns."""
-    found = host.of(given, host.call_ns(Trace([given])) or 0.0)
+    found = host.of(given, host.call_ns(Trace([given])))
     edges = [given.start, *(at for each in given.operations for at in (each.start, each.end)), given.end]
-    return [found.between(*pair) for pair in itertools.pairwise(edges)]
+    return [found(*pair) for pair in itertools.pairwise(edges)]
 
 
 def test_the_usual_time_of_each_part_is_the_mean_of_the_quiet_steps() -> None:

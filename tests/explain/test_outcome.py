@@ -5,7 +5,6 @@ import datetime
 import enum
 import re
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +28,7 @@ def test_float32_may_differ_by_a_thousandth_of_the_largest_value(share: Any, dif
 
 def test_a_difference_shows_both_values_where_it_is_largest() -> None:
     [found] = _compare(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.1]))
-    assert (found.name, found.first, found.second) == ("step 1", "2", "2.5")
-    assert found.worst == pytest.approx(0.5 / 3.1)
+    assert found == "step 1: 2 and 2.5 (difference 1.6e-01 of the largest value)"
 
 
 def test_few_wrong_elements_among_many_are_found() -> None:
@@ -64,12 +62,6 @@ class Colour(enum.Enum):
     RED, BLUE = "r", "b"
 
 
-def _records(value: Any) -> Any:
-    found = np.zeros(2, [("shape", "f4", (2,)), ("b", "O")])
-    found["shape"] = value
-    return found
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
@@ -77,10 +69,6 @@ def _records(value: Any) -> Any:
         (10**400, 10**400 + 1),
         (np.array([2**53]), np.array([2**53 + 1])),
         (np.array([2**64 - 1], np.uint64), np.array([2**64 - 2], np.uint64)),
-        (Decimal(1), Decimal(2)),
-        (Fraction(1, 2), Fraction(1, 3)),
-        (datetime.timedelta(1), datetime.timedelta(2)),
-        (datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)),
         (range(3), range(4)),
         ("a", "b"),
         (b"a", b"b"),
@@ -97,10 +85,6 @@ def _records(value: Any) -> Any:
         ([[], []], [[]]),
         ({"a", "b", "c"}, {"a", "b", "d"}),
         (frozenset([1]), frozenset([1, 2])),
-        (np.array([1, "a", None], object), np.array([1, "a", 2], object)),
-        (np.array([1, 2], object), np.array([[1, 2]], object)),
-        (_records(1), _records(2)),
-        (_records(1)[0], _records(2)[0]),
         (np.float64(1), np.float64(1.1)),
         (np.ones(2, np.float16), np.full(2, 1.1, np.float16)),
         (Parts(1, np.ones(2)), Parts(1, np.zeros(2))),
@@ -124,26 +108,12 @@ def test_values_of_each_kind_are_compared(ours: Any, theirs: Any) -> None:
 def test_tensors_of_each_kind_are_compared() -> None:
     import torch
 
-    where, moved = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[0, 1], [1, 2]])
-
-    def sparse(value: float, indices: Any = where, size: int = 3) -> Any:
-        return torch.sparse_coo_tensor(indices, torch.tensor([1.0, value]), (3, size))
-
     def quantised(value: float) -> Any:
         return torch.quantize_per_tensor(torch.tensor([1.0, value]), 0.1, 0, torch.quint8)
 
-    def nested(value: float, layout: Any) -> Any:
-        return torch.nested.nested_tensor([torch.ones(2), torch.tensor([1.0, 2.0, value])], layout=layout)
-
     small = (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
     pairs = [
-        (sparse(2), sparse(3)),
-        (sparse(2), sparse(2, moved)),
-        (sparse(2), sparse(2, size=4)),
-        (sparse(2).to_sparse_csr(), sparse(3).to_sparse_csr()),
-        (sparse(2).to_sparse_csc(), sparse(3).to_sparse_csc()),
         (quantised(2), quantised(2.1)),
-        *((nested(1, kind), nested(2, kind)) for kind in (torch.strided, torch.jagged)),
         (torch.tensor([1 + 1j]).conj(), torch.tensor([1 + 2j]).conj()),
         (torch.ones(2).to(torch.complex32), (1j * torch.ones(2)).to(torch.complex32)),
         *((torch.ones(2).to(kind), torch.full((2,), 1.25).to(kind)) for kind in small),
@@ -151,6 +121,8 @@ def test_tensors_of_each_kind_are_compared() -> None:
     for ours, theirs in pairs:
         assert _compare(ours, ours) == []
         assert _compare(ours, theirs)
+    left_out = of_result("step 1", torch.ones(2, 2).to_sparse())[1]
+    assert "cannot be read" in left_out["step 1"][1]
     ours = torch.rand(1000)
     assert all(_compare(ours.to(kind), (ours * 1.001).to(kind)) == [] for kind in small[:2])
 
@@ -179,11 +151,19 @@ class NoArray:
         raise RuntimeError("no array")
 
 
-@pytest.mark.parametrize(("value", "said"), [(NoArray(), "no array"), (Hostile("a"), "no text")])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (NoArray(), "RuntimeError: no array"),
+        (Hostile("a"), "RuntimeError: no text"),
+        (np.array([1, None], object), "TypeError: object holds"),
+        (np.zeros(2, [("a", "f4")]), "TypeError: [('a', '<f4')] holds"),
+    ],
+)
 def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, said: str) -> None:
     values, left_out = of_result("step 1", {"a": value, "b": 2})
     assert [kept.name for kept in values] == ["step 1.b"]
-    assert left_out == {"step 1.a": (1, f"cannot be read: RuntimeError: {said}")}
+    assert left_out["step 1.a"][1].startswith(f"cannot be read: {said}")
 
 
 def _outcome(result: Any) -> Any:
@@ -199,7 +179,7 @@ def test_compared_values_are_counted(result: Any, count: int) -> None:
     assert (found.count, bool(found.unknown), found.differences) == (count, count == 0, [])
 
 
-@pytest.mark.parametrize("value", [object(), re.compile("a"), {object()}, np.dtype("f4")])
+@pytest.mark.parametrize("value", [object(), re.compile("a"), {object()}, Decimal(1), datetime.datetime(2026, 1, 1)])
 def test_objects_of_unknown_types_are_not_compared_and_counted_as_such(value: Any) -> None:
     found = compared(_outcome([value, 1]), _outcome([value, 1]))
     assert (found.count, list(found.left_out), found.unknown) == (1, ["step 1.0"], "")
@@ -260,21 +240,6 @@ def test_equal_results_do_not_show_that_state_which_only_the_step_changes_is_the
     found = compared(_training(0.5, 1.0), _trained(lambda: 1.0), own=True)
     assert (found.differences, found.count, bool(found.unknown)) == ([], 1, True)
     assert found.left_out["weight"][0] == 4
-
-
-def test_state_of_a_step_inside_another_function_is_the_same_state() -> None:
-    def nested(change: float) -> Any:
-        weight = np.ones(4)
-
-        def step() -> None:
-            weight[:] += change
-
-        return lambda: step()
-
-    assert compared(_trained(nested(0.25)), _training(0.5), own=True).differences
-    for first, second in ((nested(0.5), None), (None, nested(0.5))):
-        found = compared(*(_trained(one) if one else _training(0.5) for one in (first, second)), own=True)
-        assert (found.differences, found.count, found.unknown) == ([], 4, "")
 
 
 def test_the_user_s_alternative_may_have_arrays_of_its_own_and_other_names() -> None:

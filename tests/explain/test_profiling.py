@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain import profiled_process
+from overhead.explain import profiling
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes
 from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
@@ -89,7 +89,7 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
     [
         (
             "fifth",
-            "the step cannot be repeated: the first 4 calls work, then train.py:23, in fifth: RuntimeError: the fifth",
+            "the step cannot be repeated: the first 3 calls work, then train.py:23, in fifth: RuntimeError: the fifth",
         ),
         ("exits", "loading the program: the process ended with exit code 3"),
     ],
@@ -180,8 +180,8 @@ def test_both_profilers_see_the_same_operations_in_the_same_order(program: Any, 
     for _ in range(3):
         step()
     job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
-    own = profiled_process._TorchProfile(torch, step, job, "", lambda what: None)
-    own.processor = cast("Any", SimpleNamespace(leave_if_slow=list))
+    processor = cast("Any", SimpleNamespace(leave_if_slow=list))
+    own = profiling._TorchProfile(torch, step, job, "", lambda what: None, processor)
     own._host_trace("host.json", [step] * 2)
     own._trace("both.json", False, [step] * 2)
     host, both = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "both.json"))
@@ -195,4 +195,4 @@ def test_the_time_of_a_step_is_the_difference_of_the_quiet_times() -> None:
     quiet = [(wait + step, wait + 3 * step)] * 5
     one_is_slow = [(2 * step, wait + 3 * step), (wait + step, 9 * step)]
     busy = [(wait + 2 * step, wait + 9 * step)] * 13
-    assert profiled_process.step_seconds([*busy, *one_is_slow, *quiet]) == pytest.approx(step)
+    assert profiling.step_seconds([*busy, *one_is_slow, *quiet]) == pytest.approx(step)

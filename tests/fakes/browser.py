@@ -26,13 +26,12 @@ PAGE: dict[str, Any] = {
 
 
 class Page:
-    """Answers commands like the real page. Units advance 256 values by the step."""
+    """Answers commands like the real page, but runs no unit."""
 
     def __init__(self, behaviour: str, url: str) -> None:
         self.behaviour = behaviour
         self.origin, _, self.token = url.partition("/#token=")
         self.secret = ""
-        self.units_run = 0
 
     def post(self, path: str, body: Any) -> Any:
         headers = {"Content-Type": "application/json", "Origin": self.origin, "Authorization": f"Bearer {self.secret}"}
@@ -65,16 +64,8 @@ class Page:
                 time.sleep(60)
             if self.behaviour == "scope":
                 return {"kind": "unverified", "error": "GPUValidationError: a rejected submit"}
-            self.units_run += sum(n + 1 for n in command["ns"])
             ns = [n + 1 for n in command["ns"]] if self.behaviour == "other-n" else command["ns"]
-            return {"samples": [[n, 10 * n, 1000 + 20 * n] for n in ns], "visible": self.behaviour != "hidden"}
-        if command["do"] == "run":
-            self.units_run += sum(command["ns"])
-        if command["do"] == "read":
-            from overhead.probes.kernels import lcg
-
-            lost = self.behaviour == "loses-one"
-            return {"values": [lcg.advance(lcg.seeds(), self.units_run - lost).tolist()]}
+            return {"samples": [[n, 10 * n, 1000 + 20 * n] for n in ns]}
         return {}
 
 

@@ -56,8 +56,9 @@ ELAPSED_MS = 0.25
 def module() -> Any:
     """What ``import cupy`` returns."""
     found: Any = ModuleType("cupy")
-    found.__version__ = "0.0"
-    found.asarray, found.asnumpy, found.add, found.RawKernel = np.array, np.asarray, np.add, RawKernel
+    for name in np.__all__:
+        setattr(found, name, getattr(np, name))
+    found.__version__, found.asarray, found.asnumpy, found.RawKernel = "0.0", np.array, np.asarray, RawKernel
     found.cuda = SimpleNamespace(
         Event=Event,
         Device=Device,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.explaining import explanation
 from overhead.explain.profiling import StepProfile
@@ -12,8 +10,6 @@ from overhead.explain.record import Alternative, Explanation, missing
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
 from overhead.results import Figure
-from overhead.runner.progress import Listener
-from overhead.runner.run import Interrupted
 from tests.fakes.profiled_program import Launch, Part, Parts, Python, Read, SimulatedDevice
 from tests.fakes.timings import call, timing
 
@@ -34,11 +30,6 @@ def figure(name: str, value: float, unit: str = "ns") -> Figure:
 def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timing:
     figures = [figure("complete", wall_ns), figure("issue", issue_ns), figure("fixed", 9000.0)]
     return timing(call("build", figures, on=on))
-
-
-def interrupted_timing(spec: CallSpec, listener: Listener, **more: object) -> Timing:
-    """Stands for ``time_statements`` when the user presses Ctrl-C."""
-    raise Interrupted([Path("r.jsonl")])
 
 
 def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:

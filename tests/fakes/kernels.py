@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from overhead import scratch
+from tests.fakes import cupy
 
 _BEFORE = """
 #include <math.h>
@@ -195,22 +196,6 @@ def fake_triton(monkeypatch: Any) -> None:
 
 
 def fake_cupy() -> Any:
-    """CuPy on NumPy, its RawKernel by ``as_library``."""
-    import ctypes
-
-    class RawKernel:
-        def __init__(self, text: str, name: str, options: tuple[str, ...]) -> None:
-            self.run = getattr(ctypes.CDLL(str(as_library(text))), f"run_{name}")
-
-        def __call__(self, grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
-            *arrays, count = arguments
-            words = (*(a.ctypes.data for a in arrays), int(count), grid[0], block[0])
-            self.run(*map(ctypes.c_uint64, words))
-
-    stream = SimpleNamespace(synchronize=lambda: None)
-    module: Any = ModuleType("cupy")
-    for name in np.__all__:
-        setattr(module, name, getattr(np, name))
-    module.asnumpy, module.RawKernel = np.asarray, RawKernel
-    module.cuda = SimpleNamespace(get_current_stream=lambda: stream)
+    """CuPy on NumPy."""
+    module = cupy.module()
     return module

@@ -18,7 +18,7 @@ from overhead.runner import run as run_module, worker
 from overhead.runner.discovery import Discovery
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.output import Outcome
-from overhead.runner.protocol import Job, Message
+from overhead.runner.workers import Job, Message
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
 from tests.fakes.workers import Parent, Unlocked, run_with
 

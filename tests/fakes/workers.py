@@ -16,9 +16,8 @@ from overhead.results import EndedLine
 from overhead.runner import run as run_module
 from overhead.runner.campaign import Campaign
 from overhead.runner.output import Outcome
-from overhead.runner.protocol import Job, Pause, Ready, decode
 from overhead.runner.run import run
-from overhead.runner.workers import WorkerDied
+from overhead.runner.workers import Job, Pause, Ready, WorkerDied, decode
 
 
 class Unlocked(Campaign):

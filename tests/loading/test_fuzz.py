@@ -22,7 +22,7 @@ from tests.fakes.download import download, entry
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 
-READERS = (["show"], ["show", "--json"], ["export"], ["export", "--format", "github"], ["claims", "--json"])
+READERS = (["show"], ["show", "--json"], ["export"], ["export", "--json"], ["claims", "--json"])
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -38,38 +38,29 @@ NUMBERS: dict[type, st.SearchStrategy[Any]] = {
 }
 
 
-def numbers(body: Any) -> list[tuple[Any, Any]]:
-    """Every container in a JSON value with each of its keys whose value is a number."""
-    keys = body if isinstance(body, dict) else range(len(body))
-    found = [(body, key) for key in keys if isinstance(body[key], int | float)]
-    return found + [one for key in keys if isinstance(body[key], dict | list) for one in numbers(body[key])]
+def places(body: Any) -> list[tuple[Any, Any]]:
+    """Every container in a JSON value with each of its keys."""
+    keys = list(body) if isinstance(body, dict) else list(range(len(body)))
+    found = [(body, key) for key in keys]
+    return found + [one for key in keys if isinstance(body[key], dict | list) for one in places(body[key])]
 
 
 def change(body: Any, data: st.DataObject) -> None:
     """Change one to three values, most of them numbers to other numbers, which the decoder often accepts."""
     for _ in range(data.draw(st.sampled_from([1, 1, 2, 3]))):
         kind = data.draw(st.sampled_from(["number", "number", "number", "replace", "remove", "repeat"]))
-        if kind == "number" and (places := numbers(body)):
-            holder, key = data.draw(st.sampled_from(places))
+        found = [(h, k) for h, k in places(body) if kind != "number" or isinstance(h[k], int | float)]
+        if not found:
+            continue
+        holder, key = found[data.draw(st.integers(0, len(found) - 1))]
+        if kind == "number":
             holder[key] = data.draw(NUMBERS[type(holder[key])])
-        elif body:
-            holder, key = _place(body, data)
-            if kind == "remove":
-                del holder[key]
-            elif kind == "repeat" and isinstance(holder, list):
-                holder.insert(data.draw(st.integers(0, len(holder))), copy.deepcopy(holder[key]))
-            else:
-                holder[key] = data.draw(VALUES)
-
-
-def _place(body: Any, data: st.DataObject) -> tuple[Any, Any]:
-    """A container in a JSON value and one of its keys, most of them deep inside."""
-    while True:
-        keys = list(body) if isinstance(body, dict) else list(range(len(body)))
-        inner = [key for key in keys if isinstance(body[key], dict | list) and body[key]]
-        if not inner or not data.draw(st.integers(0, 7)):
-            return body, data.draw(st.sampled_from(keys))
-        body = body[data.draw(st.sampled_from(inner))]
+        elif kind == "remove":
+            del holder[key]
+        elif kind == "repeat" and isinstance(holder, list):
+            holder.insert(data.draw(st.integers(0, len(holder))), copy.deepcopy(holder[key]))
+        else:
+            holder[key] = data.draw(VALUES)
 
 
 def damage(raw: bytes, data: st.DataObject) -> bytes:

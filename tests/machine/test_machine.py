@@ -24,7 +24,6 @@ H100 = {
     SMI.format(
         "clocks.sm,clocks.max.sm,temperature.gpu,pstate,utilization.gpu,persistence_mode"
     ): "1980, 1980, 31, P0, 0, Enabled",
-    SMI.format("clocks_event_reasons.active"): "0x0000000000000044",
 }
 PCI = "/sys/bus/pci/devices/0000:01:00.0/"
 CPU = "/sys/devices/system/cpu/"
@@ -35,7 +34,6 @@ LINUX = {
     f"{CPU}cpu1/cpufreq/scaling_governor": "performance",
     f"{CPU}smt/active": "1",
     f"{CPU}intel_pstate/no_turbo": "0",
-    f"{CPU}cpu0/thermal_throttle/package_throttle_count": "12",
     "/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet",
 }
 
@@ -121,13 +119,6 @@ def test_the_id_does_not_depend_on_the_nvidia_driver() -> None:
     assert [gpu.name for gpu in without.gpus] == ["NVIDIA 10de:2330"]
 
 
-def test_pci_names_come_from_the_list_of_the_right_vendor() -> None:
-    listed = "\n1001  Other\n\t744c  Wrong\n1002  Advanced\n\t7448  Pro\n\t744c  Navi 31\n\t\t1002 1  Sub\n1003  Next\n"
-    card = {f"{PCI}class": "0x030000", f"{PCI}vendor": "0x1002", f"{PCI}device": "0x744c"}
-    found = machine.identity(FakeHost(LINUX | card | {"/usr/share/misc/pci.ids": listed}))
-    assert [gpu.name for gpu in found.gpus] == ["AMD Navi 31"]
-
-
 @pytest.mark.parametrize(("kind", "vendor"), [("0x030000", "0x1af4"), ("0x030000", "0x1a03"), ("0x020000", "0x8086")])
 def test_virtual_displays_and_other_devices_do_not_count_as_gpus(kind: str, vendor: str) -> None:
     card = {f"{PCI}class": kind, f"{PCI}vendor": vendor, f"{PCI}device": "0x1050"}
@@ -177,7 +168,7 @@ def test_linux_reports_the_present_state() -> None:
     assert (state["smt"], state["turbo"], state["clock_source"]) == ("on", "on", "hpet")
     assert (state["cpu_mhz"], state["cpu_mhz_max"]) == (3000, 5000)
     assert "cpu_mhz_min" not in state
-    assert (state["gpu_mhz"], state["gpu_throttling"]) == (["1980"], ["power cap, thermal slowdown (hardware)"])
+    assert state["gpu_mhz"] == ["1980"]
 
 
 def test_injected_libraries_are_named_without_paths() -> None:
@@ -194,8 +185,6 @@ def test_injected_libraries_are_named_without_paths() -> None:
         ({"/sys/fs/cgroup/cpu.max": "150000 100000"}, 1.5),
         ({"/proc/self/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/cpu.max": "400000 100000"}, 4.0),
         ({"/sys/fs/cgroup/cpu.max": "max 100000"}, None),
-        ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 0.5),
-        ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, None),
     ],
 )
 def test_the_cpu_quota_is_read_from_the_control_group(files: dict[str, str], quota: float | None) -> None:
@@ -280,9 +269,6 @@ def test_doctor_reports_every_disturbance() -> None:
         "free cores",
         "clock source",
         "hyper-threading",
-        "CPU throttling",
-        "XDG_RUNTIME_DIR",
-        "GPU throttling",
         "Vulkan loader",
     }
     assert all(found[name].advice for name in disturbed)
@@ -291,15 +277,14 @@ def test_doctor_reports_every_disturbance() -> None:
 
 def test_doctor_finds_nothing_on_a_quiet_machine() -> None:
     quiet = {path: "performance" for path in LINUX if path.endswith("governor")} | {f"{CPU}smt/active": "0"}
-    files = LINUX | quiet | {path: "0" for path in LINUX if path.endswith("count")}
+    files = LINUX | quiet
     files["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "tsc"
-    smi = H100 | {SMI.format("clocks_event_reasons.active"): "0x1"}
 
     class Quiet(FakeHost):
         def vulkan_loader(self) -> str:
             return "1.4.0"
 
-    found = checks(Quiet(files, smi, environ={"XDG_RUNTIME_DIR": "/run/user/1000"}, plugged=True))
+    found = checks(Quiet(files, H100, plugged=True))
     assert [check for check in found if check.status != "ok"] == []
 
 
@@ -315,14 +300,6 @@ def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:
     found = by_name(FakeHost(LINUX | {"/sys/fs/cgroup/cpu.max": "100000 100000"}, busy))
     assert (found["GPU in use"].found, found["CPU quota"].status) == ("93 % busy", "bad")
     assert by_name(FakeHost(LINUX))["hardware GPU"].status == "warn"
-
-
-def test_doctor_reports_a_debugged_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Watched(FakeHost):
-        debugged = Host.debugged
-
-    monkeypatch.setattr("sys.getprofile", lambda: print)
-    assert by_name(Watched())["interpreter"].status == "bad"
 
 
 # The real host when a value cannot be read

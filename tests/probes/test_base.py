@@ -35,10 +35,8 @@ def test_a_text_instead_of_a_list_of_values_is_refused() -> None:
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"title": None}, "Mine.title is None; it must be text"),
         ({"cost": "quick"}, "Mine.cost is 'quick'; allowed: cheap, fast, slow, polling"),
         ({"distributions": "pyopencl"}, "Mine.distributions is 'pyopencl'; it must be a list"),
-        ({"mend": ["pip"]}, r"Mine.mend is \['pip'\] \(list\); it must be text"),
     ],
 )
 def test_a_bad_attribute_of_a_stack_is_refused_when_it_registers(attributes: dict[str, Any], message: str) -> None:

@@ -42,7 +42,7 @@ BROKEN = {
         "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
         "killed by SIGSEGV" if os.name == "posix" else "exit code 11",
     ),
-    "hangs": ("import time; time.sleep(600)", "while it was imported: no answer for 5 s"),
+    "hangs": ("import time; time.sleep(600)", "while it was imported: no answer for 3 s"),
     "registers-nothing": ("x = 1", "registers no stack and no workload"),
     "takes-a-name": (GOOD.format(name="numpy"), "the stack name 'numpy' is taken"),
     "abstract": (GOOD.format(name="abstract").replace("def open", "def close"), "TypeError: Can't instantiate"),
@@ -55,7 +55,7 @@ LISTED = """
 import json
 from overhead import probes
 from overhead.probes.common import entry_points
-entry_points.IMPORT_S = 5
+entry_points.IMPORT_S = 3
 print(json.dumps([list(probes.registry()), {m.stack: m.reason for m in probes.unavailable_packages()}]))
 """
 
@@ -109,14 +109,6 @@ def test_a_plugin_file_replaces_the_stack_of_the_installed_package_and_is_report
         str({"good": f"{file} replaces the stack good of the installed package overhead-good"}),
         "overhead_plugin_good_module",
     ]
-
-
-def test_a_plugin_does_not_replace_a_built_in_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    forget_plugins_afterwards(monkeypatch)
-    copy = tmp_path / "copy.py"
-    copy.write_text((ROOT / "overhead" / "probes" / "numpy.py").read_text("utf-8"), "utf-8")
-    with pytest.raises(BadPlugin, match="the stack name 'numpy' is taken"):
-        probes.load_plugin(copy)
 
 
 def test_a_plugin_that_fails_leaves_nothing_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

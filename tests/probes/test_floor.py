@@ -11,15 +11,7 @@ PROBE = floor.Floor()
 TARGET = PROBE.targets()[0]
 
 
-def test_units_that_make_no_call_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    chain = PROBE.open(TARGET, floor._case("ctypes"))
-    monkeypatch.setattr(chain, "issue", lambda n: None)
-    chain.issue(5)
-    assert chain.executed() == 0
-    chain.close()
-
-
 def test_a_python_without_plain_reference_counts_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(floor, "_callables", lambda call, address, pointer: (lambda argument: None, None))
+    monkeypatch.setattr(floor, "_function", lambda address: lambda argument: None)
     with pytest.raises(Unsupported, match="reference count"):
         PROBE.open(TARGET, floor._case("ctypes"))

@@ -77,7 +77,7 @@ def test_what_a_plugin_prints_is_not_part_of_the_output(tmp_path: Path) -> None:
 
 
 @posix
-@pytest.mark.parametrize(("command", "number"), [("list", "SIGTERM"), ("list", "SIGHUP"), ("check", "SIGINT")])
+@pytest.mark.parametrize(("command", "number"), [("list", "SIGTERM"), ("check", "SIGINT")])
 def test_a_signal_leaves_no_worker_and_no_temporary_folder(tmp_path: Path, command: str, number: str) -> None:
     process, workers = start_and_hang(tmp_path, command)
     process.send_signal(getattr(signal, number))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from overhead.probes.common.native_loop import (
     NativeUnavailable,
     Slot,
     Store,
-    address_of,
 )
 
 pytestmark = pytest.mark.needs("numba")
@@ -162,39 +160,9 @@ def test_stages_time_every_unit(caller: Any, per: int) -> None:
     assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
 
 
-def test_a_second_process_loads_the_cached_machine_code(cache: Path) -> None:
-    script = (
-        "import ctypes; from overhead.probes.common import native_loop as n; lib = ctypes.CDLL(None);"
-        "call = n.NativeCall('labs', lib.labs, n.address_of(lib, 'labs'), (-1,));"
-        "n.compile_native(n.NativeProgram(body=(call,)))(3);"
-        "import sys; m = next(m for name, m in sys.modules.items() if name.startswith('loop_'));"
-        "print(sum(m.loop.stats.cache_hits.values()))"
-    )
-    if sys.platform == "win32":
-        pytest.skip("the C library is found by another name")
-    run: Callable[[], str] = lambda: subprocess.run(  # noqa: E731
-        [sys.executable, "-c", script],
-        env={"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    assert run() == "0"
-    assert run() == "1"
-
-
 def test_without_numba_the_native_caller_is_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NativeUnavailable, match="numba") as caught:
         native_loop.compile_native(NativeProgram())
     assert caught.value.mend == install("wgpu")
     assert isinstance(caught.value, Unavailable)
-
-
-def test_a_function_of_a_real_library_is_called_by_its_address() -> None:
-    memory = np.arange(4, dtype=np.int64)
-    copy = NativeCall(
-        "memmove", LIBRARY.memmove, address_of(LIBRARY, "memmove"), (memory.ctypes.data, memory.ctypes.data + 8, 24)
-    )
-    compiled(NativeProgram(body=(copy,)), "native")(2)
-    assert memory.tolist() == [2, 3, 3, 3]

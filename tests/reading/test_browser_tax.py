@@ -128,12 +128,6 @@ def test_the_section_has_text_drawing_and_table() -> None:
     assert [type(p) for p in only] == [Text, Table]
 
 
-def test_markup_in_names_is_shown_as_text() -> None:
-    evil = "<script>[bold]x\x1b[31m"
-    (tax,) = taxed(case("chromium", "browser", 3e4, adapter=evil), case("dawn", "native", 2e3, adapter="other"))
-    assert "\x1b" not in tax_sentence(tax)
-
-
 def test_a_slope_whose_interval_reaches_zero_has_no_ratio() -> None:
     browser, library = BROWSER, BINDING
     wide = replace(browser, figures=[Figure(name="complete", value=12e3, low=-11e3, high=35e3)])

@@ -8,7 +8,6 @@ import pytest
 from overhead.blocks.parts import Cell, Table
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
-from overhead.reading.summary import opening
 from overhead.reading.view import View
 from overhead.report.core.machines import from_fingerprints
 from overhead.report.sections.waiting import waiting
@@ -171,4 +170,3 @@ def test_a_run_of_one_workload_has_no_figures_of_the_step() -> None:
     )
     beside = by_label(fingerprint(alone, record("dawn", each=20_000)))
     assert value(beside["One dispatch, Dawn, from Python"]) == 20_000
-    assert "dawn" not in " ".join(opening(View(fingerprint(alone))))

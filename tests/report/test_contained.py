@@ -41,11 +41,10 @@ def test_a_section_that_fails_becomes_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from overhead.report import render
-    from overhead.report.core import pages, run_summary
+    from overhead.report.core import pages
     from overhead.report.core.contained import contained
 
-    for module in (pages, run_summary):
-        monkeypatch.setattr(module, "contained", contained)
+    monkeypatch.setattr(pages, "contained", contained)
     registry.registered()
     across_registry.registered_across()
     monkeypatch.setattr(registry._sections, "_items", dict(registry._sections._items))

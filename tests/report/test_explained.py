@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from overhead.explain.page import explained_in_notebook, explained_page
+from overhead.explain.page import explained_page
 from overhead.explain.record import Explanation, StepTiming, missing, read_explanation
 from overhead.explain.show import explanation_blocks
 from overhead.explain.verdict import resolved_times, sentences, time_text
@@ -36,12 +36,6 @@ def test_the_page_holds_verdict_alternatives_and_lines(found: Explanation) -> No
 
 def test_text_of_the_program_is_escaped(found: Explanation) -> None:
     assert HOSTILE not in explained_page(found)
-
-
-def test_a_notebook_gets_the_page_in_a_frame(found: Explanation) -> None:
-    frame = explained_in_notebook(found)
-    assert frame.startswith("<iframe srcdoc=")
-    assert len(re.findall("[<>]", frame)) == 4
 
 
 def test_a_step_without_device_has_no_device_bar(found: Explanation) -> None:

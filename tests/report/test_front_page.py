@@ -31,7 +31,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 
 def test_the_sections_are_in_the_readers_order(front: Page) -> None:
-    wanted = ["headline", "to-do", "time-shares", "waiting", "stacks", "this-machine", "glossary"]
+    wanted = ["headline", "to-do", "time-shares", "waiting", "stacks", "glossary"]
     assert [name for name in front.ids if name in wanted] == wanted
     assert "<h1>GPU dispatch overhead on Fake GPU</h1>" in front.text
 
@@ -58,7 +58,7 @@ def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
 
 
 def test_the_sentence_on_what_the_device_limits_says_what_the_records_say() -> None:
-    from overhead.report.sections.time_shares import device_limits
+    from overhead.report.sections.host_shares import device_limits
 
     made = {
         "vulkan": record("vulkan", each=11_430.0, caller="native", **VULKAN),
@@ -83,10 +83,6 @@ def test_the_script_is_small_and_the_policy_allows_it_alone(front: Page) -> None
     assert "unsafe-inline" not in front.text.split("script-src")[1].split(";")[0]
 
 
-def test_the_page_stays_small(front: Page) -> None:
-    assert len(front.text.encode()) < 700_000
-
-
 def test_a_term_links_to_the_glossary_where_it_stands_first(front: Page) -> None:
     links = [link for link in front.links if link.startswith("#term-")]
     assert len(links) == len(set(links)) > 5
@@ -104,11 +100,6 @@ def test_glossary_links_escape_the_text() -> None:
     assert link("from Python, noisy, denoisy") == "from Python, noisy, denoisy"
 
 
-def test_terms_have_one_line_and_one_id_each() -> None:
-    assert len({term.id for term in GLOSSARY}) == len(GLOSSARY)
-    assert all(len(term.meaning) < 160 for term in GLOSSARY)
-
-
 def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
     from overhead.report import render
 
@@ -123,7 +114,7 @@ def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("width", "drawn"), [(0.02, True), (1.5, False)])
 def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, drawn: bool) -> None:
     from overhead.blocks.parts import Drawing
-    from overhead.report.sections.time_shares import time_shares
+    from overhead.report.sections.host_shares import time_shares
 
     top, ffi = record("dawn", each=30e3, **VULKAN), record("dawn", each=20e3, caller="ffi", **VULKAN)
     native = record("dawn", each=10e3, caller="native", **VULKAN)
@@ -153,11 +144,12 @@ def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits() -> None:
     assert costs is not None
     with draw.style():
         figure = headline_figure(costs)
-        renderer = FigureCanvasAgg(figure).get_renderer()
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
         (ax,) = figure.axes
-        boxes = {t.get_text(): t.get_window_extent(renderer) for t in ax.texts}
+        boxes = {t.get_text(): t.get_window_extent(canvas.get_renderer()) for t in [*ax.texts, *ax.get_yticklabels()]}
     assert "met 87 to 151" in boxes
-    assert all(box.x0 >= 0 for box in boxes.values())
+    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes.values())
 
 
 def test_printed_values_do_not_overlap() -> None:
@@ -176,19 +168,11 @@ def test_printed_values_do_not_overlap() -> None:
     assert costs is not None
     with draw.style():
         figure = headline_figure(costs)
-        renderer = FigureCanvasAgg(figure).get_renderer()
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
         (ax,) = figure.axes
         values = [t for t in ax.findobj(Text) if re.match(r"[\d.]+$|met ", t.get_text()) and t in ax.texts]
-        boxes = [t.get_window_extent(renderer) for t in values]
+        boxes = [t.get_window_extent(canvas.get_renderer()) for t in values]
     assert len(values) >= 10
     assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes)
-
-
-def test_values_are_spaced_inside_their_limits() -> None:
-    from overhead.report.core.headline_figure import spaced
-
-    assert spaced([10.0, 50.0], [8.0, 8.0], 0.0, 100.0) == [10.0, 50.0]
-    assert spaced([50.0, 50.0, 50.0], [10.0, 10.0, 10.0], 0.0, 100.0) == [40.0, 50.0, 60.0]
-    assert spaced([99.0, 99.0], [10.0, 10.0], 0.0, 100.0) == [85.0, 95.0]
-    assert spaced([], [], 0.0, 1.0) == []

@@ -18,7 +18,7 @@ from tests.fakes.report import crowded, cuda_run, training_run
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
 
-_REPEATS = ("records", "checks", "brief-costs")
+_REPEATS = ("records", "checks")
 GOLDEN = Path(__file__).parents[1] / "data" / "report_facts.txt"
 
 
@@ -73,13 +73,13 @@ def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
             parts = [
                 part
                 for s in registered()
-                if s.name in ("axes", "waits", "curves", "synchronisation")
+                if s.name in ("axes", "headline", "curves", "synchronisation")
                 for part in s.build(view)
             ]
             return {p.name: draw.svg(p.figure) for p in parts if isinstance(p, Drawing)}
 
     first = drawings()
-    assert {"axes", "waits", "curves", "training"} <= set(first)
+    assert {"axes", "headline", "curves", "synchronisation"} <= set(first)
     assert drawings() == first
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.loading.files import write_fingerprint
-from overhead.results import Fingerprint, Machine, MissingStack, Value
+from overhead.results import Fingerprint, Machine, MissingStack
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
 
@@ -60,12 +60,12 @@ def assert_links_lead_to_files(path: Path) -> Page:
 
 
 def test_the_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
-    assert not {"link", "iframe", "object", "img", "form"} & set(page.tags)
+    assert not {"link", "iframe", "object", "form"} & set(page.tags)
     assert "script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert all(link.startswith(("#", "figures/", "pages/", "index.html")) for link in page.links)
     assert "default-src 'none'" in page.text
-    outside = set(re.findall(r"https?://[^\"'\s<]+", page.text))
-    assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert page.tags.count("img") == len(page.drawings) > 0
+    assert not re.findall(r"https?://[^\"'\s<]+", page.text)
 
 
 def test_links_lead_to_files_and_ids_are_unique(out: Path) -> None:
@@ -103,13 +103,13 @@ def test_a_section_names_a_page_that_exists() -> None:
 def test_every_drawing_is_a_well_formed_svg_and_a_png(all_text: str, out: Path) -> None:
     names = {p.stem for p in (out / "figures").glob("*.svg")}
     assert names == {p.stem for p in (out / "figures").glob("*.png")}
-    assert len(names) >= 8
+    assert len(names) >= 4
     for path in (out / "figures").glob("*.svg"):
         ElementTree.parse(path)
-    assert all_text.count('role="img" aria-label="') == all_text.count("<figure ") >= 8
+    assert all_text.count("<img ") == all_text.count("<figure ") >= 4
 
 
-ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "marginal", "axes", "machine", "missing", "records"}
+ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "axes", "machine", "missing", "records"}
 
 
 def test_every_section_stands_on_its_page_in_order(out: Path) -> None:
@@ -136,50 +136,15 @@ def test_the_pages_list_everything_that_is_missing_with_its_reason(all_text: str
     assert all_text.count("over the budget") == len(run.left_out)
 
 
-def test_software_adapters_are_marked_in_every_comparison_figure(out: Path) -> None:
-    for name in ("curves", "naive", "stages"):
-        drawn = (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-        assert drawn.count("(software)") >= 5, name
-        assert "llvmpipe" in drawn
+def test_software_adapters_are_marked_in_a_figure(out: Path) -> None:
+    drawn = (out / "figures" / "curves.svg").read_text(encoding="utf-8")
+    assert drawn.count("(software)") >= 5
+    assert "llvmpipe" in drawn
 
 
 def test_dawns_null_backend_is_in_tables_but_not_in_drawings(all_text: str, out: Path) -> None:
     assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
     assert "dawn on Null backend (runs nothing)" in all_text
-
-
-def test_titles_and_legends_fit_into_the_figure() -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.text import Text
-
-    from overhead.report.across.costs import QUANTITIES
-    from overhead.report.core import dots, draw
-
-    with draw.style():
-        figure, grid = draw.canvas([1.0] * len(QUANTITIES))
-        for (ax,), title in zip(grid, QUANTITIES.values(), strict=True):
-            dots.dot_rows(ax, [dots.DotRow("AMD Radeon Pro W7900, Vulkan, back to back", [])], log=False)
-            ax.set_title(f"{title}: us each")
-        draw.marker_legend(figure, {f"after every {10**n} steps": "o" for n in range(5)})
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        words = [t for t in figure.findobj(Text) if str(t.get_text()).startswith("after") or "us each" in t.get_text()]
-        assert len(words) == 5 + len(QUANTITIES)
-        for text in words:
-            box = text.get_window_extent(canvas.get_renderer())
-            assert box.x0 >= 0
-            assert box.x1 <= figure.bbox.width
-
-
-def test_a_short_log_axis_has_ticks_between_powers_of_ten() -> None:
-    from overhead.report.core import dots, draw
-
-    with draw.style():
-        _, [[ax]] = draw.canvas([1.0])
-        dots.dot_rows(ax, [dots.DotRow("row", [dots.Mark(Value(at), "black") for at in (30.0, 1500.0)])])
-        low, high = ax.get_xlim()
-        assert 60 < high / low < 100
-        assert sum(low <= tick <= high for tick in ax.get_xticks()) > 2
 
 
 def test_a_case_without_a_figure_has_its_status_in_the_table_of_patterns(out: Path) -> None:

@@ -13,8 +13,8 @@ from overhead.results import Case, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits, room_for_workers
 from overhead.runner.interpreter import Interpreter
 from overhead.runner.progress import Listener
-from overhead.runner.protocol import Assignment, Job
 from overhead.runner.schedule import Task
+from overhead.runner.workers import Assignment, Job
 from tests.fakes.workers import FakeJournal, FakeWorkers, faked
 
 ENDLESS_S = 1e9

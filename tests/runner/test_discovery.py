@@ -8,8 +8,7 @@ import pytest
 
 from overhead.runner import discovery
 from overhead.runner.discovery import discover
-from overhead.runner.protocol import FoundTargets
-from overhead.runner.workers import WorkerDied
+from overhead.runner.workers import FoundTargets, WorkerDied
 from tests.fakes.simulated import TARGET
 
 

@@ -12,7 +12,7 @@ import pytest
 from overhead.probes.base import Chain, Probe, Space
 from overhead.results import Case, Target
 from overhead.runner import worker
-from overhead.runner.protocol import FoundTargets, Job
+from overhead.runner.workers import FoundTargets, Job
 from tests.fakes.workers import Parent
 
 TARGET = Target(stack="odd", api="CPU", adapter="A")

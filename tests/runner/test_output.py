@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import random
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,17 +13,12 @@ import pytest
 from overhead.cli import main
 from overhead.errors import CannotWrite, UsageError
 from overhead.loading.reduce import load
-from overhead.results import RoundLine
 from overhead.runner.campaign import Campaign
-from overhead.runner.journal import Journal, NameTaken
-from overhead.runner.output import finish, reserve, write_lines
+from overhead.runner.output import finish, reserve
 from overhead.runner.progress import Progress
 from tests.fakes.disk import measured_lines
 from tests.fakes.runs import Made
 from tests.fakes.workers import run_with
-
-NOON = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
-at_noon = functools.partial(reserve, now=lambda: NOON)
 
 
 def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -38,7 +31,7 @@ def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_the_name_of_a_run_that_measures_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (holder,) = reserve(tmp_path / "r.json")
-    assert "in use by another run" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
+    assert "r.jsonl: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
     holder.close()
     assert not list(tmp_path.iterdir()), "a run that planned nothing leaves no file"
@@ -64,21 +57,6 @@ def test_a_fingerprint_that_appears_during_a_run_is_not_overwritten(tmp_path: Pa
     assert load(tmp_path / "r.jsonl").records
 
 
-def test_two_runs_of_one_second_in_one_folder_get_different_names(tmp_path: Path) -> None:
-    journals = [at_noon(tmp_path)[0] for _ in range(3)]
-    assert len({journal.path for journal in journals}) == 3
-    write_lines(Made().lines(), tmp_path / "2026-11-22T120003Z.json")
-    assert at_noon(tmp_path)[0].path.name == "2026-11-22T120004Z.jsonl"
-
-
-def test_both_sides_get_the_same_free_name(tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / "2026-11-22T120000Z.json").touch()
-    base, new = at_noon(tmp_path, ("base", "new"))
-    assert base.path.name == new.path.name == "2026-11-22T120001Z.jsonl"
-    assert [path.name for path in (tmp_path / "base").iterdir()] == [base.path.name]
-
-
 @pytest.mark.parametrize(
     ("out", "words"),
     [("folder.json", "is a folder"), ("x" * 245 + ".json", "name too long"), ("y" * 240 + ".json", "name too long")],
@@ -94,30 +72,19 @@ def test_a_name_that_no_file_can_have_is_refused_before_anything_is_measured(
 
 def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "results.v2").mkdir()
-    assert at_noon(tmp_path / "results.v2")[0].path.parent.name == "results.v2"
+    assert reserve(tmp_path / "results.v2")[0].path.parent.name == "results.v2"
 
 
-def test_an_empty_journal_that_a_killed_run_left_is_removed_and_one_in_use_is_not(tmp_path: Path) -> None:
-    (tmp_path / "2026-11-21T080000Z.jsonl").touch()
-    (tmp_path / "mine.jsonl").touch()
-    (used,) = at_noon(tmp_path)
-    (later,) = at_noon(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", used.path.name, later.path.name}
-
-
-def test_the_name_of_a_run_that_was_killed_before_it_measured_is_free(tmp_path: Path) -> None:
+def test_a_journal_stays_empty_until_something_is_measured(tmp_path: Path) -> None:
     header, plan, *rest = Made().lines()
-    assert not isinstance(plan, RoundLine)
-    killed = Journal.reserve(tmp_path / "r.jsonl")
-    killed.write([header, plan])
-    killed.sync()
+    (journal,) = reserve(tmp_path / "r.json")
+    journal.write([header, plan])
+    journal.sync()
     assert (tmp_path / "r.jsonl").read_bytes() == b""
-    killed.write(rest)
-    killed.sync()
+    journal.write(rest)
+    journal.sync()
     assert len((tmp_path / "r.jsonl").read_bytes().splitlines()) == 2 + len(rest)
-    killed.close()
-    with pytest.raises(NameTaken):
-        reserve(tmp_path / "r.json")
+    journal.close()
 
 
 def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +163,7 @@ def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: 
         journal.path.parent.rmdir()
     journal.write(rest[10:])
     journal.sync()
-    with pytest.raises(NameTaken, match="in use"):
+    with pytest.raises(UsageError, match="exists"):
         reserve(tmp_path / "out" / "r.json")
     assert load(finish([journal]).path) == load(Made().journal(tmp_path / "whole.jsonl"))
 
@@ -207,7 +174,7 @@ def test_a_file_that_takes_the_place_of_the_journal_is_kept(tmp_path: Path) -> N
     journal.path.unlink()
     journal.path.write_text("another file")
     journal.write(Made().lines())
-    with pytest.raises(CannotWrite, match="File exists"):
+    with pytest.raises(UsageError, match="exists"):
         journal.sync()
     journal.close()
     assert journal.path.read_text() == "another file"

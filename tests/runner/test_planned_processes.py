@@ -14,10 +14,9 @@ from overhead.profiles import Plan
 from overhead.results import Case, OneOffLine, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener
-from overhead.runner.protocol import Assignment, Job
 from overhead.runner.run import Outcome
 from overhead.runner.schedule import Task
-from overhead.runner.workers import WorkerProcess
+from overhead.runner.workers import Assignment, Job, WorkerProcess
 from tests.fakes.workers import FakeJournal, FakeWorkers, Unlocked, faked, run_with
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "wandering.py"

@@ -9,8 +9,8 @@ from overhead.probes.base import Chain, Probe, Space
 from overhead.profiles import Plan
 from overhead.results import Case, Target
 from overhead.runner import schedule as schedule_module
-from overhead.runner.protocol import Assignment
 from overhead.runner.schedule import Choice, Task, schedule
+from overhead.runner.workers import Assignment
 
 BASE = Case(pattern="per-submit")
 NATIVE = Case(pattern="per-submit", caller="native")

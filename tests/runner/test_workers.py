@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from overhead.runner import workers
-from overhead.runner.protocol import Job
-from overhead.runner.workers import Note, WorkerProcess
+from overhead.runner.workers import Job, Note, WorkerProcess
 
 
 def test_the_note_contains_the_last_step_that_the_worker_wrote() -> None:
@@ -35,8 +34,6 @@ def test_workers_that_are_released_together_share_the_release_time(monkeypatch: 
     now_s, waited_s = [100.0], list[float]()
 
     class Hanging:
-        kill = None
-
         def __init__(self, *_: Any) -> None:
             return
 

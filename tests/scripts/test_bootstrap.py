@@ -73,30 +73,6 @@ def test_extras_by_machine(script: ModuleType, target: str, cuda: int | None, ch
 
 
 @pytest.mark.parametrize(
-    ("found", "browsers", "distribution", "packages"),
-    [
-        (True, False, "debian", set()),
-        (False, False, "debian", {"libvulkan1", "mesa-vulkan-drivers"}),
-        (True, True, "debian", {"chromium", "firefox-esr"}),
-        (True, True, "ubuntu", {"chromium-browser", "firefox"}),
-    ],
-)
-def test_missing_system_packages_are_found(
-    script: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    found: bool,
-    browsers: bool,
-    distribution: str,
-    packages: set[str],
-) -> None:
-    for name, answer in (("has_vulkan_loader", found), ("has_vulkan_driver", found), ("has_venv", True)):
-        monkeypatch.setattr(script, name, lambda answer=answer: answer)
-    monkeypatch.setattr(script.shutil, "which", lambda name: None)
-    assert set(script.system_needs("report", browsers, distribution)) == packages
-    assert set(script.system_needs("lint", False, distribution)) == set()
-
-
-@pytest.mark.parametrize(
     ("version", "needs", "installed"),
     [("2.13.0+cpu", "sympy", True), ("2.14.0", "nvidia-cudnn-cu13==9; platform_system == 'Linux'", False)],
     ids=["CPU build", "build for CUDA"],
@@ -130,14 +106,6 @@ def test_set_up_is_done_once(
         file.write("\n")
     script.set_up("lint")
     assert calls
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "null"])
-def test_a_damaged_record_of_the_set_up_is_ignored(script: ModuleType, calls: Calls, root: Path, text: str) -> None:
-    (root / ".venv" / "overhead-setup.json").write_text(text)
-    script.set_up("lint")
-    assert calls
-    assert json.loads((root / ".venv" / "overhead-setup.json").read_text())["extras"]
 
 
 def test_a_failing_pip_is_reported_in_one_line(

@@ -26,10 +26,14 @@ def test_stacks_offer_the_example() -> None:
 
 @pytest.mark.needs("cxx")
 def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes.cuda import cupy_workload
-    from tests.fakes.kernels import fake_cupy
+    from overhead.probes.cuda import api, session, workload
+    from tests.fakes.cuda_driver import install
+    from tests.fakes.kernels import machine_code_of
 
-    counts(cupy_workload.open_case(fake_cupy(), Case(pattern="fused", workload="lorenz", params={"elements": 100})))
+    install(monkeypatch)
+    monkeypatch.setattr(session, "machine_code_of", machine_code_of)
+    chosen = Case(pattern="fused", workload="lorenz", params={"elements": 100})
+    counts(workload.open_case(api.driver(), 0, chosen))
 
 
 @pytest.mark.needs("wgpu", "lavapipe")

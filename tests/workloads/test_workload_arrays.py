@@ -110,7 +110,7 @@ def test_compiled_torch_is_verified() -> None:
 
 @pytest.mark.slow
 @pytest.mark.needs("jax")
-@pytest.mark.parametrize("loop", ["scan", "fori", ""])
+@pytest.mark.parametrize("loop", ["scan", ""])
 @pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])
 def test_jax_is_verified(name: str, loop: str) -> None:
     import jax

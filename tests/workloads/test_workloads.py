@@ -13,8 +13,8 @@ from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import WorkChain, verified
 from overhead.results import Target
 from overhead.runner.schedule import Choice
-from overhead.workloads import sources, workloads
-from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, elements_of, plant
+from overhead.workloads import workloads
+from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, plant
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -79,18 +79,6 @@ def test_elements_that_disagree_are_detected() -> None:
     chain.values["steps"][-1] += 1
     with pytest.raises(Unverified, match="elements disagree"):
         chain.executed()
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_unpack_reverses_state(name: str) -> None:
-    chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
-    state = chain.workload.fresh(elements, chain.rng)
-    buffer = sources.state(chain.workload, state, elements)
-    assert buffer.dtype == chain.workload.precision
-    assert len(buffer) == elements * (chain.workload.scratch + sum(f.width for f in chain.workload.state))
-    back = sources.unpack(chain.workload, buffer, elements)
-    for field in chain.workload.state:
-        np.testing.assert_array_equal(back[field.name], state[field.name])
 
 
 @pytest.mark.parametrize("stack", ["numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton"])

@@ -16,9 +16,7 @@ from overhead.workloads.base import Workload
 NAMES = tuple(workloads())
 ALL = tuple(" ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants)
 """Every workload in every variant: ``rmsnorm 896 float16``."""
-KERNELS = tuple(name for name in ALL if "product" not in name)
-"""The workloads that have kernels."""
-PLAIN = tuple(name for name in KERNELS if "rmsnorm" not in name)
+PLAIN = tuple(name for name in ALL if "rmsnorm" not in name)
 """The workloads whose kernels are made from statements, with one thread per element."""
 
 

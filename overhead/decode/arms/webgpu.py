@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any
+from unittest import mock
 
 from numpy.typing import NDArray
 
@@ -98,10 +98,10 @@ class WebGpuDecode(LoweredDecode):
             compile_ffi(counted.program)(len(self.program.dispatches))
             self.wait()
             return counted.found
-        with _counted_method(self.session) as found:
+        with _counting(self.session) as dispatch:
             self.run(1)
         self.wait()
-        return len(found)
+        return int(dispatch.call_count)
 
     @property
     def held_n(self) -> int:
@@ -201,22 +201,11 @@ class _Counted:
         return dataclasses.replace(call, function=counted)
 
 
-@contextlib.contextmanager
-def _counted_method(session: WebGpuSession) -> Iterator[list[tuple[int, ...]]]:
-    """A context in which every call of ``dispatch_workgroups`` of the Python API is listed."""
+def _counting(session: WebGpuSession) -> Any:
+    """A context in which the calls of ``dispatch_workgroups`` of the Python API are counted, as ``call_count``."""
     encoder = session.device.create_command_encoder()
     compute = encoder.begin_compute_pass()
     compute.end()
     encoder.finish()
-    kind, found = type(compute), list[tuple[int, ...]]()
-    dispatch = kind.dispatch_workgroups
-
-    def counted(self: Any, *grid: int) -> None:
-        found.append(grid)
-        dispatch(self, *grid)
-
-    kind.dispatch_workgroups = counted
-    try:
-        yield found
-    finally:
-        kind.dispatch_workgroups = dispatch
+    kind = type(compute)
+    return mock.patch.object(kind, "dispatch_workgroups", autospec=True, side_effect=kind.dispatch_workgroups)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import fill
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
@@ -26,16 +25,18 @@ from overhead.decode.reading import (
 from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
-from overhead.report.core.draw import PAPER, SMALL, canvas, plain_log_ticks
+from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.lines import DrawnLine, LinePanel, LinePoint, line_panels
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Value, ratio
 
 _MILLI = 1e6
-_PANELS = 3
-_LINES = {"complete": "-", "issue": "--", "device_busy": ":"}
+_LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
 """The style of the line of each figure over the batch."""
+_MARKERS = {"complete": "o", "issue": "|", "device_busy": "D"}
+"""The marker of each figure of an arm."""
 
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
@@ -56,13 +57,9 @@ def decoding(view: View) -> Iterator[Part]:
         yield _arms(found)
         if found.reads:
             yield _reads(found)
-        for number, levels in enumerate(found.levels):
-            if len(levels.points) > 2:
-                yield _level_drawing(found, levels, number)
-        for levels in found.levels:
-            if not levels.ends_alone:
-                yield _level_table(found, levels)
-        yield from _unfused_and_fused(found)
+        yield from _level_drawing(found)
+        if found.levels:
+            yield _levels(found)
         yield from _kernels(found)
         sentences = [*padded_sentences(found), *level_sentences(found)]
         if sentences:
@@ -142,50 +139,32 @@ def _sweeps(found: Decoded) -> Table:
         for arm in sweep.arms:
             times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
             row = [arm.how, str(arm.batch), *times, _shown(arm.tokens_per_s, 1), _bound_by(arm), _remark(arm)]
-            rows.append([_stack(found, arm), *row])
+            rows.append([_stack(arm), *row])
     columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
     return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
 
 
-def _over_batch(sweep: BatchSweep, name: str) -> list[tuple[int, float]]:
-    """Batch and ms of each arm in which the figure of this name is resolved."""
-    found = [(arm.batch, arm.record.value(name)) for arm in sweep.arms if arm.resolved(name)]
-    return [(batch, value / _MILLI) for batch, value in found if value is not None]
-
-
 def _sweep_drawing(found: Decoded) -> Drawing:
-    rows = -(-len(found.sweeps) // _PANELS)
-    figure, grid = canvas([1.8] * rows, _PANELS, around=0.75)
-    axes = [ax for row in grid for ax in row]
-    times = [ms for sweep in found.sweeps for name in _LINES for _, ms in _over_batch(sweep, name)]
-    for ax, sweep in zip(axes, found.sweeps, strict=False):
+    panels = []
+    for sweep in found.sweeps:
         first = sweep.arms[0]
         own = colour(first.target.stack)
-        for name, style in _LINES.items():
-            if points := _over_batch(sweep, name):
-                marker = "o" if name == "complete" else None
-                ax.plot(*zip(*points, strict=True), style, color=own, linewidth=1.2, marker=marker, markersize=4)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_ylim(0.8 * min(times), 1.25 * max(times))
-        ax.set_xticks([arm.batch for arm in sweep.arms], [str(arm.batch) for arm in sweep.arms])
-        ax.minorticks_off()
-        plain_log_ticks(ax.yaxis)
-        ax.set_title(fill(f"{first.target.short}: {first.how}", 28), fontsize=SMALL)
-        ax.set_xlabel("batch", fontsize=SMALL)
-        ax.tick_params(labelsize=SMALL)
-    for row in grid:
-        row[0].set_ylabel("ms a step", fontsize=SMALL)
-    for ax in axes[len(found.sweeps) :]:
-        ax.set_visible(False)
+        lines = [DrawnLine(_over_batch(sweep, name), own, style) for name, style in _LINES.items()]
+        panels.append(LinePanel(f"{first.target.short}: {first.how}", "batch", lines))
     return Drawing(
         f"decode-{slug(found.name)}-batches",
         f"Time of a step of {found.name} over the batch",
         f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
         "Dots: a step with its work done. Dashed: the host's time to issue it. Dotted: the device's time. Both axes "
         "are logarithmic.",
-        figure,
+        line_panels(panels, "ms a step"),
     )
+
+
+def _over_batch(sweep: BatchSweep, name: str) -> list[LinePoint]:
+    """Batch and ms of each arm in which the figure of this name is resolved."""
+    found = [(arm.batch, arm.record.value(name)) for arm in sweep.arms if arm.resolved(name)]
+    return [(batch, Value(value / _MILLI)) for batch, value in found if value is not None]
 
 
 def _arms(found: Decoded) -> Table:
@@ -195,35 +174,29 @@ def _arms(found: Decoded) -> Table:
         times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
         dispatches = f"{arm.dispatches:,}" if arm.dispatches else ""
         rate = _shown(arm.tokens_per_s, 1)
-        rows.append([_stack(found, arm), arm.how, dispatches, *times, rate, _remark(arm)])
+        rows.append([_stack(arm), arm.how, dispatches, *times, rate, _remark(arm)])
     return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
 
 
 def _arms_drawing(found: Decoded) -> Drawing:
-    shown = [(arm, time) for arm in found.arms if (time := arm.complete) is not None]
-    dotted = " Dotted bar: the mean of processes that differ so much that the time is not resolved."
-    figure, [[ax]] = canvas([0.36 * len(shown) + 0.2], around=0.6)
-    for row, (arm, time) in enumerate(shown):
+    rows = []
+    for arm in found.arms:
         own = colour(arm.target.stack)
-        if arm.resolved("complete"):
-            ax.barh(row, time.value / _MILLI, height=0.6, color=own, alpha=0.35)
-        else:
-            ax.barh(row, time.value / _MILLI, height=0.6, facecolor="none", edgecolor=own, linestyle=":")
-        for one, name, marker in ((arm.host, "issue", "|"), (arm.device, "device_busy", "o")):
-            if one is not None and arm.resolved(name):
-                ax.plot(one.value / _MILLI, row, marker=marker, color=own, markersize=5, markeredgewidth=1.6)
-    names = [f"{arm.target.short}\n{arm.how}" for arm, _ in shown]
-    ax.set_yticks(range(len(shown)), names, fontsize=SMALL)
-    ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.set_xlabel("ms a token")
+        figures = [(arm.record.measured(name), shape) for name, shape in _MARKERS.items()]
+        marks = [
+            Mark(Value(one.value / _MILLI, status=one.status), own, shape)
+            for one, shape in figures
+            if one is not None and one.resolved
+        ]
+        rows.append(DotRow(f"{arm.target.stack}: {arm.how}", marks, "not resolved"))
+    shapes = dict(zip(("a token with its work done", "the host's time to issue it", "the device's time"),
+                      _MARKERS.values(), strict=True))  # fmt: skip
     return Drawing(
         f"decode-{slug(found.name)}",
         f"Time of a token of {found.name}",
-        f"A bar for each of {len(shown)} ways to decode; the numbers are in the table below.",
-        "Bar: a token with its work done. Stroke: the host's time to issue it. Point: the device's time. Host and "
-        "device work at the same time where the stack allows it, so the two do not add up."
-        + ("" if all(arm.resolved("complete") for arm, _ in shown) else dotted),
-        figure,
+        f"A row for each of {len(rows)} ways to decode; the numbers are in the table below.",
+        "Host and device work at the same time where the stack allows it, so the two do not add up.",
+        dot_figure({"": rows}, "ms a token", shapes),
     )
 
 
@@ -233,52 +206,36 @@ def _reads(found: Decoded) -> Table:
         tokens = arm.record.params.get("tokens", 1)
         read = {"token": "4 bytes", "logits": "all logits"}.get(str(arm.record.params.get("readback")), "")
         unit = "a token" if tokens == 1 else f"the first token of a prompt of {tokens}, as {tokens} decode steps"
-        rows.append([_stack(found, arm), unit, read, _shown(arm.complete, _MILLI), _remark(arm)])
+        rows.append([_stack(arm), unit, read, _shown(arm.complete, _MILLI), _remark(arm)])
     columns = ["stack", "until", "read", "time with the wait, ms", "remark"]
     return Table(f"A read after every token of {found.name}", columns, rows, numeric=[3])
 
 
-def _level_table(found: Decoded, levels: FusionLevels) -> Table:
-    rows: list[list[str | Cell]] = []
-    before: DecodeArm | None = None
-    for level, arm in levels.arms:
-        change, gain = "", None
-        if before is not None:
-            gain = ratio(before.complete, arm.complete)
-            if arm.dispatches and before.dispatches:
-                change = f"{arm.dispatches - before.dispatches:,}"
-        dispatches = f"{arm.dispatches:,}" if arm.dispatches else ""
-        times = [_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)]
-        faster = factor_spread(gain) if gain else ""
-        rows.append([_program(level, before), dispatches, change, *times, faster, _remark(arm)])
-        before = arm
-    columns = ["program", "dispatches", "change", "a token, ms", "host, ms", "device, ms", "faster by", "remark"]
-    return Table(f"{found.name}: fusions, {_place(levels)}", columns, rows, numeric=range(1, 7))
-
-
-def _unfused_and_fused(found: Decoded) -> Iterator[Table]:
-    """A row for each way to run the program of which only the unfused and the fused form were measured."""
+def _levels(found: Decoded) -> Table:
+    """A row for each fusion level of each way to run the program, beside the level before it."""
     rows: list[list[str | Cell]] = []
     for levels in found.levels:
-        if not levels.ends_alone:
-            continue
-        (_, before), (_, after) = levels.arms
-        gain = ratio(before.complete, after.complete)
-        bound, remark = (_of_both(say(before), say(after)) for say in (_bound_by, _remark))
-        dispatches = [f"{arm.dispatches:,}" if arm.dispatches else "" for arm in (before, after)]
-        times = [_shown(arm.complete, _MILLI) for arm in (before, after)]
-        faster = factor_spread(gain) if gain else ""
-        rows.append([_stack(found, before), _way(before), *dispatches, *times, faster, bound, remark])
-    if rows:
-        pair = ["dispatches, unfused", "dispatches, fused", "unfused, ms", "fused, ms"]
-        columns = ["stack", "how", *pair, "faster by", "bound by", "remark"]
-        yield Table(f"{found.name}: unfused against fused", columns, rows, numeric=range(2, 7), sortable=True)
-
-
-def _of_both(unfused: str, fused: str) -> str:
-    """The texts of both programs, each with the program's name; one text without a name if they are equal."""
-    named = {"unfused": unfused, "fused": fused}
-    return fused if unfused == fused else "; ".join(f"{name}: {said}" for name, said in named.items() if said)
+        before: DecodeArm | None = None
+        for level, arm in levels.arms:
+            change, gain = "", None
+            if before is not None:
+                gain = ratio(before.complete, arm.complete)
+                if arm.dispatches and before.dispatches:
+                    change = f"{arm.dispatches - before.dispatches:,}"
+            cells = [
+                _way(arm),
+                _program(level, before),
+                f"{arm.dispatches:,}" if arm.dispatches else "",
+                change,
+                _shown(arm.complete, _MILLI),
+                factor_spread(gain) if gain else "",
+                _bound_by(arm),
+                _remark(arm),
+            ]
+            rows.append([_stack(arm), *cells])
+            before = arm
+    columns = ["stack", "how", "program", "dispatches", "change", "a token, ms", "faster by", "bound by", "remark"]
+    return Table(f"{found.name}: fusions", columns, rows, numeric=range(3, 7), sortable=True)
 
 
 def _program(level: int, before: DecodeArm | None) -> str:
@@ -289,36 +246,23 @@ def _program(level: int, before: DecodeArm | None) -> str:
     return f"+ {tuple(FUSIONS)[level - 1]}"
 
 
-def _level_drawing(found: Decoded, levels: FusionLevels, number: int) -> Drawing:
-    figure, [[ax]] = canvas([2.2], around=0.6)
-    points, stack = levels.points, levels.arms[0][1].target.stack
-    own = colour(stack)
-    ax.plot(
-        [x for x, _ in points],
-        [s.value / _MILLI for _, s in points],
-        color=own,
-        linewidth=0.8,
-        marker="o",
-        markersize=5.5,
-        markerfacecolor=PAPER,
-        markeredgecolor=own,
-        clip_on=False,
-    )
-    for x, one in points:
-        if one.low is not None and one.high is not None:
-            ax.plot([x, x], [one.low / _MILLI, one.high / _MILLI], color=own, linewidth=1.6)
-    ax.set_xlim(0, None)
-    ax.set_ylim(0, None)
-    ax.set_xlabel("dispatches a token")
-    ax.set_title("time of a token, ms")
-    name = f"decode-{slug(found.name)}-levels-{number + 1}"
-    return Drawing(
-        name,
-        f"{found.name}: each fusion, {_place(levels)}",
-        f"The time of a token over its dispatches at {len(points)} fusion levels; the numbers are in the table below.",
-        "Lines: intervals within this run.",
-        figure,
-    )
+def _level_drawing(found: Decoded) -> Iterator[Drawing]:
+    """A panel for each program whose time is resolved at three fusion levels or more."""
+    panels = []
+    for levels in found.levels:
+        if len(levels.points) > 2:
+            points = [(x, time / _MILLI) for x, time in levels.points]
+            line = DrawnLine(points, colour(levels.arms[0][1].target.stack), "o-")
+            panels.append(LinePanel(_place(levels), "dispatches a token", [line], log=False))
+    if panels:
+        yield Drawing(
+            f"decode-{slug(found.name)}-levels",
+            f"{found.name}: each fusion",
+            f"The time of a token over its dispatches for {count(len(panels), 'program')}; the numbers are in the "
+            "tables below.",
+            "Upright lines: intervals within this run.",
+            line_panels(panels, "ms a token"),
+        )
 
 
 def _kernels(found: Decoded) -> Iterator[Part]:
@@ -414,7 +358,7 @@ def _way(arm: DecodeArm) -> str:
     return arm.how.partition(", ")[2]
 
 
-def _stack(found: Decoded, arm: DecodeArm) -> Cell:
+def _stack(arm: DecodeArm) -> Cell:
     return Cell(arm.target.label, arm.target.stack)
 
 

@@ -28,11 +28,10 @@ _LONG_TO_SHORT = 8
 
 @dataclass(frozen=True)
 class Lengths:
-    """The number of units of the short and of the long sample. ``first_ns``: T(long) of the first pass, ns."""
+    """The number of units of the short and of the long sample."""
 
     short: int
     long: int
-    first_ns: int
 
 
 def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> Lengths:
@@ -57,8 +56,8 @@ def find_lengths(case: CaseInProgress, clock: Clock, ladder: Sequence[int]) -> L
     if not long:
         raise Unsupported(f"the stack bounds n at {chain.max_n}")
     short = max(1, long // _LONG_TO_SHORT)
-    first = _sample(case, clock, [short, long])
-    return Lengths(short, long, first[1])
+    _sample(case, clock, [short, long])  # the first pass may differ
+    return Lengths(short, long)
 
 
 def take_turn(case: CaseInProgress, clock: Clock, lengths: Lengths) -> float:

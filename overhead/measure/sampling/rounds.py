@@ -6,7 +6,7 @@ import contextlib
 import functools
 import gc
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from overhead.errors import Unsupported
 from overhead.measure.sampling import met, one_off, staged_calls, window
@@ -48,16 +48,6 @@ def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings,
         gc.unfreeze()
         if enabled:
             gc.enable()
-
-
-@contextlib.contextmanager
-def _collector_on() -> Iterator[None]:
-    """Let the garbage collector run, as in a program without this suite."""
-    gc.enable()
-    try:
-        yield
-    finally:
-        gc.disable()
 
 
 class _Measurement:
@@ -168,27 +158,28 @@ class _Measurement:
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def measure_met_costs(self) -> None:
-        """The met cost of the cases of ``settings.met``. Its time does not count as sampling."""
+        """The met cost of the cases of ``settings.met``, with the garbage collector on, as in a program without this
+        suite. Its time does not count as sampling."""
         before, preparing_ns = self.sampling_ns(), self.preparing_ns
         lengths: dict[str, met.Lengths] = {}
-        with _collector_on():
+        gc.enable()
+        try:
             for case in [case for key, case in self.live.items() if key in self.settings.met]:
                 self.attempt(case, "met", functools.partial(self.find_met_lengths, lengths))
             for _ in range(met.TURNS):
                 for case in [case for key, case in self.live.items() if key in lengths]:
                     self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
+        finally:
+            gc.disable()
         self.preparing_ns = preparing_ns
         self.start += self.sampling_ns() - before
 
     def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
         """Add the case's two lengths; emit the reason if it has none."""
         try:
-            found = met.find_lengths(case, self.clock, self.settings.ladders.get(case.key, ()))
+            lengths[case.key] = met.find_lengths(case, self.clock, self.settings.ladders.get(case.key, ()))
         except Unsupported as error:
             self.emit(case.once("met", reason=reason_of(error)))
-        else:
-            lengths[case.key] = found
-            self.emit(case.once("met_first", [float(found.first_ns)], [found.long]))
         case.verify()
 
     def take_met_turn(self, lengths: met.Lengths, case: CaseInProgress) -> None:

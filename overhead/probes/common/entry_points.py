@@ -46,11 +46,10 @@ def missing(entry: EntryPoint, reason: str) -> MissingStack:
     return MissingStack(stack=name, reason=f"package {package_of(entry)}: {reason}"[:1000])
 
 
-def tried(entries: Sequence[EntryPoint]) -> dict[str, str]:
-    """For each entry point, by its text, why it cannot be imported; '' if it can. Takes at most about ``IMPORT_S``."""
+def tried(entries: Sequence[EntryPoint]) -> list[str]:
+    """For each entry point why it cannot be imported; '' if it can. Takes at most about ``IMPORT_S``."""
     with ThreadPoolExecutor(_TRIALS_AT_ONCE) as pool:
-        reasons = pool.map(lambda entry: trial(entry.name, entry.value), entries)
-        return dict(zip(map(text_of, entries), reasons, strict=True))
+        return list(pool.map(lambda entry: trial(entry.name, entry.value), entries))
 
 
 def trial(*arguments: str) -> str:

@@ -14,9 +14,6 @@ def names_software_renderer(*texts: str) -> bool:
     return any(_RENDERERS.search(text) for text in texts)
 
 
-def longest_fused_chain(adapter: str, elsewhere: int = 1 << 26, turns: int = 1) -> int:
-    """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns`` loop iterations.
-
-    ``elsewhere``: the result for an adapter without such a limit.
-    """
-    return LLVMPIPE_TURNS // turns if "llvmpipe" in adapter else elsewhere
+def longest_fused_chain(adapter: str, turns: int = 1) -> int:
+    """Most units in one fused dispatch on the adapter with this name, if a unit takes ``turns`` loop iterations."""
+    return LLVMPIPE_TURNS // turns if "llvmpipe" in adapter else 1 << 26

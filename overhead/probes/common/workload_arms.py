@@ -27,15 +27,10 @@ def launches(language: str, *bodies: str) -> WorkloadArm:
     return WorkloadArm("per-submit", bodies=bodies, language=language)
 
 
-IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works)
-"""Every other step on the host, for workloads that compare host and device."""
-IN_TURN_TOO = WorkloadArm("hybrid", fits=lambda w: not w.host_works and not w.bodies)
-"""The same pattern for all other workloads whose step is not split."""
-
-
-def on_all_threads(pattern: Pattern) -> WorkloadArm:
-    """The arm with this pattern on all threads of the host, for workloads that compare host and device."""
-    return WorkloadArm(pattern, {"threads": "all"}, fits=lambda w: w.host_works)
+IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
+"""Every other step on the host, for workloads whose step is not split."""
+ALL_THREADS = WorkloadArm("per-submit", {"threads": "all"}, fits=lambda w: w.host_works)
+"""Steps on all threads of the host, for workloads that compare host and device."""
 
 
 def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
@@ -83,16 +78,3 @@ def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, S
         "recording": "inside",
         "workgroups": ", ".join(str(entry.groups) for entry in entries),
     }
-
-
-IN_SPIRV = frozenset({"recurrence"})
-"""Workloads whose SPIR-V is committed, as ``<name>_once`` and ``<name>_fused``."""
-
-
-def spirv_arms() -> list[WorkloadArm]:
-    """The arms that run SPIR-V.
-
-    ``fused`` is one dispatch that loops. ``replay`` is one dispatch per step, all in one recording.
-    """
-    loop = WorkloadArm("fused", caller="ffi", fits=lambda w: w.name in IN_SPIRV, early=True)
-    return [loop, dataclasses.replace(loop, pattern="replay")]

@@ -38,7 +38,6 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "cuModuleLoadData": (_OUT, c_char_p),
     "cuModuleUnload": (c_void_p,),
     "cuModuleGetFunction": (_OUT, c_void_p, c_char_p),
-    "cuModuleGetGlobal_v2": (_OUT, _OUT, c_void_p, c_char_p),
     "cuMemAlloc_v2": (_OUT, c_size_t),
     "cuMemFree_v2": (c_void_p,),
     "cuMemGetInfo_v2": (_OUT, _OUT),

@@ -71,7 +71,7 @@ class CudaChain(SessionChain):
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         self.case = case
         self.wait_spins = case.params.get("wait") != "event-blocking"
-        own_stream = case.params.get("stream", "own") == "own"
+        own_stream = case.params.get("stream") != "default"
         self.opened(CudaSession(driver, ordinal, own_stream=own_stream, places=self.places))
 
     def make_wait(self) -> Action:
@@ -95,7 +95,7 @@ class CudaLaunches(CudaChain):
         case, session = self.case, self.session
         count = int(case.params["arguments"])
         function = session.kernel("step.cu", f"step{count}")
-        self._arguments = step_arguments(session, count)
+        self._arguments = step_arguments(session, count=count)
         self.latency = case.pattern in ("wait-each", "read-each")
         self.overlap = "serial" if self.latency else "pipelined"
         self._stages: Stages = lambda n: {}
@@ -132,7 +132,7 @@ class CudaLaunches(CudaChain):
         return {
             "call": "cuLaunchKernel",
             "arguments": self.case.params["arguments"],
-            "stream": "own, non-blocking" if self.session.stream else "default",
+            "stream": "default",
             "checked": self.case.caller == "native",
             "precision": "uint32",
         }

@@ -11,11 +11,7 @@ from overhead.results import Case, Scalar, Target
 
 @register
 class CudaDriverProbe(Probe):
-    """The CUDA driver API. Its cases have these parameters:
-
-    ``arguments``: number of kernel parameters. With 0 the kernel reads the pointer from device memory.
-
-    ``stream``: the default stream or a separate one.
+    """The CUDA driver API: launches on the default stream. ``arguments``: number of kernel parameters.
 
     ``loops``: steps per launch. With many steps a launch takes longer on the device than on the host: the queue fills.
     """
@@ -32,21 +28,19 @@ class CudaDriverProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"arguments": 1, "stream": "default", "wait": "stream"})
         axes: dict[str, list[Scalar]] = {
             "caller": ["native", "ffi"],
-            "arguments": [0, 8, 32],
+            "arguments": [8],
             "wait": ["context", "event", "event-blocking"],
             "pattern": ["wait-each", "read-each"],
-            "stream": ["own"],
         }
         native, each = vary(base, "caller", "native"), vary(base, "pattern", "wait-each")
         extra = [
             Case(pattern="fused", unit="step", params=base.params),
             vary(vary(native, "loops", 8000), "arguments", 2),
             *(
-                vary(vary(base, "caller", caller), "arguments", count)
+                vary(one, "caller", caller)
+                for one in (vary(base, "arguments", 8), each)
                 for caller in ("native", "ffi")
-                for count in (0, 8, 32)
             ),
-            *(vary(each, "caller", caller) for caller in ("native", "ffi")),
         ]
         from overhead.probes.common.workload_arms import fused, launches
         from overhead.probes.workload_chain import with_workloads
@@ -59,7 +53,4 @@ class CudaDriverProbe(Probe):
 
 
 def _allowed(case: Case) -> bool:
-    single = case.params["arguments"] == 1
-    if case.pattern in ("fused", "read-each"):
-        return case.caller == "binding" and single
-    return True
+    return case.pattern not in ("fused", "read-each") or (case.caller, case.params["arguments"]) == ("binding", 1)

@@ -12,12 +12,12 @@ from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Probe, Space
 from overhead.probes.common.add_one import count_steps, start_values
 from overhead.probes.common.library_import import import_library
-from overhead.probes.common.python_loops import Action, Issue, in_sequence
+from overhead.probes.common.python_loops import Action, Issue
 from overhead.probes.cuda.compile import INSTALL_CUDA
 from overhead.probes.cuda.targets import driver_targets
 from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.probes.in_order import InOrderChain
-from overhead.results import Case, Scalar, Target
+from overhead.results import Case, Target
 
 
 @register
@@ -37,15 +37,11 @@ class CupyProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
-        axes: dict[str, list[Scalar]] = {
-            "operation": ["raw-kernel"],
-            "pattern": ["wait-each", "read-each"],
-            "wait": ["device", "event", "event-blocking"],
-        }
-        from overhead.probes.common.workload_arms import eager, fused
+        star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]})
+        from overhead.probes.common.workload_arms import eager
         from overhead.probes.workload_chain import with_workloads
 
-        return with_workloads(Space(base, axes), [fused("cuda"), eager("separate")], software=False)
+        return with_workloads(star, [eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         cupy = import_library("cupy", self.mend)
@@ -60,9 +56,10 @@ class CupyProbe(Probe):
 class CupyChain(HeldChain, InOrderChain):
     """A chain of n launches in CuPy's current stream, which is the default stream."""
 
+    wait_spins = True
+
     def __init__(self, cupy: Any, case: Case) -> None:
         self._cupy = cupy
-        self.wait_spins = case.params["wait"] != "event-blocking"
         self._raw = case.params["operation"] == "raw-kernel"
         self._hashes: dict[str, str] = {}
         loop, launch = self._raw_kernel() if self._raw else self._ufunc()
@@ -71,7 +68,7 @@ class CupyChain(HeldChain, InOrderChain):
         super().__init__(
             case,
             launch,
-            _wait(cupy, str(case.params["wait"])),
+            cupy.cuda.get_current_stream().synchronize,
             self._values[0].item,
             count=self._steps,
             window={"operation": operation, "precision": precision, "stream": "default"},
@@ -120,11 +117,3 @@ class CupyChain(HeldChain, InOrderChain):
                 kernel(grid, block, arguments)
 
         return loop, functools.partial(kernel, grid, block, arguments)
-
-
-def _wait(cupy: Any, name: str) -> Action:
-    if name in ("stream", "device"):
-        waiting: Action = (cupy.cuda.get_current_stream() if name == "stream" else cupy.cuda.Device()).synchronize
-        return waiting
-    event = cupy.cuda.Event(block=name == "event-blocking", disable_timing=True)
-    return in_sequence(event.record, event.synchronize)

@@ -111,7 +111,7 @@ class GraphChain(CudaChain):
 
     def build(self) -> None:
         self._function = self.session.kernel("step.cu", "step1")
-        self._arguments = [step_arguments(self.session, 1, place) for place in range(PLACES)]
+        self._arguments = [step_arguments(self.session, place) for place in range(PLACES)]
         launches = ((self._function, LAUNCH_DIMENSIONS, own.address) for own in self._arguments)
         self._launches = driver_launches(self.session, launches)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import byref, c_uint, c_uint64, c_void_p
+from ctypes import c_uint, c_uint64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,9 @@ class CudaSession:
         self.words, self.word = self.buffer(self.seeds), (c_uint * 1)()
 
     def kernel(self, file: str, name: str) -> int:
-        """The function handle of a kernel, compiled for this device. For ``step0`` also stores the words' address."""
+        """The function handle of a kernel, compiled for this device."""
         self._kernels[file] = source(file)[1]
         module = self.own("cuModuleUnload", "cuModuleLoadData", machine_code(file, self._device.architecture))
-        if name == "step0":
-            place, size = c_uint64(), c_uint64()
-            self.driver.call("cuModuleGetGlobal_v2", byref(place), byref(size), module, b"state")
-            self.driver.call("cuMemcpyHtoD_v2", place.value, byref(c_uint64(self.words)), size.value)
         return self.driver.made("cuModuleGetFunction", module, name.encode())
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
@@ -113,19 +109,19 @@ class Arguments:
     """The argument array of a launch: pointers to 64-bit values. Owns the memory of the pointers and the values."""
 
     def __init__(self, *values: int) -> None:
-        self._values = (c_uint64 * max(1, len(values)))(*values)
+        self._values = (c_uint64 * len(values))(*values)
         start, size = ctypes.addressof(self._values), ctypes.sizeof(c_uint64)
-        self._pointers = (c_void_p * max(1, len(values)))(*(start + i * size for i in range(len(values))))
-        self.address = ctypes.addressof(self._pointers) if values else 0
+        self._pointers = (c_void_p * len(values))(*(start + i * size for i in range(len(values))))
+        self.address = ctypes.addressof(self._pointers)
 
     def set(self, index: int, value: int) -> None:
         """Change one value. This does not affect earlier launches, because a launch copies the values."""
         self._values[index] = value
 
 
-def step_arguments(session: CudaSession, count: int, place: int = 0) -> Arguments:
-    """Arguments for the step: the address of a set of words, and ``count - 1`` values that the kernel does not use."""
-    return Arguments(*[session.words + place * _BYTES_PER_SET, *range(1, count)][:count])
+def step_arguments(session: CudaSession, place: int = 0, count: int = 1) -> Arguments:
+    """Arguments of the step: the address of a set of words, and ``count - 1`` values that the kernel does not use."""
+    return Arguments(session.words + place * _BYTES_PER_SET, *range(1, count))
 
 
 class SessionClock(StreamHolder):

@@ -31,10 +31,6 @@ def _scan(step: _Run, x: Any, n: int) -> Any:
     return jax.lax.scan(lambda x, _: (step(x), None), x, None, length=n)[0]
 
 
-def _fori(step: _Run, x: Any, n: Any) -> Any:
-    return jax.lax.fori_loop(0, n, lambda _, x: step(x), x)
-
-
 class JaxChain(Chain):
     """Base class of the chains of the step, with 256 words on a device."""
 
@@ -61,8 +57,7 @@ class Calls(JaxChain):
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
-        donated = bool(case.params["donated"])
-        self._step = jax.jit(step, donate_argnums=(0,) if donated else ())
+        self._step = jax.jit(step, donate_argnums=(0,))
         # The first call compiles. It uses a copy, because the call donates (invalidates) its argument.
         self._step(jnp.copy(self._values)).block_until_ready()
         self.latency = case.pattern == "wait-each"
@@ -87,34 +82,22 @@ class Calls(JaxChain):
 
 
 class FusedLoop(JaxChain):
-    """One call that runs n steps. If n is a constant of the program, ``prepare`` compiles the program for n."""
+    """One call that runs n steps. n is a constant of the program: ``prepare`` compiles the program for n."""
 
     overlap = "serial"
     least_ns = 4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
-        self._loop = str(case.params["loop"])
         self._compiled: dict[int, _Run] = {}
-        self._while = jax.jit(lambda x, n: _fori(step, x, n), donate_argnums=(0,)) if self._loop == "while" else None
 
     def prepare(self, n: int) -> None:
         if n not in self._compiled:
-            self._compiled[n] = self._compile(n)
+            self._compiled[n] = jax.jit(lambda x: _scan(step, x, n), donate_argnums=(0,)).lower(self._values).compile()
         self._run = self._compiled[n]
 
     def issue(self, n: int) -> None:
         self._values = self._run(self._values)
-
-    def _compile(self, n: int) -> _Run:
-        if self._while is not None:
-            run, count = self._while, jax.device_put(jnp.int32(n), next(iter(self._values.devices())))
-            run(jnp.copy(self._values), count).block_until_ready()
-            return lambda x: run(x, count)
-        loop = _scan if self._loop == "scan" else _fori
-        run = jax.jit(lambda x: loop(step, x, n), donate_argnums=(0,))
-        compiled: _Run = run.lower(self._values).compile()
-        return compiled
 
 
 def open_work(device: Any, case: Case) -> WorkChain:
@@ -167,14 +150,13 @@ class JaxFusedWork(JaxWork):
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
-        self._loop = _scan if case.params["loop"] == "scan" else _fori
         self._compiled: dict[int, Any] = {}
 
     def prepare(self, n: int) -> None:
         if n not in self._compiled:
 
             def run(state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-                found: dict[str, Any] = self._loop(lambda values: self.one(values, fixed), state, n)
+                found: dict[str, Any] = _scan(lambda values: self.one(values, fixed), state, n)
                 return found
 
             self._compiled[n] = jax.jit(run, donate_argnums=(0,)).lower(self.values, self._fixed).compile()

@@ -15,7 +15,7 @@ from overhead.results import Api, Case, Scalar, Target
 class JaxProbe(Probe):
     """JAX. The step is x * 1664525 + 1013904223 on 256 uint32, and donates its input.
 
-    ``loop`` of the fused pattern: ``scan`` and ``fori`` are compiled for one n; ``while`` gets n at run time.
+    The loop of the fused pattern is ``lax.scan``, compiled for one n.
     """
 
     name = "jax"
@@ -37,12 +37,13 @@ class JaxProbe(Probe):
 
     def space(self, target: Target) -> Space:
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
-        fused = [Case(pattern="fused", unit="step", params={"loop": loop}) for loop in ("scan", "while", "fori")]
-        axes: dict[str, list[Scalar]] = {"donated": [False], "pattern": ["wait-each"]}
+        fused = Case(pattern="fused", unit="step", params=_SCAN)
         from overhead.probes.workload_chain import WorkloadArm, with_workloads
 
-        arms = [*(WorkloadArm("fused", {"loop": loop}) for loop in ("scan", "fori")), WorkloadArm("per-submit")]
-        return with_workloads(Space(base, axes, fused), arms, software=target.api == "CPU")
+        star = Space(base, {"pattern": ["wait-each"]}, [fused])
+        return with_workloads(
+            star, [WorkloadArm("fused", _SCAN), WorkloadArm("per-submit")], software=target.api == "CPU"
+        )
 
     def open(self, target: Target, case: Case) -> Chain:
         jax = import_library("jax", self.mend)
@@ -54,6 +55,7 @@ class JaxProbe(Probe):
         return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
 
 
+_SCAN: dict[str, Scalar] = {"loop": "scan"}
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
 
 

@@ -132,18 +132,12 @@ class NativeEager(Eager):
 
 
 class Acting(Eager):
-    """A unit is ``every`` steps and then one host action: a wait, a read of a value, or a copy to the device.
+    """A unit is ``every`` steps and then one host action: a wait, or a read of a value."""
 
-    ``waits``: whether the device has finished all work when the action returns.
-    """
-
-    def __init__(
-        self, device: Any, body: Body, wait: Action, *, spins: bool, action: Action, every: int, waits: bool
-    ) -> None:
+    def __init__(self, device: Any, body: Body, wait: Action, *, spins: bool, action: Action, every: int) -> None:
         super().__init__(device, body, wait, spins=spins)
-        if waits:
-            self.overlap = "serial"
-        self.latency = waits and every == 1
+        self.overlap = "serial"
+        self.latency = every == 1
         self._every = every
         self._loop = alternating(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
 

@@ -12,11 +12,10 @@ from typing import Any
 import torch
 
 from overhead.probes.base import Unsupported, whole_units
-from overhead.probes.common.python_loops import Action, Issue, repeated
+from overhead.probes.common.python_loops import Action, Issue
 from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import AddOne
 from overhead.probes.torch.chains import Eager, chosen_device
-from overhead.probes.torch.graphs import TorchGraphs
 from overhead.results import Case, Scalar
 
 WARM_STEPS = 5
@@ -58,8 +57,8 @@ class Additions(AddOne):
             for _ in range(ops):
                 x.add_(1)
 
-        eager, function = how in ("eager", "eager-graph"), own_code(several)
-        self._call = function if eager else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
+        function = own_code(several)
+        self._call = function if how == "eager" else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
         self.step: Action = functools.partial(self._call, self.values)
 
     def loop(self) -> Issue:
@@ -88,8 +87,6 @@ class Compiled(Eager):
             body = Additions(place, ops, how)
             super().__init__(place, body, waiting, spins=place.type == "cuda")
             self._how, self._ops = how, ops
-            if how == "eager-graph":
-                self._loop = repeated(TorchGraphs(body).replay(1))
             self._loop(WARM_STEPS)
             self.aside += WARM_STEPS
             self._wait()

@@ -142,7 +142,7 @@ def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]
     Each synchronisation is tried in a separate capture on a side stream. The driver captures, so that torch's allocator
     is not involved.
     """
-    kinds = (*waits.READS["cuda"], *waits.TORCH_WAITS["cuda"], *waits.COPIES["cuda"])
+    kinds = (*waits.READS["cuda"], *waits.TORCH_WAITS["cuda"])
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         body = AddOne(device, mode="no_grad")

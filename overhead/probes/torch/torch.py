@@ -8,7 +8,7 @@ from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.torch.targets import import_torch, torch_target
-from overhead.probes.torch.waits import COPIES, READS, TORCH_WAITS, action, reads, wait, waits
+from overhead.probes.torch.waits import READS, TORCH_WAITS, action, reads, wait
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
 
@@ -36,7 +36,7 @@ class TorchProbe(Probe):
         return [torch_target(torch, self.name, device) for device in ["cpu", *devices]]
 
     def space(self, target: Target) -> Space:
-        from overhead.probes.common.workload_arms import IN_TURN, IN_TURN_TOO, eager, on_all_threads
+        from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
         from overhead.probes.torch.operations import TORCH_OPERATIONS
         from overhead.probes.workload_chain import with_workloads
 
@@ -54,9 +54,8 @@ class TorchProbe(Probe):
         in_place, allocating = (_python_and_native(base, alloc) for alloc in ("in-place", "allocating"))
         extra = [*in_place, *first, *allocating, *at_the_end, *others, *operations]
         star = Space(base, {"alloc": ["allocating"]}, extra)
-        arms = [eager("separate", "library"), IN_TURN, *([on_all_threads("per-submit")] if cpu else [])]
-        late = [*([] if cpu else [on_all_threads("hybrid")]), IN_TURN_TOO]
-        return with_workloads(star, arms, software=cpu, late=late)
+        arms = [eager("separate", "library"), IN_TURN, *([ALL_THREADS] if cpu else [])]
+        return with_workloads(star, arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         torch = import_torch(self.mend)
@@ -86,8 +85,8 @@ class TorchProbe(Probe):
         if "sync" not in case.params:
             return chains.Eager(device, body, wait_for, spins=spins)
         sync, every = str(case.params["sync"]), int(case.params["every"])
-        act, acts = action(device, sync, body.reading), waits(sync)
-        return chains.Acting(device, body, wait_for, spins=spins, action=act, every=every, waits=acts)
+        act = action(device, sync, body.reading)
+        return chains.Acting(device, body, wait_for, spins=spins, action=act, every=every)
 
 
 _DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
@@ -124,7 +123,7 @@ def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
     others = []
     # A training step takes about 1 ms. Longer units would not fit into a short run.
     for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in fixed[:1])):
-        others += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind], *COPIES[kind])]
+        others += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind])]
         others += [_with_action(step, sync, every) for sync in main for every in rhythms]
     return each([base, *fixed]), [*others, *each(varying)]
 
@@ -132,5 +131,5 @@ def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
 def _with_action(case: Case, sync: str, every: int) -> Case:
     params = {**case.params, "sync": sync, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
-    pattern: Pattern = "read-each" if reads(sync) else "wait-each" if waits(sync) else "per-submit"
+    pattern: Pattern = "read-each" if reads(sync) else "wait-each"
     return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

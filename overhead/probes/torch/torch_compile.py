@@ -19,9 +19,8 @@ class TorchCompileProbe(Probe):
     """torch.compile. A step is ``ops`` in-place additions. ``mode`` is one of these:
 
     ``eager`` launches each addition. ``default`` fuses them into one launch. ``reduce-overhead`` puts this launch into
-    a CUDA graph. ``eager-graph`` puts the launches of ``eager`` into a CUDA graph. The difference of default and eager
-    is the saving by fusion. The differences of eager-graph and eager, and of reduce-overhead and default, are the
-    saving by graphs.
+    a CUDA graph. The difference of default and eager is the saving by fusion. The difference of reduce-overhead and
+    default is the saving by the graph.
     """
 
     name = "torch-compile"
@@ -40,7 +39,7 @@ class TorchCompileProbe(Probe):
     def space(self, target: Target) -> Space:
         wait: dict[str, Scalar] = {} if target.api == "CPU" else {"wait": "stream"}
         base = Case(pattern="per-submit", unit="step", params={"mode": "default", "ops": 1, **wait})
-        modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager-graph", "eager"]
+        modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager"]
         five = vary(base, "ops", 5)
         axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
         from overhead.probes.workload_chain import WorkloadArm, with_workloads

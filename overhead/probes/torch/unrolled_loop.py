@@ -12,7 +12,7 @@ import functools
 import gc
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -28,13 +28,11 @@ from overhead.workloads import UNROLLED
 
 _STEPS_ON_CPU, _STEPS_ON_GPU = (10, 100, 500, 1000, 1500, 5000), (10, 100, 500)
 _COMPILE_ON_CPU_S, _COMPILE_ON_GPU_S = 60.0, 180.0
-"""The child is killed if the compilation takes longer. On a CPU all lengths are tried, so the limit is lower."""
-_START_S = 60.0
-"""Time limit for the child to import torch and initialise its device, seconds."""
-_FIRST_COMPILE_S = 90.0
-"""Time limit for the parts that torch compiles once with an empty cache, such as C++ headers, seconds."""
+"""The child is killed if the compilation, or the import of torch before it, takes longer. On a CPU all lengths are
+tried, so the limit is lower."""
 MIB = 1 << 20
 _Answer = dict[str, Any]
+_Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class CompileError(Exception):
@@ -102,7 +100,7 @@ class Unrolled(Chain):
         self.overlap = "serial" if self.synchronous else "pipelined"
         began = time.monotonic()
         try:
-            self._child.ask("start", _START_S, device=device, case=case)
+            self._child.ask("start", compile_s, device=device, case=case)
             began = time.monotonic()
             found = self._child.ask("compile", compile_s)
             if "failure" in found:
@@ -155,8 +153,8 @@ def _cache(device: str) -> str:
     # Opening a case fails in the same way, and then reports the reason.
     child = _Child(folder, 8192 * MIB)
     with child, contextlib.suppress(ChildEnded):
-        child.ask("start", _START_S, device=device, case=_loop(1))
-        child.ask("compile", _FIRST_COMPILE_S)
+        child.ask("start", _COMPILE_ON_GPU_S, device=device, case=_loop(1))
+        child.ask("compile", _COMPILE_ON_GPU_S)
     return folder
 
 
@@ -207,6 +205,17 @@ def _compiled(loop: Any) -> _Answer:
     return {"compile_ns": took}
 
 
+def _unrolled(step: _Step, steps: int) -> _Step:
+    """A function that runs all steps."""
+
+    def all_steps(values: dict[str, Any]) -> dict[str, Any]:
+        for _ in range(steps):
+            values = step(values)
+        return values
+
+    return all_steps
+
+
 def _made(device: str, case: Case) -> Any:
     """The chain inside the child, before compilation. A unit is one call that runs all steps."""
     from overhead.probes.torch.workload import InPlace, compiled
@@ -215,14 +224,8 @@ def _made(device: str, case: Case) -> Any:
     class Loop(InPlace):
         def __init__(self) -> None:
             super().__init__(device, _of_one_step(case))
-            one, self.steps = self.step, int(case.params["steps"])
-
-            def all_steps(values: dict[str, Any]) -> dict[str, Any]:
-                for _ in range(self.steps):
-                    values = one(values)
-                return values
-
-            self.call = compiled(all_steps, "default")
+            self.steps = int(case.params["steps"])
+            self.call = compiled(_unrolled(self.step, self.steps), "default")
             self.begin()
 
         def prepare(self, n: int) -> None:

@@ -1,4 +1,4 @@
-"""Host actions for each device type: wait for the device, read a value from it, or copy values to it."""
+"""Host actions for each device type: wait for the device, or read a value from it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ TORCH_WAITS: Mapping[str, tuple[str, ...]] = {
 """By device type: actions that only wait, the cheapest first."""
 READS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("item", "branch", "nonzero"),
-    "cuda": ("item", "cpu", "cpu-pinned", "branch", "nonzero"),
+    "cuda": ("item", "cpu", "branch", "nonzero"),
     "xpu": ("item", "cpu", "branch", "nonzero"),
     "mps": ("item", "cpu", "branch", "nonzero"),
 }
 """By device type: actions that read a value back, and therefore wait for it."""
-COPIES: Mapping[str, tuple[str, ...]] = {"cuda": ("h2d", "h2d-pinned"), "xpu": ("h2d",), "mps": ("h2d",), "cpu": ()}
-"""By device type: copies to the device, from pageable memory (blocking) or from pinned memory (not blocking)."""
 
 
 def reads(name: str) -> bool:
@@ -31,16 +29,9 @@ def reads(name: str) -> bool:
     return any(name in names for names in READS.values())
 
 
-def waits(name: str) -> bool:
-    """Whether the action waits for the device before it returns."""
-    return name != "h2d-pinned"
-
-
 def action(device: Any, name: str, reading: Callable[[Callable[[Any], object]], Action]) -> Action:
     """The action with this name. If the action reads, ``reading`` binds it to the value that it reads."""
-    if reads(name):
-        return reading(read(name))
-    return copy(device, name) if name in COPIES[device.type] else wait(device, name)
+    return reading(read(name)) if reads(name) else wait(device, name)
 
 
 def wait(device: Any, name: str) -> Action:
@@ -64,16 +55,6 @@ def read(name: str) -> Callable[[Any], object]:
     """The function that reads a one-element tensor of the device."""
     import torch
 
-    if name == "cpu-pinned":
-        buffers: dict[Any, Any] = {}
-
-        def to_pinned(value: Any) -> None:
-            target = buffers.get(value.dtype)
-            if target is None:
-                target = buffers[value.dtype] = torch.empty_like(value, device="cpu").pin_memory()
-            target.copy_(value.detach())
-
-        return to_pinned
     reads: dict[str, Callable[[Any], object]] = {
         "item": lambda value: value.item(),
         "cpu": lambda value: value.cpu(),
@@ -81,17 +62,3 @@ def read(name: str) -> Callable[[Any], object]:
         "nonzero": torch.nonzero,
     }
     return reads[name]
-
-
-def copy(device: Any, name: str) -> Action:
-    """An action that copies 256 int32 from the host to the device."""
-    import torch
-
-    # Tensors made in inference mode are read-only outside of it, and the step before this action may train.
-    with torch.inference_mode(False):
-        source = torch.zeros(256, dtype=torch.int32)
-        target = source.to(device, copy=True)
-    if name == "h2d":
-        return lambda: target.copy_(source)
-    pinned = source.pin_memory()
-    return lambda: target.copy_(pinned, non_blocking=True)

@@ -13,23 +13,28 @@ from overhead.probes.vulkan.adapters import structure
 from overhead.probes.vulkan.gpu import VulkanGpu
 
 
-class StorageBuffers:
-    """``count`` storage buffers of ``words`` 32-bit words each, and a pool for ``sets`` descriptor sets."""
+class StepBuffers:
+    """The storage buffers of the step. ``own[i]``: a descriptor set of buffer i; ``shared[i]``: one of buffer 0."""
 
-    def __init__(self, gpu: VulkanGpu, count: int, words: int, sets: int) -> None:
+    def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
         vk = gpu.vk
-        self._gpu, self._size = gpu, 4 * words
+        self._gpu, self._size = gpu, 4 * WORDS
         self._record = OneTimeCommands(gpu)
         transfer = vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
         usage = transfer | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
-        self._buffers = [gpu.buffer(self._size, usage) for _ in range(count)]
-        self._staging = gpu.buffer(count * self._size, transfer, host=True)
+        self._buffers = [gpu.buffer(self._size, usage) for _ in range(RING)]
+        self._staging = gpu.buffer(RING * self._size, transfer, host=True)
         mapped = gpu.ffi.buffer(self._staging.mapped, self._staging.size)
-        self._mapped = np.frombuffer(mapped, np.uint32).reshape(count, words)
+        self._mapped = np.frombuffer(mapped, np.uint32).reshape(RING, WORDS)
         size = gpu.ffi.new(
-            "VkDescriptorPoolSize *", {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": sets}
+            "VkDescriptorPoolSize *", {"type": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "descriptorCount": 2 * RING}
         )
-        self._pool = gpu.create("DescriptorPool", maxSets=sets, poolSizeCount=1, pPoolSizes=size)
+        self._pool = gpu.create("DescriptorPool", maxSets=2 * RING, poolSizeCount=1, pPoolSizes=size)
+        self.own = self._sets(set_layout, list(range(RING)))
+        self.shared = self._sets(set_layout, [0] * RING)
+        self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
+        self._steps = 0
+        self._upload(self._last)
 
     def close(self) -> None:
         self._record.close()
@@ -37,7 +42,7 @@ class StorageBuffers:
         for buffer in (*self._buffers, self._staging):
             self._gpu.release(buffer)
 
-    def sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
+    def _sets(self, layout: Any, buffers: list[int]) -> tuple[Any, ...]:
         """One new descriptor set for each buffer index."""
         gpu, ffi, count = self._gpu, self._gpu.ffi, len(buffers)
         layouts = ffi.new("VkDescriptorSetLayout[]", [layout] * count)
@@ -56,7 +61,17 @@ class StorageBuffers:
             gpu.device_call("vkUpdateDescriptorSets", 1, write, 0, ffi.NULL)
         return tuple(sets)
 
-    def upload(self, words: lcg.Words) -> None:
+    def steps(self) -> int:
+        """The total number of steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
+
+        The result is correct only if each buffer ran fewer than 2^32 steps since the previous call.
+        """
+        now = self._download()
+        self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
+        self._last = now
+        return self._steps
+
+    def _upload(self, words: lcg.Words) -> None:
         """Copy one row of ``words`` to each buffer, and wait for the copies."""
         self._mapped[:] = words
         vk = self._gpu.vk
@@ -69,7 +84,7 @@ class StorageBuffers:
 
         self._record(record)
 
-    def download(self) -> lcg.Words:
+    def _download(self) -> lcg.Words:
         """Wait for all work, then return the contents of the buffers, one row per buffer."""
         vk = self._gpu.vk
         transfer = vk.VK_PIPELINE_STAGE_TRANSFER_BIT
@@ -94,28 +109,6 @@ class StorageBuffers:
         memory = structure("MemoryBarrier", srcAccessMask=before[1], dstAccessMask=after[1])
         null = gpu.ffi.NULL
         gpu.function("vkCmdPipelineBarrier")(cb, before[0], after[0], 0, 1, memory, 0, null, 0, null)
-
-
-class StepBuffers(StorageBuffers):
-    """The buffers of the step. ``own[i]`` is a descriptor set of buffer i. Every ``shared[i]`` is a set of buffer 0."""
-
-    def __init__(self, gpu: VulkanGpu, set_layout: Any) -> None:
-        super().__init__(gpu, RING, WORDS, 2 * RING)
-        self.own = self.sets(set_layout, list(range(RING)))
-        self.shared = self.sets(set_layout, [0] * RING)
-        self._last = lcg.seeds(RING * WORDS).reshape(RING, WORDS)
-        self._steps = 0
-        self.upload(self._last)
-
-    def steps(self) -> int:
-        """The total number of steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
-
-        The result is correct only if each buffer ran fewer than 2^32 steps since the previous call.
-        """
-        now = self.download()
-        self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
-        self._last = now
-        return self._steps
 
 
 class OneTimeCommands:

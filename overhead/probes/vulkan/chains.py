@@ -23,11 +23,10 @@ from overhead.probes.common.native_loop import (
     compile_stages,
 )
 from overhead.probes.common.software_adapters import longest_fused_chain
-from overhead.probes.common.step_kernel import RING
 from overhead.probes.vulkan.buffers import StepBuffers
 from overhead.probes.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
 from overhead.probes.vulkan.device_time import time_behind_blocker, time_one_submission, timer, wait_spins
-from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
+from overhead.probes.vulkan.gpu import VulkanGpu
 from overhead.results import Case, Scalar
 
 BATCH_UNITS = 256
@@ -36,42 +35,7 @@ BATCHES = 3
 """Number of batches that are used in turn, each with its own command buffers and fence."""
 
 
-class VulkanParts:
-    """What every chain holds: the commands over a kernel, a command buffer from a pool, and the wait."""
-
-    _recorded_n = -1
-
-    def _acquire(self, gpu: VulkanGpu, kernel: Pipeline, wait: str, cleanup: contextlib.ExitStack) -> None:
-        self._gpu, self._cleanup = gpu, cleanup
-        self._commands, self._wait = Commands(gpu, kernel), VulkanWait(gpu, wait)
-        cleanup.callback(self._wait.close)
-        self._pool = gpu.command_pool()
-        cleanup.callback(gpu.destroy, "CommandPool", self._pool)
-        (self._cb,) = gpu.command_buffers(self._pool, 1)
-        self.wait_spins = wait_spins(gpu, wait)
-
-    def _call_now(self, calls: Iterable[NativeCall]) -> None:
-        """Make the calls now, outside the window."""
-        for call in calls:
-            self._gpu.call(call.name, *call.ffi_args)
-
-    def _record(self, record: Callable[[int], None], n: int) -> None:
-        """Record n units into the command buffer, which must not be pending, unless it contains them already."""
-        if n != self._recorded_n:
-            self._call_now([self._commands.begin(self._cb, 0)])
-            record(n)
-            self._call_now([self._commands.end(self._cb)])
-            self._recorded_n = n
-
-    def wait(self) -> None:
-        self._wait()
-
-    def close(self) -> None:
-        self._gpu.drain()
-        self._cleanup.close()
-
-
-class VulkanChain(VulkanParts, Chain):
+class VulkanChain(Chain):
     """Base class of the step: the buffers and the loops of one case.
 
     Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers that must not be
@@ -91,7 +55,14 @@ class VulkanChain(VulkanParts, Chain):
         self._loops: list[NativeLoop] = []
         with contextlib.ExitStack() as cleanup:
             kernel = gpu.kernel(self.kernel)
-            self._acquire(gpu, kernel, str(case.params.get("wait", next(iter(VULKAN_WAITS)))), cleanup)
+            wait = str(case.params.get("wait", next(iter(VULKAN_WAITS))))
+            self._gpu, self._cleanup = gpu, cleanup
+            self._commands, self._wait = Commands(gpu, kernel), VulkanWait(gpu, wait)
+            cleanup.callback(self._wait.close)
+            self._pool = gpu.command_pool()
+            cleanup.callback(gpu.destroy, "CommandPool", self._pool)
+            (self._cb,) = gpu.command_buffers(self._pool, 1)
+            self.wait_spins = wait_spins(gpu, wait)
             self._state = StepBuffers(gpu, kernel.set_layout)
             cleanup.callback(self._state.close)
             self._program, issue = self._build()
@@ -109,6 +80,18 @@ class VulkanChain(VulkanParts, Chain):
 
     def prepare(self, n: int) -> None:
         self._gpu.drain()
+
+    def wait(self) -> None:
+        raise NotImplementedError  # bound in __init__
+
+    def close(self) -> None:
+        self._gpu.drain()
+        self._cleanup.close()
+
+    def _call_now(self, calls: Iterable[NativeCall]) -> None:
+        """Make the calls now, outside the window."""
+        for call in calls:
+            self._gpu.call(call.name, *call.ffi_args)
 
     def executed(self) -> int:
         raise_failures([self._wait.failed, *(loop.failure() for loop in self._loops)])
@@ -138,7 +121,7 @@ class VulkanChain(VulkanParts, Chain):
             "passes": "none: Vulkan compute has no passes",
             "calls": self._calls(),
             "bindgroup": "rotated" if self._rotates else "once",
-            "barrier": str(self._case.params.get("barrier", "before each dispatch")),
+            "barrier": "before each dispatch",
             "arguments": self.arguments,
             "wait": self._wait.words,
             "recording": self.records,
@@ -166,12 +149,7 @@ class VulkanChain(VulkanParts, Chain):
 
     def _unit_recorder(self, cb: Any) -> Callable[[int], None]:
         """A function that records n units into a command buffer, outside the window."""
-        c = self._commands
-        if self._case.params.get("barrier") == "ring":
-            nodes = NativeProgram((c.barrier(cb),), (c.bind(cb, self._sets), c.dispatch(cb)), per=RING)
-        else:
-            nodes = NativeProgram(body=self._unit(cb))
-        head, loop = self._head(cb, 0)[1:], self._compile(nodes)
+        head, loop = self._head(cb, 0)[1:], self._compile(NativeProgram(body=self._unit(cb)))
 
         def record(n: int) -> None:
             self._call_now(head)
@@ -199,8 +177,8 @@ class BatchedSubmissions(VulkanChain):
 
     Submissions are grouped into batches, and ``BATCHES`` batches are used in turn. The last submission of a batch
     signals a fence. The loop waits for this fence before it records the batch again. Units that do not fill a batch use
-    other command buffers and no fence, because ``issue`` starts with an idle queue. With ``reset=buffer``,
-    ``vkBeginCommandBuffer`` resets each command buffer. With ``reset=pool``, one call resets a whole batch.
+    other command buffers and no fence, because ``issue`` starts with an idle queue. ``vkBeginCommandBuffer`` resets
+    each command buffer.
     """
 
     overlap = "pipelined"
@@ -209,15 +187,12 @@ class BatchedSubmissions(VulkanChain):
         self._k = int(self._case.params.get("k", 1))
         self._submissions = max(BATCH_UNITS // self._k, 8)
         self._batch = batch = self._submissions * self._k
-        self._pooled = self._case.params.get("reset") == "pool"
         signalled, batches = self._gpu.vk.VK_FENCE_CREATE_SIGNALED_BIT, []
         for _ in range(BATCHES):
             fence = self._fence(signalled)
-            reset, program = self._batch_program(fence)
-            recycle = NativeProgram(body=(*self._commands.wait_fence(fence), *reset))
-            batches.append((self._compile(recycle), self._compile(program)))
-        reset, program = self._batch_program(None)
-        reset_rest = [self._compile(NativeProgram(body=reset))] if reset else []
+            recycle = NativeProgram(body=self._commands.wait_fence(fence))
+            batches.append((self._compile(recycle), self._compile(self._batch_program(fence))))
+        program = self._batch_program(None)
         record_rest = self._compile(program)
 
         def issue(n: int) -> None:
@@ -226,32 +201,24 @@ class BatchedSubmissions(VulkanChain):
                 recycle, record = batches[turn % BATCHES]
                 recycle(1)
                 record(batch)
-            for reset_loop in reset_rest:
-                reset_loop(1)
             record_rest(rest)
 
         return program, issue
 
-    def _batch_program(self, fence: Any) -> tuple[tuple[NativeCall, ...], NativeProgram]:
-        """The calls that reset a batch before its next use, and the calls that record and submit it.
+    def _batch_program(self, fence: Any) -> NativeProgram:
+        """The calls that record and submit a batch.
 
         The batch has its own command buffers. Its last submission signals ``fence`` if there is one.
         """
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
-        pool: Any = self._pool
-        reset: tuple[NativeCall, ...] = ()
-        if self._pooled:
-            pool = self._gpu.command_pool(resets_buffers=False)
-            self._cleanup.callback(self._gpu.destroy, "CommandPool", pool)
-            reset = (c.reset(pool),)
-        buffers = self._gpu.command_buffers(pool, self._submissions)
+        buffers = self._gpu.command_buffers(self._pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
         values = (buffers, map(c.info, buffers), fences)
         cb, info, signal = (Cycle(tuple(value for value in each for _ in range(k))) for each in values)
         head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
-            return reset, NativeProgram(body=(*head, *self._unit(cb), *tail))
-        return reset, NativeProgram(head, self._unit(cb), tail, per=k)
+            return NativeProgram(body=(*head, *self._unit(cb), *tail))
+        return NativeProgram(head, self._unit(cb), tail, per=k)
 
     def stages(self, n: int) -> Mapping[str, Any]:
         chunks = []
@@ -274,7 +241,7 @@ class BatchedSubmissions(VulkanChain):
             **super().window(),
             "ring": BATCHES * self._submissions,
             "fence": f"each {self._submissions} submissions",
-            "reset": f"the pool, each {self._submissions} submissions" if self._pooled else "each command buffer",
+            "reset": "each command buffer",
         }
 
 
@@ -294,15 +261,12 @@ class OnePass(VulkanChain):
 
 
 class VulkanReplay(OnePass):
-    """``replay``: ``prepare(n)`` records n dispatches, and the window contains one submission.
-
-    With ``barrier=ring`` there is a barrier only before every eighth dispatch. So dispatches on the eight buffers may
-    overlap.
-    """
+    """``replay``: ``prepare(n)`` records n dispatches, and the window contains one submission."""
 
     recorded = True
     records = False
     timed_calls = False
+    _recorded_n = -1
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, cb = self._commands, self._cb
@@ -313,25 +277,11 @@ class VulkanReplay(OnePass):
 
     def prepare(self, n: int) -> None:
         super().prepare(n)
-        self._record(self._recorder, n)
-
-
-class VulkanLaunches(VulkanChain):
-    """``launches``: one command buffer with one dispatch, submitted n times."""
-
-    overlap = "pipelined"
-    records = False
-
-    def _build(self) -> tuple[NativeProgram, Issue]:
-        c, cb = self._commands, self._cb
-        self._call_now([*self._head(cb, c.simultaneous), *self._unit(cb), c.end(cb)])
-        program = NativeProgram(body=(c.submit(c.info(cb)),))
-        return program, self._compile(program)
-
-    held_n = BATCHES * BATCH_UNITS
-
-    def device(self, n: int) -> DeviceTime | None:
-        return time_behind_blocker(self, self._gpu, min(n, self.held_n))
+        if n != self._recorded_n:
+            self._call_now([self._commands.begin(self._cb, 0)])
+            self._recorder(n)
+            self._call_now([self._commands.end(self._cb)])
+            self._recorded_n = n
 
 
 class VulkanFused(VulkanChain):
@@ -392,7 +342,6 @@ CHAINS: dict[str, type[VulkanChain]] = {
     "per-k": BatchedSubmissions,
     "one-pass": OnePass,
     "replay": VulkanReplay,
-    "launches": VulkanLaunches,
     "fused": VulkanFused,
     "wait-each": WaitEach,
 }

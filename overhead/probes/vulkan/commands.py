@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from overhead.probes.base import Unsupported, Unverified
+from overhead.probes.base import Unverified
 from overhead.probes.common.native_loop import Cycle, NativeCall
 from overhead.probes.common.step_kernel import GROUPS
 from overhead.probes.vulkan.adapters import result_name, structure, word
@@ -15,7 +15,6 @@ from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
 VULKAN_WAITS = {
     "idle": "vkQueueWaitIdle",
     "fence": "an empty vkQueueSubmit with a fence, vkWaitForFences, vkResetFences",
-    "timeline": "an empty vkQueueSubmit that signals a timeline semaphore, vkWaitSemaphores",
 }
 """The ways to wait for the queue, the cheapest first."""
 WAIT_NS = 20_000_000_000
@@ -34,7 +33,6 @@ class Commands:
         self._compute = vk.VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
         self._kept: list[Any] = []
         self.once = vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
-        self.simultaneous = vk.VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
         self._memory = structure(
             "MemoryBarrier",
             srcAccessMask=vk.VK_ACCESS_SHADER_WRITE_BIT,
@@ -79,14 +77,13 @@ class Commands:
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
-    def dispatch(self, cb: Any, groups: int = 0) -> NativeCall:
-        """Dispatch this many workgroups; 0: the number that the step needs."""
-        return self.call("vkCmdDispatch", cb, groups or GROUPS, 1, 1, stage="dispatch")
+    def dispatch(self, cb: Any) -> NativeCall:
+        return self.call("vkCmdDispatch", cb, GROUPS, 1, 1, stage="dispatch")
 
-    def fused(self, cb: Any, descriptors: Any, steps: Any, groups: int = 0) -> tuple[NativeCall, ...]:
+    def fused(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
         """One dispatch that loops as many times as ``steps`` points to."""
         bound = (self.pipeline(cb), self.bind(cb, descriptors), self.barrier(cb))
-        return (*bound, self.push(cb, steps), self.dispatch(cb, groups))
+        return (*bound, self.push(cb, steps), self.dispatch(cb))
 
     def end(self, cb: Any) -> NativeCall:
         return self.call("vkEndCommandBuffer", cb, stage="end")
@@ -107,10 +104,6 @@ class Commands:
             self.call("vkResetFences", device, 1, pointer, stage="wait"),
         )
 
-    def reset(self, pool: Any) -> NativeCall:
-        """Reset all command buffers of a pool."""
-        return self.call("vkResetCommandPool", self._gpu.device, pool, 0, stage="reset")
-
     def info(self, cb: Any) -> Any:
         """A submission of one command buffer."""
         pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))
@@ -122,17 +115,14 @@ class Commands:
 
 
 class VulkanWait:
-    """A wait for the queue, of one of three kinds. ``failed`` keeps the first failure, for ``executed``."""
+    """A wait for the queue, of one of two kinds. ``failed`` keeps the first failure, for ``executed``."""
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
-        if kind == "timeline" and not gpu.timeline:
-            raise Unsupported("the device has no timeline semaphores")
         self.kind, self.words = kind, VULKAN_WAITS[kind]
         self.failed = 0
         self._gpu = gpu
-        self._kept: list[tuple[str, Any]] = []
-        self._alive: tuple[Any, ...] = ()
-        self._loop: Callable[[], int] = {"idle": self._idle, "fence": self._fence, "timeline": self._timeline}[kind]()
+        self._fences: list[Any] = []
+        self._loop: Callable[[], int] = self._fence() if kind == "fence" else self._idle()
 
     def __call__(self) -> None:
         result = self._loop()
@@ -140,8 +130,8 @@ class VulkanWait:
             self.failed = self.failed or result & 0xFFFFFFFF
 
     def close(self) -> None:
-        for what, handle in self._kept:
-            self._gpu.destroy(what, handle)
+        for fence in self._fences:
+            self._gpu.destroy("Fence", fence)
 
     def _idle(self) -> Callable[[], int]:
         return functools.partial(self._gpu.function("vkQueueWaitIdle"), self._gpu.queue)
@@ -149,31 +139,12 @@ class VulkanWait:
     def _fence(self) -> Callable[[], int]:
         gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
         fence = gpu.create("Fence")
-        self._kept.append(("Fence", fence))
+        self._fences.append(fence)
         submit, wait, reset = map(gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences"))
         pointer = gpu.ffi.new("VkFence *", fence)
 
         def loop() -> int:
             return submit(queue, 0, null, fence) or wait(device, 1, pointer, 1, WAIT_NS) or reset(device, 1, pointer)
-
-        return loop
-
-    def _timeline(self) -> Callable[[], int]:
-        gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
-        timeline = gpu.vk.VK_SEMAPHORE_TYPE_TIMELINE
-        kind = structure("SemaphoreTypeCreateInfo", semaphoreType=timeline)
-        semaphore = gpu.create("Semaphore", pNext=kind)
-        self._kept.append(("Semaphore", semaphore))
-        semaphores, value = gpu.ffi.new("VkSemaphore *", semaphore), gpu.ffi.new("uint64_t *", 0)
-        signal = structure("TimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=value)
-        info = structure("SubmitInfo", pNext=signal, signalSemaphoreCount=1, pSignalSemaphores=semaphores)
-        until = structure("SemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=value)
-        self._alive = (semaphores, signal)
-        submit, wait = gpu.function("vkQueueSubmit"), gpu.function("vkWaitSemaphores")
-
-        def loop() -> int:
-            value[0] += 1
-            return submit(queue, 1, info, null) or wait(device, until, WAIT_NS)
 
         return loop
 

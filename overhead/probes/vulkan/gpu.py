@@ -50,7 +50,6 @@ class VulkanGpu:
         self.adapter = adapter
         self.ffi, self.vk = load()
         self.instance = instance()
-        self.timeline = adapter.version >= (1, 2) and self._offers_timeline()
         self.calibrated = "VK_EXT_calibrated_timestamps" in adapter.extensions
         self.device = self._create()
         out = self.ffi.new("VkQueue *")
@@ -59,12 +58,6 @@ class VulkanGpu:
         self._memory = self.ffi.new("VkPhysicalDeviceMemoryProperties *")
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
-    def _offers_timeline(self) -> bool:
-        timeline = structure("PhysicalDeviceTimelineSemaphoreFeatures")
-        features = structure("PhysicalDeviceFeatures2", pNext=timeline)
-        self.vk.vkGetPhysicalDeviceFeatures2(self.adapter.handle, features)
-        return bool(timeline.timelineSemaphore)
-
     def _create(self) -> Any:
         wanted = {"VK_KHR_portability_subset", "VK_EXT_calibrated_timestamps"}
         names, kept = c_strings(sorted(wanted & self.adapter.extensions))
@@ -72,10 +65,8 @@ class VulkanGpu:
         queue = structure(
             "DeviceQueueCreateInfo", queueFamilyIndex=self.adapter.family, queueCount=1, pQueuePriorities=priority
         )
-        timeline = structure("PhysicalDeviceTimelineSemaphoreFeatures", timelineSemaphore=1)
         info = structure(
             "DeviceCreateInfo",
-            pNext=timeline if self.timeline else self.ffi.NULL,
             queueCreateInfoCount=1,
             pQueueCreateInfos=queue,
             enabledExtensionCount=len(kept),
@@ -184,9 +175,9 @@ class VulkanGpu:
         self.device_call("vkAllocateCommandBuffers", info, out)
         return list(out)
 
-    def command_pool(self, resets_buffers: bool = True) -> Any:
-        """A new pool. Without ``resets_buffers``, only ``vkResetCommandPool`` can reset its command buffers."""
-        flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT if resets_buffers else 0
+    def command_pool(self) -> Any:
+        """A new pool, whose command buffers ``vkBeginCommandBuffer`` resets."""
+        flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
         return self.create("CommandPool", flags=flags, queueFamilyIndex=self.adapter.family)
 
 

@@ -49,43 +49,31 @@ class Vulkan(Probe):
         axes: dict[str, list[Scalar | None]] = {
             "caller": ["ffi"],
             "pattern": list(_PLAIN),
-            "wait": [None, "fence", "timeline"],
+            "wait": [None, "fence"],
             "bindgroup": [None, "rotated"],
-            "reset": [None, "pool"],
         }
-        from overhead.probes.common import workload_arms
-        from overhead.probes.workload_chain import with_workloads
-
-        star = Space(base, axes, list(_extra(caller)), lambda case: accepts(check_case, case))
-        return with_workloads(star, workload_arms.spirv_arms(), software=target.software)
+        return Space(base, axes, list(_extra(caller)), lambda case: accepts(check_case, case))
 
     def open(self, target: Target, case: Case) -> Chain:
         from overhead.probes.vulkan.adapters import adapters
         from overhead.probes.vulkan.chains import CHAINS
         from overhead.probes.vulkan.gpu import gpu
 
-        if "elements" not in case.params:
-            check_case(case)
+        check_case(case)
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters() if adapter.index == index), None)
         if found is None or (found.name, found.device) != (target.adapter, target.device):
             raise Unavailable(f"adapter {index} is no longer {target.adapter}")
-        if "elements" in case.params:
-            from overhead.probes.vulkan import workload
-
-            return workload.open_case(gpu(index), case)
         return CHAINS[case.pattern](gpu(index), case)
 
 
 _PARAMETERS: AllowedValues = {
     "bindgroup": ("once", "rotated"),
-    "wait": ("idle", "fence", "timeline"),
-    "barrier": ("each", "ring"),
-    "reset": ("buffer", "pool"),
+    "wait": ("idle", "fence"),
     "k": None,
 }
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
-_RECORDED: dict[Pattern, str] = {"replay": "node", "launches": "launch"}
+_SUBMITTED: tuple[Pattern, ...] = ("per-submit", "per-k")
 
 
 def _extra(caller: Caller) -> Iterator[Case]:
@@ -95,48 +83,38 @@ def _extra(caller: Caller) -> Iterator[Case]:
             yield Case(pattern="per-k", caller=each, params={"k": k})
         yield Case(pattern="one-pass", caller=each, params={"bindgroup": "rotated"})
         yield Case(pattern="per-submit", caller=each, dependency="independent", params={"bindgroup": "rotated"})
-        for pattern, unit in _RECORDED.items():
-            yield Case(pattern=pattern, caller=each, unit=unit)
+        yield Case(pattern="replay", caller=each, unit="node")
         for plain in _PLAIN:
             yield Case(pattern=plain, caller=each)
         yield Case(pattern="per-submit", caller=each, params={"bindgroup": "rotated"})
     rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
-    for params in (rotated, {**rotated, "barrier": "ring"}):
-        yield Case(pattern="replay", caller=caller, unit="node", dependency="independent", params=params)
+    yield Case(pattern="replay", caller=caller, unit="node", dependency="independent", params=rotated)
     yield Case(pattern="wait-each", caller=caller, params={"wait": "fence"})
 
 
 def check_case(case: Case) -> None:
     """Raise ``Unsupported`` if this probe cannot run the case."""
     check_parameters(case, _PARAMETERS)
-    reason = _refusal(case)
-    if reason:
+    if case.workload != "step":
+        raise Unsupported(f"no workload {case.workload} here")
+    if case.caller not in ("ffi", "native"):
+        raise Unsupported(f"Vulkan has no {case.caller} caller here")
+    if case.pattern not in (*_SUBMITTED, *_PLAIN, "replay"):
+        raise Unsupported(f"Vulkan has no {case.pattern} here")
+    if reason := _refusal(case):
         raise Unsupported(reason)
 
 
 def _refusal(case: Case) -> str:
-    """The reason why this probe cannot run the case, or an empty string."""
-    params = case.params
-    if case.workload != "step":
-        return f"no workload {case.workload} here"
-    if case.caller not in ("ffi", "native"):
-        return f"Vulkan has no {case.caller} caller here"
-    if case.pattern not in ("per-submit", "per-k", "one-pass", "replay", "launches", "fused", "wait-each"):
-        return f"Vulkan has no {case.pattern} here"
-    k = params.get("k", 0)
+    """The reason why the parameters of the case do not fit its pattern, or an empty string."""
+    k = case.params.get("k", 0)
+    rotates = case.params.get("bindgroup") == "rotated"
     if (case.pattern == "per-k") != (isinstance(k, int) and 1 < k <= 4096):
         return "per-k, and it alone, takes k: dispatches a submission, 2 to 4096"
-    if case.pattern in _RECORDED and case.unit != _RECORDED[case.pattern]:
-        return f"the unit of {case.pattern} is a {_RECORDED[case.pattern]}"
-    rotates = params.get("bindgroup") == "rotated"
+    if case.pattern == "replay" and case.unit != "node":
+        return "the unit of replay is a node"
     if case.dependency == "independent" and not rotates:
         return "independent dispatches rotate descriptor sets: each on a buffer of its own"
-    if rotates and case.pattern in ("launches", "fused", "wait-each"):
+    if rotates and case.pattern in ("fused", "wait-each"):
         return f"{case.pattern} has one descriptor set"
-    if params.get("reset") == "pool" and case.pattern not in ("per-submit", "per-k"):
-        return f"{case.pattern} has one command buffer to reset"
-    if params.get("barrier") == "ring" and (case.pattern != "replay" or case.dependency != "independent"):
-        return "a barrier for each turn of the ring is for recorded, independent dispatches"
-    if params.get("wait") == "timeline" and case.pattern == "wait-each":
-        return "a recorded submission signals one value, and a timeline needs another each time"
     return ""

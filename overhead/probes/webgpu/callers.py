@@ -15,15 +15,12 @@ from overhead.probes.webgpu.library import Library
 from overhead.probes.webgpu.resources import StepResources
 
 GivenArguments = tuple[Any, ...]
-_ENCODER, _PASS, _COMMANDS, _GROUP = Slot(0), Slot(1), Slot(2), Slot(3)
+_ENCODER, _PASS, _COMMANDS = Slot(0), Slot(1), Slot(2)
 _CALLS: Mapping[str, tuple[str, GivenArguments, Slot | None]] = {
-    "write buffer": ("QueueWriteBuffer", (), None),
     "create encoder": ("DeviceCreateCommandEncoder", (), _ENCODER),
     "begin pass": ("CommandEncoderBeginComputePass", (_ENCODER,), _PASS),
     "set pipeline": ("ComputePassEncoderSetPipeline", (_PASS,), None),
-    "create bind group": ("DeviceCreateBindGroup", (), _GROUP),
     "set bind group": ("ComputePassEncoderSetBindGroup", (_PASS,), None),
-    "release bind group": ("BindGroupRelease", (_GROUP,), None),
     "dispatch": ("ComputePassEncoderDispatchWorkgroups", (_PASS,), None),
     "end pass": ("ComputePassEncoderEnd", (_PASS,), None),
     "finish": ("CommandEncoderFinish", (_ENCODER,), _COMMANDS),
@@ -39,7 +36,6 @@ def python_statements(steps: Steps, resources: StepResources, wait: Callable[[],
     group = {"once": "group", "rotated": f"groups{index}", "fresh": "fresh"}[spec.bindgroup]
     entries = f"entries{index}" if spec.independent else "entries[0]"
     lines = {
-        "write buffer": "queue.write_buffer(uniform, 0, value)",
         "create encoder": "encoder = device.create_command_encoder()",
         "begin pass": "compute = encoder.begin_compute_pass()",
         "set pipeline": "compute.set_pipeline(pipeline)",
@@ -89,8 +85,6 @@ def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments])
         if step == "release":
             return call("CommandEncoderRelease", step, _ENCODER), call("CommandBufferRelease", step, _COMMANDS)
         name, args, result = _CALLS[step]
-        if step == "dispatch" and len(given[step]) == 2:
-            name += "Indirect"
         return (call(name, step, *args, *given.get(step, ()), result=result),)
 
     head, body, tail = (tuple(itertools.chain(*map(of, part))) for part in (steps.head, steps.body, steps.tail))
@@ -101,38 +95,14 @@ def step_arguments(resources: StepResources) -> dict[str, GivenArguments]:
     """The arguments of the C calls of a case of the step."""
     spec, library = resources.spec, resources.session.library
     null, device, queue = library.ffi.NULL, resources.device._internal, resources.queue._internal
-    group: Any = resources.groups[0]._internal
-    if spec.bindgroup != "once":
-        group = _GROUP if spec.bindgroup == "fresh" else Cycle(tuple(g._internal for g in resources.groups))
-    given: dict[str, GivenArguments] = {
+    groups = tuple(group._internal for group in resources.groups)
+    return {
         "create encoder": (device, null),
         "begin pass": (null,),
         "set pipeline": (resources.pipeline._internal,),
-        "set bind group": (0, group, 0, null),
+        "set bind group": (0, groups[0] if spec.bindgroup == "once" else Cycle(groups), 0, null),
         "dispatch": (GROUPS, 1, 1),
         "finish": (null,),
         "submit": (queue,),
         "wait": (resources.device, resources.queue),
     }
-    if spec.indirect:
-        given["dispatch"] = (resources.indirect._internal, 0)
-    if spec.argument == "write-buffer":
-        value = library.ffi.from_buffer("uint32_t[]", resources.value)
-        given["write buffer"] = (queue, resources.uniform._internal, 0, value, 4)
-    if spec.bindgroup == "fresh":
-        made = tuple(_descriptor(resources, entries) for entries in resources.entries)
-        given["create bind group"] = (device, Cycle(made) if len(made) > 1 else made[0])
-    return given
-
-
-def _descriptor(resources: StepResources, entries: list[dict[str, Any]]) -> Any:
-    ffi = resources.session.library.ffi
-    array = resources.keep(ffi.new("WGPUBindGroupEntry[]", len(entries)))
-    for slot, entry in zip(array, entries, strict=True):
-        resource = entry["resource"]
-        slot.binding, slot.buffer = entry["binding"], resource["buffer"]._internal
-        slot.offset, slot.size = resource["offset"], resource["size"]
-    descriptor = ffi.new("WGPUBindGroupDescriptor *")
-    descriptor.layout = resources.layout._internal
-    descriptor.entryCount, descriptor.entries = len(entries), array
-    return descriptor

@@ -14,11 +14,9 @@ _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each"
 _PARAMETERS: AllowedValues = {
     "k": None,
     "bindgroup": ("once", "rotated", "fresh"),
-    "argument": ("none", "write-buffer"),
     "indirect": (False, True),
-    "wait": ("", "work-done", "map", "read-buffer"),
+    "wait": ("", "map", "read-buffer"),
     "validation": ("on", "skip"),
-    "checks": ("on", "unbounded-loops", "off"),
 }
 
 
@@ -31,11 +29,9 @@ class StepSpec:
     independent: bool
     k: int = 0
     bindgroup: str = "once"
-    argument: str = "none"
     indirect: bool = False
     wait: str = ""
     validation: str = "on"
-    checks: str = "on"
 
     @classmethod
     def of(cls, case: Case) -> StepSpec:
@@ -59,16 +55,12 @@ class StepSpec:
             return "per-k, and it alone, takes k: dispatches a submission, at least 2"
         if self.independent and self.bindgroup == "once":
             return "independent dispatches rotate bind groups: each on a buffer of its own"
-        if self.argument == "write-buffer" and self.pattern not in ("per-submit", "wait-each"):
-            return "write_buffer takes effect between submissions, so it needs one a dispatch"
-        if self.pattern == "fused" and (self.bindgroup, self.argument, self.indirect) != _DEFAULTS:
+        if self.pattern == "fused" and (self.bindgroup != "once" or self.indirect):
             return "the fused dispatch is one, with one bind group"
-        if self.pattern != "fused" and self.checks == "unbounded-loops":
-            return "only the fused kernel holds a loop"
-        if self.argument != "none" and (self.bindgroup != "once" or self.independent):
-            return "arguments are varied on one bind group"
         if self.pattern == "read-each" and self.caller != "binding":
             return "reading back needs a callback into Python"
+        if self.caller != "binding" and (self.bindgroup == "fresh" or self.indirect):
+            return "fresh bind groups and indirect dispatches are measured from Python alone"
         return ""
 
     @property
@@ -94,17 +86,7 @@ class StepSpec:
     @property
     def kernel(self) -> str:
         """File name of the WGSL kernel."""
-        if self.pattern == "fused":
-            return "fused.wgsl"
-        return "step.wgsl" if self.argument == "none" else "step_uniform.wgsl"
-
-    @property
-    def uniform(self) -> bool:
-        """Whether the kernel reads a uniform buffer."""
-        return self.pattern == "fused" or self.argument == "write-buffer"
-
-
-_DEFAULTS = ("once", "none", False)
+        return "fused.wgsl" if self.pattern == "fused" else "step.wgsl"
 
 
 @dataclass(frozen=True)
@@ -128,12 +110,11 @@ def steps(spec: StepSpec) -> Steps:
     )
     unit = (*bind, "dispatch") if binds_each else ("dispatch",)
     begin = ("begin pass", "set pipeline", *(() if binds_each else bind))
-    write = ("write buffer",) if spec.argument == "write-buffer" else ()
     close = {"wait-each": ("wait",), "read-each": ("read",)}.get(spec.pattern, ())
     if spec.pattern == "per-pass":
         whole = (*begin, *unit, "end pass", "release pass")
         return Steps(("create encoder",), whole, ("finish", "submit", "release"), 0)
-    head = (*write, "create encoder", *begin)
+    head = ("create encoder", *begin)
     tail = ("end pass", "finish", "submit", "release pass", "release", *close)
     if spec.pattern == "fused":
         return Steps((*head, *unit), (), tail, 0)
@@ -141,7 +122,7 @@ def steps(spec: StepSpec) -> Steps:
 
 
 _BASE = Case(pattern="per-submit")
-_DETAIL_PARAMETERS = ("bindgroup", "argument", "wait", "indirect", "validation", "checks")
+_DETAIL_PARAMETERS = ("bindgroup", "wait", "indirect", "validation")
 
 
 def space(target: Target) -> Space:
@@ -151,13 +132,11 @@ def space(target: Target) -> Space:
     API.
     """
     dawn = target.stack == "dawn"
-    waits: dict[str, list[Scalar | None]] = {"wait": [None, *(["work-done"] if dawn else []), "map", "read-buffer"]}
     axes: dict[str, list[Scalar | None]] = {
         "caller": ["ffi"],
         "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
         "bindgroup": [None, "rotated", "fresh"],
-        "argument": [None, "write-buffer"],
-        **(waits if target.executes else {}),
+        **({"wait": [None, "map", "read-buffer"]} if target.executes else {}),
         "indirect": [None, True],
         **({"validation": [None, "skip"]} if dawn else {}),
         "dependency": ["independent"],
@@ -182,10 +161,6 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
     if dawn:
         yield Case(pattern="per-submit", caller="native", params={"validation": "skip"})
         yield Case(pattern="one-pass", caller="native", params={"validation": "skip"})
-        yield Case(pattern="fused", params={"checks": "off"})
-    else:
-        yield Case(pattern="fused", params={"checks": "unbounded-loops"})
-        yield Case(pattern="fused", params={"checks": "off"})
 
 
 def _offers(target: Target, case: Case) -> bool:

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from overhead.probes.base import Chain, DeviceTime, Unsupported, Unverified
+from overhead.probes.base import Chain, DeviceTime, Unverified
 from overhead.probes.common import native_loop
 from overhead.probes.common.loop_text import Issue, Script, Stages, compile_python, compile_python_stages
 from overhead.probes.common.software_adapters import longest_fused_chain
@@ -28,7 +28,7 @@ class WebGpuChain(Chain):
 
     def __init__(self, target: Target, case: Case) -> None:
         self.spec = spec = StepSpec.of(case)
-        self.session = session(target, spec.checks, spec.validation)
+        self.session = session(target, validation=spec.validation)
         self.library = self.session.library
         self.library.forget_errors()
         self.resources = StepResources(self.session, spec)
@@ -57,20 +57,14 @@ class WebGpuChain(Chain):
         return (native_loop.compile_native if self.spec.caller == "native" else native_loop.compile_ffi)(self._loop)
 
     def _waiter(self) -> tuple[str, WebgpuWait]:
-        """The name of the wait, and the function that waits. Raises ``Unsupported`` if the binding fails."""
+        """The name of the wait, and the function that waits."""
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
         match self.spec.wait:
-            case "":
-                return self.library.wait_name(device), self.library.waiter(device, queue)
             case "read-buffer":
                 return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
             case "map":
                 return "map", self._map_wait()
-        try:
-            queue.on_submitted_work_done_sync()
-        except Exception as error:  # a broken binding may raise any error, which becomes the reason
-            raise Unsupported(f"on_submitted_work_done_sync: {type(error).__name__}: {str(error)[:200]}") from error
-        return "work-done", queue.on_submitted_work_done_sync
+        return self.library.wait_name(device), self.library.waiter(device, queue)
 
     def _map_wait(self) -> WebgpuWait:
         """A wait that copies 4 bytes to a staging buffer and maps it, like a program that reads results."""
@@ -142,8 +136,7 @@ class WebGpuChain(Chain):
 
     def window(self) -> dict[str, Scalar]:
         spec = self.spec
-        changed: dict[str, Scalar] = {"argument": spec.argument, "indirect": spec.indirect}
-        changed |= {"validation": spec.validation, "checks": spec.checks}
+        changed: dict[str, Scalar] = {"indirect": spec.indirect, "validation": spec.validation}
         return webgpu_window(spec.pattern, spec.per, spec.bindgroup, self._wait_name, **changed)
 
     def kernels(self) -> dict[str, str]:

@@ -162,31 +162,25 @@ class StepResources(DeviceBuffers):
         super().__init__(session)
         self.spec = spec
         self.text, self.sha256 = source(spec.kernel)
-        self._kept: list[Any] = []
         self.seeds = lcg.seeds(WORDS * spec.buffers).reshape(spec.buffers, WORDS)
         self.data = [self.buffer(seeds, self.storage) for seeds in self.seeds]
-        self.value = np.array([lcg.INCREMENT], np.uint32)
+        fused = spec.pattern == "fused"
         uniform = self.flags.UNIFORM | self.flags.COPY_DST
-        self.uniform: Any = self.buffer(np.zeros(1, np.uint32), uniform) if spec.uniform else None
+        self.uniform: Any = self.buffer(np.zeros(1, np.uint32), uniform) if fused else None
         self.indirect: Any = (
             self.buffer(np.array([GROUPS, 1, 1], np.uint32), self.flags.INDIRECT | self.flags.COPY_DST)
             if spec.indirect
             else None
         )
-        self.layout = bind_group_layout(self.device, STEP_BINDINGS[: 1 + spec.uniform], uniform_bytes=4)
-        module = shader_module(session, self.text, spec.checks)
+        self.layout = bind_group_layout(self.device, STEP_BINDINGS[: 1 + fused], uniform_bytes=4)
+        module = self.device.create_shader_module(code=self.text)
         self.pipeline = compute_pipeline(self.device, self.layout, module)
-        shared = [self.uniform] if spec.uniform else []
+        shared = [self.uniform] if fused else []
         self.entries = [entries([data, *shared]) for data in self.data]
         self.groups = [
             self.device.create_bind_group(layout=self.layout, entries=self.entries[i % len(self.entries)])
             for i in range(RING if spec.bindgroup == "rotated" else len(self.entries))
         ]
-
-    def keep(self, thing: Any) -> Any:
-        """Keep a reference to an object that C code points to."""
-        self._kept.append(thing)
-        return thing
 
     def staging(self) -> Any:
         """A buffer of four bytes that can be mapped."""

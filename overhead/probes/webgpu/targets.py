@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -54,16 +52,7 @@ def no_adapter_error(stack: str, printed: Iterable[str]) -> Unavailable:
     ]
     if messages:
         return Unavailable(f"{stack} refuses the driver: {'; '.join(messages)[:500]}", REFUSED_MEND)
-    return Unavailable("no driver that has an adapter" if _loader() else "there is no Vulkan loader here", LOADER_MEND)
-
-
-def _loader() -> bool:
-    names = {"win32": "vulkan-1.dll", "darwin": ""}
-    try:
-        ctypes.CDLL(names.get(sys.platform, "libvulkan.so.1") or None)
-    except OSError:
-        return False
-    return True
+    return Unavailable("no driver that has an adapter, or no Vulkan loader", LOADER_MEND)
 
 
 def adapter(library: Library, target: Target) -> Any:

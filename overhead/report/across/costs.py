@@ -1,91 +1,105 @@
-"""What one more piece of work costs, by vendor, API and implementation."""
+"""What one more piece of work and a wait cost, by vendor, API and implementation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import statistics
+from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.reading.format import MICRO, count, listed, plain, unresolved
-from overhead.reading.view import CALLER_WORDS
-from overhead.report.core import machine_rows
+from overhead.blocks.parts import Cell, Part, Table, Text
+from overhead.reading.format import MICRO, count, micro_or_why, number, plain, resolved, spread
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.machine_rows import MachineRow
 from overhead.report.core.machines import Machines
-from overhead.report.core.run_summary import Way
-from overhead.results import Value
+from overhead.results import Figure, Record, Value
 
-QUANTITIES = {
+_QUANTITIES = {
     "dispatch": "a dispatch",
     "launch": "a launch or an operation",
     "node": "a node of a recording",
     "submit": "a submission, fitted",
 }
-"""What a panel shows, by the unit that it is per."""
+"""The cost of one more unit, by the unit."""
+_WAITS = {
+    "empty_wait": "a wait, nothing issued",
+    "naive": "one unit and its wait, warm",
+    "naive_idle": "one unit and its wait, after 50 ms idle",
+}
+_VENDOR_PATTERNS = {
+    "NVIDIA": "nvidia|geforce|quadro|tesla|rtx",
+    "AMD": "amd|radeon|radv|gfx[0-9]",
+    "Apple": "apple",
+    "Arm": "mali|arm",
+    "Intel": "intel|iris|arc",
+    "Qualcomm": "qualcomm|adreno",
+}
+_Place = tuple[bool, str, str, str, str, str]
+"""Whether it is a software adapter; what costs so much, vendor, stack, API and caller."""
 
 
 @register_across("across-costs", "Cost by vendor, API and implementation", 20)
 def costs(machines: Machines) -> Iterator[Part]:
-    panels = {q: found for q in QUANTITIES if (found := machine_rows.lines(machines, q, time_of))}
-    if not panels:
+    found: dict[_Place, list[tuple[View, Figure]]] = {}
+    for view in machines.views:
+        for place, figure in _figures(view):
+            found.setdefault(place, []).append((view, figure))
+    if not found:
         yield Text(["No machine has a stack that runs its work."])
         return
-    drawn = {f"{QUANTITIES[q]}: {MICRO} each": found for q, found in panels.items()}
-    figure, _ = machine_rows.panels_figure(machines, drawn)
-    yield Drawing(
-        "across-costs",
-        "Cost of one more unit, by vendor, API and implementation",
-        f"Medians over {count(len(machines.summaries), 'machine')}: {machine_rows.finding(drawn)}",
-        "The base case of each stack, 95 % intervals where there are few machines; hollow: noisy or two speeds. All "
-        "panels share one axis. Published figures are on the page of claims: they hold other things than the cost "
-        "of one more unit (an empty kernel, one call, one wait).",
-        figure,
-    )
-    if lost := _unresolved(machines):
-        yield Text([f"In no figure, because its interval reaches zero: {listed(lost)}."])
-    yield table(panels)
-
-
-def time_of(way: Way, name: str = "complete") -> Value | None:
-    """A figure in microseconds; None where it is not resolved."""
-    figure = way.figures.get(name)
-    found = figure.measured if figure is not None else None
-    return found / 1e3 if found is not None and found.resolved else None
-
-
-def _unresolved(machines: Machines) -> list[str]:
-    """The values that no panel has because their interval reaches zero: stack, machine and interval in us."""
-    return [
-        f"{plain(way.stack, 40)} on {plain(summary.name, 40)}: {unresolved(figure)} {MICRO}"
-        for summary in machines.summaries
-        for way in summary.ways
-        if way.quantity in QUANTITIES and (figure := way.figures.get("complete"))
-        if figure.measured and not figure.measured.resolved
+    order = [*_QUANTITIES.values(), *_WAITS.values()]
+    rows = [
+        _row(machines, place, found[place])
+        for place in sorted(found, key=lambda at: (order.index(at[1]), at[0], at[2], _middle(found[at]), at))
     ]
+    yield Text([f"The base case of each stack, on {count(len(machines.views), 'machine')}."], quiet=True)
+    columns = ["implementation", "vendor", "API", "called", "what", "machines", f"this machine, {MICRO}",
+               f"all: median and range, {MICRO}"]  # fmt: skip
+    yield Table("What one more unit and a wait cost", columns, rows, numeric=(5, 6, 7))
 
 
-def table(panels: dict[str, list[MachineRow]]) -> Table:
-    rows: list[list[str | Cell]] = []
-    for quantity, ours in panels.items():
-        for one in ours:
-            way = one.way
-            rows.append(
-                [
-                    Cell(way.stack, way.stack),
-                    one.vendor,
-                    way.api,
-                    CALLER_WORDS[way.caller],
-                    quantity,
-                    *machine_rows.said(one),
-                ]
-            )
-    columns = [
-        "implementation",
-        "vendor",
-        "API",
-        "called",
-        "unit",
-        "machines",
-        f"this machine, {MICRO}",
-        f"all: median and range, {MICRO}",
-    ]
-    return Table("Cost of one more unit, measured", columns, rows, numeric=(5, 6, 7), folded=len(rows) > 30)
+def vendor(record: Record, cpu: str) -> str:
+    """The vendor of the device, from the name of the adapter; of a CPU, from the name of the processor."""
+    if record.software:
+        return "software"
+    name = cpu if record.api == "CPU" else record.adapter
+    found = (v for v, pattern in _VENDOR_PATTERNS.items() if re.search(rf"(?<![a-z])({pattern})", name, re.I))
+    return next(found, "another vendor") + (" CPU" if record.api == "CPU" else "")
+
+
+def _figures(view: View) -> Iterator[tuple[_Place, Figure]]:
+    """Every figure of the base cases with its place in the table."""
+    for target in view.stacked:
+        if not target.stepped:  # workloads alone: no plain unit to set beside others
+            continue
+        for quantity, record, figure in _own(view, target):
+            who = vendor(record, view.fingerprint.machine.cpu)
+            if figure is not None and figure.measured:
+                called = CALLER_WORDS[record.caller]
+                yield (record.software, quantity, who, record.stack, record.api, called), figure
+
+
+def _own(view: View, target: TargetView) -> Iterator[tuple[str, Record, Figure | None]]:
+    base = target.base
+    nodes = [r for r in target.records if (r.pattern, r.workload, r.unit) == ("replay", "step", "node")]
+    for record in (base, *(nodes[:1] if base.pattern != "replay" else ())):
+        if record.unit in _QUANTITIES:
+            yield _QUANTITIES[record.unit], record, record.figure("complete")
+    comparison = view.comparison("marginal", base.key)
+    if comparison:
+        yield _QUANTITIES["submit"], base, comparison.figure("per_submit")
+    if base.api != "CPU":
+        yield from ((title, base, base.figure(name)) for name, title in _WAITS.items())
+
+
+def _middle(found: Sequence[tuple[View, Figure]]) -> float:
+    """The median in microseconds."""
+    return statistics.median((figure.value or 0.0) / 1e3 for _, figure in found)
+
+
+def _row(machines: Machines, place: _Place, found: Sequence[tuple[View, Figure]]) -> list[str | Cell]:
+    _, what, who, stack, api, called = place
+    values = [(figure.value or 0.0) / 1e3 for _, figure in found if resolved(figure)]
+    of_all = Value(statistics.median(values), min(values), max(values)) if len(values) > 1 else None
+    over = spread(of_all) if of_all else "".join(map(number, values))
+    own = next((micro_or_why(figure) for view, figure in found if view is machines.own), "")
+    return [Cell(plain(stack, 40), stack), who, api, called, what, str(len(found)), own, over]

@@ -3,92 +3,57 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table
-from overhead.reading.format import count, number, plain, spread
+from overhead.blocks.parts import Cell, Part, Table
+from overhead.reading import chains
+from overhead.reading.chains import Crossing
+from overhead.reading.format import number, spread
+from overhead.reading.view import View
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.dots import DotRow, Mark, dot_rows, shared_axis
-from overhead.report.core.draw import MUTED, ROW_INCHES, canvas, unit_below
 from overhead.report.core.machines import Machines
-from overhead.report.core.run_summary import Crossover, RunSummary
-from overhead.results import Value
 
-_Found = dict[str, dict[tuple[str, str], list[tuple[RunSummary, Crossover]]]]
-"""By workload, then by the two ways."""
-_MOST_WITH_INTERVAL = 4
-"""Machines whose interval is drawn; more are dots."""
-_LEAST_STEPS = 1.0
-"""A chain has at least one step."""
+_SIZE = 4096
+"""Elements: of each workload the size nearest to it is compared."""
 
 
 @register_across("across-crossings", "Where one way passes another", 60)
 def crossings(machines: Machines) -> Iterator[Part]:
-    found: _Found = {}
-    for summary in machines.summaries:
-        for one in summary.crossovers:
-            title = f"{plain(one.workload, 30)}, {one.elements:,} elements"
-            found.setdefault(title, {}).setdefault((one.second, one.first), []).append((summary, one))
+    found: dict[tuple[str, str], dict[View, Crossing]] = {}
+    for view in machines.views:
+        for title, which, one in _crossings(view):
+            found.setdefault((title, which), {})[view] = one
     if not found:
         return
-    drawn = {
-        title: {pair: group for pair, group in pairs.items() if any(p.steps is not None for _, p in group)}
-        for title, pairs in found.items()
-    }
-    if drawn := {title: pairs for title, pairs in drawn.items() if len(pairs) > 1}:
-        yield _drawing(machines, drawn)
     rows: list[list[str | Cell]] = [
-        [title, f"{second} passes {first}", str(len(group)), _own(machines, group), _over(group)]
-        for title, pairs in found.items()
-        for (second, first), group in pairs.items()
+        [title, which, str(len(group)), _own(group.get(machines.own)), _over(list(group.values()))]
+        for (title, which), group in found.items()
     ]
     columns = ["workload", "which", "machines", "this machine, steps", "all: steps, median and range"]
-    yield Table("From how many steps on", columns, rows, numeric=(2, 3), folded=len(rows) > 12)
+    yield Table("From how many steps on, by each machine's own fits", columns, rows, numeric=(2, 3))
 
 
-def _drawing(machines: Machines, found: _Found) -> Drawing:
-    figure, grid = canvas([ROW_INCHES * len(pairs) for pairs in found.values()])
-    panels = [[_row(machines, *pair, group) for pair, group in pairs.items()] for pairs in found.values()]
-    for (ax,), title, rows in zip(grid, found, panels, strict=True):
-        dot_rows(ax, rows)
-        ax.set_title(title)
-        unit_below(ax, "dependent steps")
-    shared_axis([ax for (ax,) in grid], panels)
-    return Drawing(
-        "across-crossings",
-        "From how many dependent steps on the second way is cheaper",
-        f"The number of steps from which on one way to run a chain is cheaper than another, on "
-        f"{count(len(machines.summaries), 'machine')}; the numbers are in the table below.",
-        "From each machine's own fits, fixed + slope × steps, at the size nearest to 4,096 elements; lines are all "
-        "that the intervals of both fits allow. This machine's mark has a dark edge. A dot at 1 is cheaper from the "
-        "first step on. Pairs of which one always or never wins, or that do not differ measurably, are in the table.",
-        figure,
-    )
+def _crossings(view: View) -> Iterator[tuple[str, str, Crossing]]:
+    """Workload, the two ways in words, and where the second passes the first."""
+    groups = view.once(chains.groups)
+    for name in dict.fromkeys(g.workload for g in groups):
+        group = min((g for g in groups if g.workload == name), key=lambda g: abs(g.elements - _SIZE))
+        for pair in chains.COMPARED:
+            rivals = group.rivals(*pair, chains.steps_of(name))
+            if rivals is not None:
+                first, second = (arm.kind.title for arm in rivals)
+                yield group.title, f"{second} passes {first}", chains.crossing(*rivals)
 
 
-def _row(machines: Machines, second: str, first: str, group: Sequence[tuple[RunSummary, Crossover]]) -> DotRow:
-    found = [(summary, p.steps.at_least(_LEAST_STEPS)) for summary, p in group if p.steps is not None]
-    few = len(found) <= _MOST_WITH_INTERVAL
-    marks = [
-        Mark(Value(of.value, of.low, of.high) if few else Value(of.value), MUTED, ring=summary is machines.own)
-        for summary, of in sorted(found, key=lambda one: one[1].value)
-    ]
-    return DotRow(f"{second} over {first}", marks, _words(group))
+def _own(found: Crossing | None) -> str:
+    if found is None or found.steps is None:
+        return found.verdict if found is not None else ""
+    return spread(found.steps.at_least(1.0))
 
 
-def _words(group: Sequence[tuple[RunSummary, Crossover]]) -> str:
-    verdicts = [p.verdict for _, p in group if p.verdict]
-    return ", ".join(f"{v}{f' ({verdicts.count(v)})' if len(group) > 1 else ''}" for v in dict.fromkeys(verdicts))
-
-
-def _own(machines: Machines, group: Sequence[tuple[RunSummary, Crossover]]) -> str:
-    own = next((p for summary, p in group if summary is machines.own), None)
-    if own is None or own.steps is None:
-        return own.verdict if own is not None else ""
-    return spread(own.steps.at_least(_LEAST_STEPS))
-
-
-def _over(group: Sequence[tuple[RunSummary, Crossover]]) -> str:
-    values = [max(p.steps.value, _LEAST_STEPS) for _, p in group if p.steps is not None]
+def _over(group: list[Crossing]) -> str:
+    """Median and range of the machines on which one passes the other, and the verdicts on the others."""
+    values = [max(one.steps.value, 1.0) for one in group if one.steps is not None]
     over = f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})" if values else ""
-    return "; ".join(part for part in (over, _words(group)) if part)
+    verdicts = [one.verdict for one in group if one.steps is None]
+    return "; ".join(part for part in (over, *(f"{v} ({verdicts.count(v)})" for v in dict.fromkeys(verdicts))) if part)

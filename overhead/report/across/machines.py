@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import count
+from overhead.reading.key_figures import key_figures_of
+from overhead.reading.view import View
 from overhead.report.core.across_registry import register_across
-from overhead.report.core.machines import Machines
+from overhead.report.core.machines import Machines, machine_name
 
 _KEY_FIGURE_COLUMNS = (
     "One operation, PyTorch, from Python",
@@ -24,19 +26,18 @@ _KEY_FIGURE_COLUMNS = (
 @register_across("machines", "The machines", 10)
 def machines_table(machines: Machines) -> Iterator[Part]:
     rows: list[list[str | Cell]] = []
-    for summary in machines.summaries:
-        cards = {card.label: card.text if card.measured else "" for card in summary.cards}
-        own = " (this)" if summary is machines.own else ""
-        head = Cell(summary.name + own, machine=summary.machine.id)
-        rows.append(
-            [head, summary.created[:10], summary.profile, *(cards.get(label, "") for label in _KEY_FIGURE_COLUMNS)]
-        )
-    yield Text(
-        [
-            f"{count(len(rows), 'machine')}, the newest run of each. A figure that is missing here has its "
-            f"reason on the "
-            "machine's own page."
-        ]
-    )
+    for view in machines.views:
+        run = view.fingerprint
+        cards = {card.label: card.text if card.measured else "" for card in view.once(key_figures_of)}
+        figures = (cards.get(label, "") for label in _KEY_FIGURE_COLUMNS)
+        rows.append([machine_cell(machines, view), run.created[:10], run.profile, *figures])
+    reasons = "A figure that is missing here has its reason on the machine's own page."
+    yield Text([f"{count(len(rows), 'machine')}, the newest run of each. {reasons}"])
     columns = ["machine", "measured", "profile", *_KEY_FIGURE_COLUMNS]
-    yield Table("The machines", columns, rows, numeric=range(3, 3 + len(_KEY_FIGURE_COLUMNS)), folded=len(rows) > 60)
+    yield Table("The machines", columns, rows, numeric=range(3, 3 + len(_KEY_FIGURE_COLUMNS)))
+
+
+def machine_cell(machines: Machines, view: View) -> Cell:
+    """The name of the machine, with a link to its page."""
+    machine = view.fingerprint.machine
+    return Cell(machine_name(machine) + (" (this)" if view is machines.own else ""), machine=machine.id)

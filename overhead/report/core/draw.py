@@ -1,4 +1,4 @@
-"""Draw figures with matplotlib: the common style, rows of dots with intervals, and SVG output.
+"""Draw figures with matplotlib: the common style, panels below each other, axes, legends, and SVG output.
 
 Mathematics and TeX in text are off, because names come from files.
 """
@@ -6,17 +6,14 @@ Mathematics and TeX in text are off, because names come from files.
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
-import itertools
+import textwrap
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from overhead.reading.format import plain
 from overhead.reading.view import CALLER_WORDS
-from overhead.report.core.palette import every_colour, theme_css, themed
 from overhead.results import Caller
 
 if TYPE_CHECKING:
@@ -24,38 +21,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE_WIDTH_INCHES = 5.6
-"""Inches of every figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
-_POINTS_A_REM = 9.6
-"""Points of a figure that are as wide as a rem of the page."""
+"""Inches of a figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
-ROW_INCHES = 0.28
-"""Inches of a row whose label has two lines."""
-ONE_LINE_INCHES = 0.2
-"""Inches of a row whose label has one line."""
 INK = "#1b1d1f"
 MUTED = "#63686d"
 GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
-_THEME = {
-    INK: "var(--ink)",
-    MUTED: "var(--muted)",
-    GRID_COLOUR: "var(--grid)",
-    PAPER: "var(--paper)",
-    **{c: themed(c) for c in every_colour()},
-}
-"""Colours that the page's light or dark theme replaces in its figures."""
-_TIP = "tip: "
-"""Start of the id of a mark with a text on hover, which follows."""
-_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+CALLER_MARKERS: dict[Caller, str] = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)])
 """Characters that XML forbids: names come from files."""
-CALLER_MARKERS = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
-_LETTER_INCHES = 0.062
-"""Width of a letter in a legend."""
-_LEGEND_MARKER_INCHES = 0.45
-"""Width of a marker in a legend, with its space."""
-MARKER_SIZE = {"o": 5.5, "^": 6.0, "s": 5.0, "D": 4.6, "P": 6.0, "X": 6.0, "v": 6.0, "*": 8.0, "|": 10.0}
+_LEGEND_LETTERS = 80
+"""Letters of a row of the legend, with five for each marker."""
 
 
 @contextlib.contextmanager
@@ -73,9 +50,10 @@ def style() -> Iterator[None]:
             "text.hinting": "none",
             "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "overhead",
             "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.5,
-            "axes.titlesize": 9, "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.labelsize": 8.5,
+            "axes.titlesize": 8.5, "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.labelsize": SMALL,
             "axes.linewidth": 0.8, "axes.axisbelow": True, "axes.formatter.use_mathtext": False,
-            "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False,
+            "axes.spines.top": False, "axes.spines.right": False,
+            "xtick.labelsize": 8, "ytick.labelsize": SMALL, "legend.fontsize": 8, "legend.frameon": False,
             "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "xtick.color": INK, "ytick.color": INK,
             "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.edgecolor": MUTED, "grid.color": GRID_COLOUR,
             "grid.linewidth": 0.7, "figure.facecolor": PAPER, "axes.facecolor": PAPER, "savefig.facecolor": PAPER,
@@ -85,42 +63,36 @@ def style() -> Iterator[None]:
 
 
 def canvas(
-    heights: Sequence[float], columns: int = 1, *, around: float = 0.5, width: float = FIGURE_WIDTH_INCHES
-) -> tuple[Figure, list[list[Axes]]]:
-    """A figure with a grid of axes. ``heights``: inches of each row; ``around``: inches for its title and labels."""
+    heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES, **axes: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a grid of axes, and these in reading order.
+
+    ``heights``: inches of each row; ``around``: inches for its title and labels; ``axes``: options of ``subplots``.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained")
-    grid = figure.subplots(len(heights), columns, squeeze=False, gridspec_kw={"height_ratios": list(heights)})
-    for ax in grid.flat:
-        ax.spines[["top", "right"]].set_visible(False)
-    return figure, [list(row) for row in grid]
+    ratios = {"height_ratios": list(heights)}
+    return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
 
 
-def small_titles(ax: Axes, title: str, unit: str) -> None:
-    """Set a small title, split in two lines if it is long, and the unit close below the axis."""
-    ax.set_title(two_lines(title), fontsize=8.5)
-    unit_below(ax, unit)
+def lines_of(label: str, letters: int = 40) -> str:
+    """The label, broken into lines of at most so many letters; before the device where it names one."""
+    text = plain(label, 120)
+    before, on, after = text.partition(" on ")
+    parts = [before, after] if on and len(text) > letters / 2 else [text]
+    return "\n".join(textwrap.fill(part, letters) for part in parts)
 
 
-def unit_below(ax: Axes, unit: str) -> None:
-    """Write the unit in a small font, close below the axis."""
-    ax.set_xlabel(unit, fontsize=SMALL, labelpad=1)
+def plain_log_ticks(axis: Any, close: float = 100.0) -> None:
+    """Label the ticks 0.1, 1, 10, 1,000, 10k, 1M instead of powers.
 
-
-def two_lines(label: str) -> str:
-    """The label, split into two lines if it is long."""
-    text = plain(label, 80)
-    at = max(text.find(" on "), text.find(" over "))
-    return f"{text[:at]}\n{text[at + 1 :].partition(' ')[2]}" if len(text) > 22 and at > 0 else text
-
-
-def plain_log_ticks(axis: Any) -> None:
-    """Label the ticks 0.1, 1, 10, 1,000, 10k, 1M instead of powers. A short axis has ticks at 2 and 5 too."""
+    Up to the ratio ``close`` of its ends the axis has ticks at 2 and 5 too; on a longer one labels would overlap.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
-    short = low > 0 and high / low < 100
+    short = 0 < high < close * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=9))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(_tick))
@@ -131,86 +103,37 @@ def _tick(value: float, _position: int | None = None) -> str:
     return f"{value / size:,.10g}{suffix}"
 
 
-def marker_legend(figure: Figure, shapes: dict[str, str]) -> None:
-    """Add a legend of markers above the drawing, in up to four columns."""
+def legend(figure: Figure, handles: Sequence[Any]) -> None:
+    """Add a legend above the drawing, with as many columns as the width allows."""
+    if handles:
+        longest = max(len(str(handle.get_label())) for handle in handles) + 5
+        columns = max(1, min(len(handles), _LEGEND_LETTERS // longest))
+        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
+
+
+def marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
+    """Add a legend of markers by what they stand for."""
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D(
-            [], [], linestyle="", marker=shape, markersize=MARKER_SIZE.get(shape, 5), color=MUTED, label=plain(name, 40)
-        )
-        for name, shape in shapes.items()
-    ]
-    widths = sorted(
-        (_LETTER_INCHES * len(str(handle.get_label())) + _LEGEND_MARKER_INCHES for handle in handles), reverse=True
+    legend(
+        figure,
+        [
+            Line2D([], [], linestyle="", marker=marker, color=MUTED, markersize=5, label=plain(name, 60))
+            for name, marker in shapes.items()
+        ],
     )
-    columns = sum(width <= figure.get_figwidth() for width in itertools.accumulate(widths[:4]))
-    figure.legend(handles=handles, loc="outside upper left", ncols=max(1, columns), handletextpad=0.2)
 
 
-def caller_shapes(callers: Collection[Caller]) -> dict[str, str]:
+def caller_shapes(callers: Iterable[Caller]) -> dict[str, str]:
     """These callers' markers by their words, in the usual order."""
-    return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in callers}
-
-
-def tip(artist: Any, text: str) -> None:
-    """Show ``text`` where the pointer rests on the artist, in SVG."""
-    artist.set_gid(_TIP + plain(text, 160))
+    found = set(callers)
+    return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 
 
 @style()
 def svg(figure: Figure) -> str:
-    """The figure as SVG text. Fixes the layout, so that other formats have the same."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        for _ in range(2):  # the first pass moves the text that the second has to leave room for
-            engine.execute(figure)
-        figure.set_layout_engine(None)
+    """The figure as SVG text without a background, the same bytes each time."""
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    root = ElementTree.fromstring(file.getvalue().translate(_CONTROL))
-    for group in root.iter(f"{_SVG}g"):
-        name = group.attrib.pop("id", "")
-        if name.startswith(_TIP):
-            title = ElementTree.Element(f"{_SVG}title")
-            title.text = name.removeprefix(_TIP)
-            group.insert(0, title)
-    for marker in root.iterfind(f".//{_SVG}defs/{_SVG}path"):
-        marker.attrib.pop("style", None)  # each use of a marker has the whole style, which the page's theme can reach
-    for element in root.iter():
-        element.text, element.tail = _without_blank(element.text), _without_blank(element.tail)
-    return _text(root)
-
-
-def inline(text: str, name: str, label: str) -> str:
-    """The SVG text for use inside a page: ids prefixed by ``name``, with the label ``label``."""
-    root = ElementTree.fromstring(text)
-    points = float(root.attrib.pop("width").removesuffix("pt"))
-    del root.attrib["height"]
-    root.attrib.update({"role": "img", "aria-label": label, "style": f"--width: {points / _POINTS_A_REM:.1f}rem"})
-    for element in root.iter():
-        for key, before in (("id", ""), (f"{_XLINK}href", "#"), ("clip-path", "url(#")):
-            if key in element.attrib:
-                element.set(key, f"{before}{name}-{element.attrib[key].removeprefix(before)}")
-    return _text(root)
-
-
-def _text(root: ElementTree.Element) -> str:
-    ElementTree.register_namespace("", _SVG.strip("{}"))
-    ElementTree.register_namespace("xlink", _XLINK.strip("{}"))
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _without_blank(text: str | None) -> str | None:
-    return text if text and text.strip() else None
-
-
-@functools.cache
-def figures_css() -> str:
-    """Style rules of the colours of stacks and layers, and of the figures, which follow the page's theme."""
-    rules = (
-        f'[style*="{kind}: {colour}"] {{ {kind}: {own} !important; }}\n'
-        for colour, own in _THEME.items()
-        for kind in ("fill", "stroke")
-    )
-    return theme_css() + "".join(rules)
+    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    figure.savefig(file, format="svg", metadata=nothing, transparent=True)
+    return file.getvalue().translate(_CONTROL)

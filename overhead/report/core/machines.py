@@ -1,37 +1,48 @@
-"""The machines of the report: a summary of every run, and the whole fingerprint of the machine shown in full."""
+"""The machines of the report: one run of each, and every run of the machine shown in full."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from overhead.errors import UsageError
-from overhead.loading.folders import Skipped, Used, each
-from overhead.loading.reduce import load_file
-from overhead.reading.shown_run import run_to_show
-from overhead.report.core.run_summary import RunSummary, summarise
-from overhead.results import Fingerprint, same_figures
+from overhead.loading.folders import Loaded, Skipped, collect
+from overhead.reading.format import plain
+from overhead.reading.shown_run import measured_steps, run_to_show
+from overhead.reading.view import View
+from overhead.results import Fingerprint, Machine, same_figures
 
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """One summary per machine, of the run that its page shows: first the machine shown in full, then the newest first.
+    """One view per machine, of the run that its page shows: first the machine shown in full, then the newest first.
 
-    ``kept``: of every run, what ``keeps`` asks for, by name. ``full``: the run of the first machine that is shown.
-    ``others``: its other runs, the newest first, that form figures in the same way and set the same variables.
+    ``runs``: all runs of all machines. ``others``: further runs of the first machine, the newest first, that form
+    figures in the same way and set the same variables.
     """
 
-    summaries: Sequence[RunSummary]
-    kept: Sequence[Mapping[str, Any]]
-    full: Fingerprint
-    others: Sequence[Fingerprint] = ()
+    views: Sequence[View]
+    runs: Sequence[View]
+    others: Sequence[View] = ()
     skipped: Sequence[Skipped] = ()
 
     @property
-    def own(self) -> RunSummary:
-        return self.summaries[0]
+    def own(self) -> View:
+        return self.views[0]
+
+    @property
+    def full(self) -> Fingerprint:
+        """The run of the first machine that is shown."""
+        return self.own.fingerprint
+
+
+def machine_name(machine: Machine) -> str:
+    """The names of the GPUs, or of the processor if the machine has no GPU."""
+    found = [g.name for g in machine.gpus if not g.software]
+    kinds = list(dict.fromkeys(found))
+    many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
+    return plain(", ".join(kinds) + many if kinds else f"{machine.cpu}, no GPU", 60)
 
 
 def from_paths(paths: Sequence[Path]) -> Machines:
@@ -40,52 +51,45 @@ def from_paths(paths: Sequence[Path]) -> Machines:
     The machine of the newest run in the first path that has one is shown in full. Runs with workloads alone count
     only if there is no other run.
     """
-    found = list(each(paths, summarise))
-    used = [one for one in found if isinstance(one, Used)]
-    argument = min(one.argument for one in used)
-    skipped = [one for one in found if isinstance(one, Skipped)]
-    summaries = [one.result for one in used]
-    candidates = [i for i, one in enumerate(used) if one.argument == argument]
-    return _machines(summaries, candidates, lambda i: load_file(used[i].path), skipped)
+    return _machines(*collect(paths))
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
     """The machines of these runs in memory. Raises ``UsageError`` if there are no runs."""
-    runs = list(fingerprints)
+    runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
         raise UsageError("no fingerprint to draw")
-    return _machines([summarise(run) for run in runs], range(len(runs)), runs.__getitem__, skipped)
+    return _machines(runs, skipped)
 
 
-def _rank(run: RunSummary) -> tuple[bool, str]:
-    """Sort key: runs with plain cases above runs of workloads alone, then by date."""
-    return bool(run.ways), run.created
-
-
-def _machines(
-    summaries: Sequence[RunSummary],
-    candidates: Iterable[int],
-    run: Callable[[int], Fingerprint],
-    skipped: Sequence[Skipped],
-) -> Machines:
-    """The machines of all runs. The highest ranked of ``candidates`` gives the machine shown in full.
-
-    ``candidates``: indices of runs. ``run``: loads the run of an index."""
-    shown = max(candidates, key=lambda i: _rank(summaries[i]))
-    by_machine: dict[str, list[int]] = {summaries[shown].machine.id: []}
-    for i in sorted(range(len(summaries)), key=lambda i: _rank(summaries[i]), reverse=True):
-        by_machine.setdefault(summaries[i].machine.id, []).append(i)
-
-    shown_runs = []
-    for runs in by_machine.values():
-        runs.sort(key=lambda i: summaries[i].created, reverse=True)
-        shown_runs.append(runs[run_to_show([summaries[i].measured for i in runs])])
-    full = run(shown_runs[0])
-    others = [run(i) for i in next(iter(by_machine.values())) if i != shown_runs[0]]
-    alike = [
-        one
-        for one in others
-        if same_figures(one.method_version, full.method_version) and one.environment == full.environment
+def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped]) -> Machines:
+    first = min(one.argument for one in loaded)
+    runs = [View(one.fingerprint) for one in loaded]
+    shown = max((run for run, one in zip(runs, loaded, strict=True) if one.argument == first), key=_rank)
+    by_machine: dict[str, list[View]] = {shown.fingerprint.machine.id: []}
+    for run in sorted(runs, key=_rank, reverse=True):
+        by_machine.setdefault(run.fingerprint.machine.id, []).append(run)
+    views = [_to_show(own) for own in by_machine.values()]
+    full = views[0].fingerprint
+    others = [
+        run
+        for run in sorted(by_machine[full.machine.id], key=_created, reverse=True)
+        if run is not views[0]
+        and same_figures(run.fingerprint.method_version, full.method_version)
+        and run.fingerprint.environment == full.environment
     ]
-    kept = [one.kept for one in summaries]
-    return Machines([summaries[i] for i in shown_runs], kept, full, alike, skipped)
+    return Machines(views, runs, others, skipped)
+
+
+def _to_show(runs: Sequence[View]) -> View:
+    newest_first = sorted(runs, key=_created, reverse=True)
+    return newest_first[run_to_show([measured_steps(run.fingerprint) for run in newest_first])]
+
+
+def _created(run: View) -> str:
+    return run.fingerprint.created
+
+
+def _rank(run: View) -> tuple[bool, str]:
+    """Sort key: runs with plain cases above runs of workloads alone, then by date."""
+    return any(target.stepped for target in run.stacked), run.fingerprint.created

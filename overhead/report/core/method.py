@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Drawing, Part, Table, Text
 from overhead.profiles import PROFILES
-from overhead.reading.format import MICRO, factor, listed, micro, number, plain, time, within
+from overhead.reading.format import MICRO, factor, listed, number, plain, time, within
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core.draw import INK, MUTED, PAPER, canvas, plain_log_ticks
+from overhead.report.core.draw import INK, MUTED
+from overhead.report.core.lines import DrawnLine, LinePanel, fitted, line_panels, measured_points
 from overhead.report.core.palette import colour
-from overhead.results import Point, Record
+from overhead.results import Point, Record, Value
 
 _POOR_FIT_SHARE = 0.05
 """A curve with a point further off its line (as a share of its time) is a worse example."""
-_LONGEST_CHAIN_NS = 1e15
-"""A longer chain is not a measurement."""
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
@@ -32,37 +32,33 @@ def method(view: View) -> list[tuple[str, str, list[Part]]]:
 
 
 def _example(view: View) -> TargetView | None:
-    """The record to explain: a base case with a fit and a curve of at least five points; None if there is none.
+    """The target to explain: a base case with a fit and a curve of at least five points; None if there is none.
 
-    Hardware and clear slopes come first, then the case where timing a single unit overstates the cost most, by the
-    lower end of the ratio."""
+    Hardware and clear slopes come first, then the case where timing a single unit overstates the cost most.
+    """
 
     def able(t: TargetView) -> bool:
-        return all(t.base.measured(n) for n in ("complete", "fixed", "naive")) and len(_points(t.base)) >= 5
+        known = all(t.base.measured(name) for name in ("complete", "fixed", "naive"))
+        return known and len(measured_points(t.base)) >= 5
 
     def rank(t: TargetView) -> tuple[bool, bool, bool, float]:
         slope = t.base.figure("complete")
         unclear = _off(t.base) > _POOR_FIT_SHARE or slope is None or slope.status != "ok"
         ratio = overstatement(t.base, "naive")
-        least = 0.0 if ratio is None else ratio.value if ratio.low is None else ratio.low
-        return t.first.api == "CPU", t.software, unclear, -least
+        return t.first.api == "CPU", t.software, unclear, -(ratio.value if ratio else 0.0)
 
     return min(filter(able, view.stacked), key=rank, default=None)
 
 
 def _off(record: Record) -> float:
     """The largest relative distance from the line, over the half of the points with the largest n."""
-    each, once, points = record.value("complete") or 0.0, record.value("fixed") or 0.0, _points(record)
+    each, once, points = record.value("complete") or 0.0, record.value("fixed") or 0.0, measured_points(record)
     return max(abs(p.total - once - each * p.n) / p.total for p in points[len(points) // 2 :])
-
-
-def _points(record: Record) -> list[Point]:
-    return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_CHAIN_NS and p.q3 < _LONGEST_CHAIN_NS]
 
 
 def _curve(target: TargetView) -> Iterator[Part]:
     base = target.base
-    points = _points(base)
+    points = measured_points(base)
     each, once = (found.value if (found := base.measured(name)) else 0.0 for name in ("complete", "fixed"))
     yield Text(_story(target, points))
     yield _drawing(target, points, each, once)
@@ -98,92 +94,45 @@ def _each(ns: float) -> str:
 
 def _story(target: TargetView, points: Sequence[Point]) -> list[str]:
     base = target.base
-    slope, fixed, naive, legacy = (base.figure(n) for n in ("complete", "fixed", "naive", "legacy"))
-    each, single, hundred = (base.measured(n) for n in ("complete", "naive", "legacy"))
     said = [
         f"{plain(target.label, 60)}, pattern {base.pattern}, {CALLER_WORDS[base.caller]}: chains of 1 to "
         f"{points[-1].n:,} units, each chain issued, waited for and timed whole."
     ]
+    slope, fixed = base.figure("complete"), base.figure("fixed")
     if slope is not None and fixed is not None:
         said.append(
             f"The line through them has the slope {time(slope)}: that is what one more {base.unit} costs. It starts "
             f"at {time(fixed)}: what one wait costs, whatever was issued."
         )
-    if naive is not None and each and single and each.value > 0:
-        said.append(
-            f"Timing one {base.unit} gives T(1) = {micro(naive)} {MICRO}, {factor(single.value / each.value)} "
-            "the slope, because the wait is in it."
-        )
-    if legacy is not None and each and hundred and each.value > 0:
-        said.append(
-            f"Timing a hundred and dividing gives {micro(legacy)} {MICRO}, which holds a hundredth of the wait: "
-            f"{factor(within(hundred.value / each.value, 0.01))} the slope."
-        )
+    if found := overstatement(base, "naive"):
+        said.append(f"Timing one {base.unit} gives T(1), {factor(found)} the slope, because the wait is in it.")
+    if found := overstatement(base, "legacy"):
+        said.append(f"Timing a hundred and dividing gives {factor(found)} the slope: a hundredth of the wait is in it.")
     return said
 
 
 def _drawing(target: TargetView, points: Sequence[Point], each: float, once: float) -> Drawing:
-    own = colour(target.stack)
-    figure, [[line], [ratio]] = canvas([2.3, 1.9], around=0.75)
-    top = points[-1].n
-    line.plot([p.n for p in points], [p.total / 1e3 for p in points], "o", markersize=5, color=own, zorder=3)
-    line.plot([0, top], [once / 1e3, (once + each * top) / 1e3], color=INK, linewidth=1.1, zorder=2)
-    naive = target.base.value("naive")
-    if naive is not None and naive > 0:
-        end = min(top, 1.25 * (once + each * top) / naive)
-        line.plot([0, end], [0, naive * end / 1e3], ":", color=MUTED, linewidth=1.3, zorder=1)
-        line.annotate(
-            "T(1) × n",
-            (end, naive * end / 1e3),
-            (-6, -2),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=7.5,
-            color=MUTED,
-        )
-    line.annotate(
-        f"slope: {number(each / 1e3)} {MICRO}",
-        (0.6 * top, (once + each * 0.6 * top) / 1e3),
-        (6, -12),
-        textcoords="offset points",
-        fontsize=8,
-    )
-    line.set_xlim(0, top * 1.05)
-    line.set_ylim(0, 1.3 * (once + each * top) / 1e3)
-    line.set_title(f"T(n), {MICRO}: a line with an intercept")
-    line.set_xlabel(f"n, in {plain(target.base.unit, 20)}es" if target.base.unit == "dispatch" else "n", fontsize=8)
-    ratio.set_xscale("log")
-    ratio.set_yscale("log")
-    ns = [n for i in range(81) if once / (n := max(top, 2) ** (i / 80)) + each > 0]
-    ratio.plot(ns, [(once / n + each) / 1e3 for n in ns], color=INK, linewidth=1.1)
-    ratio.plot([p.n for p in points], [p.total / p.n / 1e3 for p in points], "o", markersize=5, color=own, zorder=3)
-    if each > 0:
-        ratio.axhline(each / 1e3, color=MUTED, linewidth=1, linestyle="--")
-        ratio.text(
-            0.99,
-            each / 1e3,
-            "the slope",
-            transform=ratio.get_yaxis_transform(),
-            ha="right",
-            va="bottom",
-            fontsize=7.5,
-            color=MUTED,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
-        )
-    ratio.set_title(f"T(n)/n, {MICRO}: a quotient that depends on n")
-    ratio.set_xlabel("n", fontsize=8)
-    for axis in (ratio.xaxis, ratio.yaxis):
-        plain_log_ticks(axis)
+    own, top, unit = colour(target.stack), points[-1].n, f"n, in units: {plain(target.base.unit, 20)}"
+    fit = DrawnLine(fitted(once, each, top), INK, "-")
+    single = DrawnLine(fitted(0.0, target.base.value("naive") or 0.0, max(1, top // 4)), MUTED, ":")
+    totals = DrawnLine([(p.n, Value(p.total / 1e3)) for p in points], own)
+    panels = [
+        LinePanel("T(n): a line with an intercept", unit, [totals, fit, single], log=False),
+        LinePanel("T(n)/n: a quotient that falls with n", unit, [_quotient(line) for line in (totals, fit)]),
+    ]
     return Drawing(
         "method",
         "The same measurements, as a line and as a quotient",
         f"Time grows along a line of {number(each / 1e3)} microseconds a unit that starts at {number(once / 1e3)}; "
         "time divided by the number of units falls towards the slope as n grows.",
-        "Dots: medians of all processes. Solid: the fit. Dotted: what timing one unit predicts. Below, the quotient "
-        "that benchmarks print falls with n and reaches the slope (dashed) only where the wait has been spread thin.",
-        figure,
+        "Dots: medians of all processes. Solid: the fit. Dotted: what timing one unit predicts. Beside it, the "
+        "quotient that benchmarks print falls with n and reaches the slope only where the wait has been spread thin.",
+        line_panels(panels, MICRO),
     )
+
+
+def _quotient(line: DrawnLine) -> DrawnLine:
+    return dataclasses.replace(line, points=[(n, total / n) for n, total in line.points])
 
 
 _IDEA = (

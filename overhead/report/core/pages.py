@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.blocks.html import PageSection, markup, page as page_text
+from overhead.blocks.html import PageSection, page as page_text
 from overhead.blocks.parts import Drawing, Part, Table, Text
 from overhead.loading.files import make_folder
-from overhead.loading.folders import Skipped
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.across_registry import registered_across
 from overhead.report.core.contained import contained
 from overhead.report.core.glossary_links import GlossaryLinks
-from overhead.report.core.machines import Machines
+from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.method import method
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
-from overhead.report.core.palette import colour, themed
-from overhead.report.core.registry import BRIEF_ONLY, Build, BuildEach, registered, registered_each
-from overhead.report.core.run_summary import RunSummary
+from overhead.report.core.palette import colour
+from overhead.report.core.registry import Build, BuildEach, registered, registered_each
+from overhead.results import Fingerprint
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _FIGURES_FOLDER = "figures"
+_REM_AN_INCH = 7.5
+"""Width of a figure on a page."""
 _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 """Pages that list the files that could not be read."""
 
@@ -61,40 +64,35 @@ def write(machines: Machines, out: Path) -> Path:
     """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``."""
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
         make_folder(out / folder)
-    site = Site(out, machines.own.machine.id, len(machines.summaries))
+    site = Site(out, machines.full.machine.id, len(machines.views))
     with draw.style():
         found = _blocks(site, machines)
     pages = [page for page in found if found[page]]
-    about = _about(machines.own)
+    about = _about(machines.full)
     for page in pages:
-        heading = _front_heading(machines.own) if page is FRONT else page.title
-        listed = machines.skipped if page.name in _PAGES_WITH_SKIPPED else ()
         site.page(
             page.path,
-            heading,
-            _many(machines) if page.name == "machines" else about,
             found[page],
             site.navigation(pages, page),
-            listed,
-            GlossaryLinks(page.path),
-            page.answers,
+            heading=_front_heading(machines.full) if page is FRONT else page.title,
+            about=_many(machines) if page.name == "machines" else about,
+            skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
+            linked=GlossaryLinks(page.path),
+            answers=page.answers,
         )
-    for other in machines.summaries[1:]:
+    for other in machines.views[1:]:
         _machine_page(site, other)
     return out / FRONT.path
 
 
 def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
     """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
-    view = View(machines.full)
-    others = [View(run) for run in machines.others]
+    view, others = machines.own, machines.others
     pages = known_pages()
     on_page: dict[str, list[tuple[int, str, str, Callable[[], Iterable[Part]]]]] = {page.name: [] for page in pages}
     for s in registered():
-        if s.page != BRIEF_ONLY:
-            on_page[s.page].append(
-                (s.order, s.name, s.title, partial(_from_one_run, s.build, view, others if s.any_run else ()))
-            )
+        make = partial(_from_one_run, s.build, view, others if s.any_run else ())
+        on_page[s.page].append((s.order, s.name, s.title, make))
     for across in registered_across():
         on_page[across.page].append((across.order, across.name, across.title, partial(across.build, machines)))
     for name, title, parts in method(view):
@@ -108,8 +106,8 @@ def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection
                 titles = {name: title for one in (*others, view) for name, title in each.names(one)}
                 for name, title in titles.items():
                     own = subpage(page.name, site.unique(name, site.pages), title)
-                    make = partial(_named, each.build, name)
-                    found[own] = site.blocks([(own.name, title, partial(_from_one_run, make, view, others))])
+                    build = partial(_named, each.build, name)
+                    found[own] = site.blocks([(own.name, title, partial(_from_one_run, build, view, others))])
     return found
 
 
@@ -118,21 +116,17 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
     parts = list(build(shown))
     if _amount(parts):
         return parts
-    best = max(
-        ((_amount(found), run, found) for run in others if (found := list(build(run)))), key=_first, default=None
+    amount, best, run = max(
+        ((_amount(found), found, other.fingerprint) for other in others if (found := list(build(other)))),
+        key=operator.itemgetter(0),
+        default=(0, parts, shown.fingerprint),
     )
-    if best is None or not best[0]:
-        return parts
-    run = best[1].fingerprint
-    return [Text([f"From the {plain(run.profile, 40)} run of {run_time(run.created)}."], quiet=True), *best[2]]
+    source = Text([f"From the {plain(run.profile, 40)} run of {run_time(run.created)}."], quiet=True)
+    return [source, *best] if amount else parts
 
 
 def _named(build: BuildEach, name: str, view: View) -> Iterable[Part]:
     return build(view, name)
-
-
-def _first(found: tuple[int, View, list[Part]]) -> int:
-    return found[0]
 
 
 def _amount(parts: Iterable[Part]) -> int:
@@ -140,29 +134,32 @@ def _amount(parts: Iterable[Part]) -> int:
     return sum(len(part.rows) if isinstance(part, Table) else isinstance(part, Drawing) for part in parts)
 
 
-def _machine_page(site: Site, summary: RunSummary) -> None:
-    own = f"{summary.machine.id}-"
+def _machine_page(site: Site, view: View) -> None:
+    """The page of another machine, without figures: text and tables of the sections that say so."""
+    machine = view.fingerprint.machine
     links = site.navigation([page for page in known_pages() if page.any_machine])
-    sections: list[tuple[str, str, Callable[[], Iterable[Part]]]] = [
-        (name, title, partial(list, parts)) for name, title, parts in summary.sections
-    ]
-    site.page(site.place(summary.machine.id), summary.name, _about(summary), site.blocks(sections, own), links)
+    sections = [(s.name, s.title, partial(s.build, view)) for s in registered() if s.brief]
+    blocks = site.blocks(sections, f"{machine.id}-")
+    site.page(site.place(machine.id), blocks, links, heading=machine_name(machine), about=_about(view.fingerprint))
 
 
-def _about(summary: RunSummary) -> str:
-    machine = summary.machine
-    gpus = [g.name for g in machine.gpus if not g.software]
-    measured = f"measured {summary.created[:10]} at {summary.created[11:16]} UTC, profile {summary.profile}"
-    return f"{', '.join(plain(name, 60) for name in [*gpus, machine.cpu])}; {measured}"
+def _about(run: Fingerprint) -> str:
+    names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
+    measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
+    return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
 
 
-def _front_heading(summary: RunSummary) -> str:
-    gpus = [g.name for g in summary.machine.gpus if not g.software]
-    return f"GPU dispatch overhead on {plain(gpus[0], 60)}" if gpus else f"Dispatch overhead on {summary.name}"
+def _front_heading(run: Fingerprint) -> str:
+    gpus = [g.name for g in run.machine.gpus if not g.software]
+    return (
+        f"GPU dispatch overhead on {plain(gpus[0], 60)}"
+        if gpus
+        else f"Dispatch overhead on {machine_name(run.machine)}"
+    )
 
 
 def _many(machines: Machines) -> str:
-    days = sorted(d.created[:10] for d in machines.summaries)
+    days = sorted(view.fingerprint.created[:10] for view in machines.views)
     return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
 
 
@@ -227,38 +224,28 @@ class Site:
         taken.add(name)
         return name
 
-    def page(
-        self,
-        place: str,
-        heading: str,
-        about: str,
-        sections: Sequence[PageSection],
-        links: Sequence[Link],
-        skipped: Sequence[Skipped] = (),
-        linked: Callable[[str], str] = str,
-        answers: str = "",
-    ) -> None:
-        """Write one page to ``place`` in the folder. ``linked``: adds links to the glossary to a text."""
+    def page(self, place: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> None:
+        """Write one page to ``place`` in the folder.
+
+        ``shown``: ``heading`` and ``about``; ``skipped`` files; ``linked``, which adds links to the glossary to a text;
+        and ``answers``, the sentence at the top.
+        """
         text = rendered(
             sections,
-            heading=heading,
-            about=about,
-            answers=answers,
             root="../" if "/" in place else "",
             links=links,
-            skipped=skipped,
             place=self.place,
-            linked=linked,
             drawn_from=(
                 "one machine's fingerprint" if self.machines == 1 else f"the fingerprints of {self.machines:,} machines"
             ),
+            **{"skipped": (), "linked": str, "answers": "", **shown},
         )
         _fresh(self.out / place).write_text(text, encoding="utf-8")
 
 
 def rendered(sections: Sequence[PageSection], **values: Any) -> str:
     """The text of one page. ``values``: what the template names, except its styles, its script and its colours."""
-    return page_text(sections, draw.figures_css(), colour=lambda stack: themed(colour(stack)), **values)
+    return page_text(sections, colour=colour, **values)
 
 
 def inline_drawing(part: Drawing) -> Drawn:
@@ -267,9 +254,15 @@ def inline_drawing(part: Drawing) -> Drawn:
 
 
 def _inlined(part: Drawing, name: str, svg: str, formats: Sequence[str]) -> Drawn:
-    return Drawn(
-        "drawing", name, part.title, part.caption, markup(draw.inline(svg, name, part.alt)), formats, part.folded
+    """The figure as an image inside the page: no script runs in it, and its ids are its own."""
+    from markupsafe import Markup
+
+    data = base64.b64encode(svg.encode()).decode()
+    width = part.figure.get_figwidth() * _REM_AN_INCH
+    image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
+        data, part.alt, width
     )
+    return Drawn("drawing", name, part.title, part.caption, image, formats, part.folded)
 
 
 def _fresh(path: Path) -> Path:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from overhead.blocks.parts import Part
 from overhead.reading.view import View
 from overhead.registry import Registry
 from overhead.report.core.page_list import page_named
-from overhead.slices import of_slices
 
 Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]
-BRIEF_ONLY = ""
-"""The ``page`` of a section that stands only on the pages of the other machines."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Section:
     order: int
     build: Build
     page: str = "front"
-    """Name of the page in ``page_list`` where the first machine's section stands; ``BRIEF_ONLY`` for none."""
+    """Name of the page in ``page_list`` where the first machine's section stands."""
     brief: bool = False
     """On every other machine's own page."""
     any_run: bool = False
@@ -48,7 +44,6 @@ class SectionOfEach:
 
 _sections: Registry[Section] = Registry("section", "overhead.report.sections", in_slices="sections")
 _each: list[SectionOfEach] = []
-_keeps: dict[str, Callable[[View], Any]] = {}
 
 
 def register(
@@ -57,11 +52,10 @@ def register(
     """Decorator that registers a function as a section of a page, sorted by ``order``.
 
     Raises ``UsageError`` if the name is taken or there is no such page. ``brief``: the section is also on the page of
-    every other machine; there may be many, so it must not use matplotlib: only text, tables and sketches. ``any_run``:
-    where the run shown gives it no table or drawing, the run of the machine that gives it most is its source.
+    every other machine, so it must not draw. ``any_run``: where the run shown gives it no table or drawing, the run of
+    the machine that gives it most is its source.
     """
-    if page != BRIEF_ONLY:
-        page_named(page)
+    page_named(page)
 
     def add(build: Build) -> Build:
         _sections.add(name, Section(name, title, order, build, page, brief, any_run), build.__module__)
@@ -90,14 +84,3 @@ def registered_each() -> list[SectionOfEach]:
     """All sections that have a page of their own for each of several things."""
     _sections.load()
     return list(_each)
-
-
-def keeps(name: str, keep: Callable[[View], Any]) -> None:
-    """Keep what ``keep`` makes of each run, under this name: a section over all machines has no whole fingerprints."""
-    _keeps[name] = keep
-
-
-def kept_of_runs() -> Mapping[str, Callable[[View], Any]]:
-    """What is kept of each run, by name."""
-    of_slices("across")
-    return _keeps

@@ -8,11 +8,11 @@ from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
 from overhead.reading.format import MICRO, factor_spread, resolved
 from overhead.reading.view import CALLER_WORDS, View, words
-from overhead.report.core.dots import DotRow, dot_rows, mark
-from overhead.report.core.draw import CALLER_MARKERS, ONE_LINE_INCHES, canvas, marker_legend, small_titles, unit_below
+from overhead.report.core.dots import DotRow, Mark, dot_figure, mark
+from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
-from overhead.results import Caller, Record, Value
+from overhead.results import Record, Value
 
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
@@ -42,36 +42,25 @@ def _by_browser(view: View) -> dict[str, list[Tax]]:
 
 
 def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
-    found = [tax for group in groups.values() for tax in group]
-    figure, grid = canvas([ONE_LINE_INCHES * 1.3 * len(group) for group in groups.values()], 2, around=0.75)
-    for axes, (label, group) in zip(grid, groups.items(), strict=True):
-        for ax, name in zip(axes, ("complete", "naive"), strict=True):
-            dot_rows(ax, [_row(tax, name) for tax in group])
-        small_titles(axes[0], f"{label} and {group[0].library}", f"slope, {MICRO} per unit")
-        unit_below(axes[1], f"T(1), {MICRO}")
-        axes[1].set_yticklabels([])
-    callers = dict.fromkeys(c for t in found for c in ("browser", *t.against))
-    marker_legend(figure, {CALLER_WORDS[c]: CALLER_MARKERS[c] for c in callers})
+    panels = {
+        f"{label} and {group[0].library}": [DotRow(_short(tax), _marks(tax), "not resolved") for tax in group]
+        for label, group in groups.items()
+    }
+    callers = {c for group in groups.values() for tax in group for c in ("browser", *tax.against)}
+    said = [tax_sentence(t) for t in first_of_each([tax for group in groups.values() for tax in group])]
     return Drawing(
         "browser-tax",
         "A browser and the library inside it",
-        " ".join(tax_sentence(t) for t in first_of_each(found)),
+        " ".join(said) or "The cost of one more unit in the browser and through its library.",
         "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
-        "Left: the slope. Right: T(1), which in a browser is mostly its wait: what a single timed dispatch says.",
-        figure,
+        "Drawn: the cost of one more unit. The table has T(1), which in a browser is mostly its wait.",
+        dot_figure(panels, f"slope, {MICRO} per unit", caller_shapes(callers)),
     )
 
 
-def _row(tax: Tax, name: str) -> DotRow:
-    by_caller: dict[Caller, Record] = {"browser": tax.record, **tax.against}
-    stacks = {c: tax.target.stack if c == "browser" else tax.library for c in by_caller}
-    marks = [
-        m
-        for c, r in by_caller.items()
-        for m in mark(r.figure(name), colour(stacks[c]), CALLER_MARKERS[c], CALLER_WORDS[c])
-    ]
-    shown = tax.record.value(name) is not None
-    return DotRow(_short(tax), marks, "" if shown else f"browser: {_status(tax.record, name)}")
+def _marks(tax: Tax) -> list[Mark]:
+    found = [("browser", tax.target.stack, tax.record), *((c, tax.library, r) for c, r in tax.against.items())]
+    return [m for c, stack, r in found for m in mark(r.figure("complete"), colour(stack), CALLER_MARKERS[c])]
 
 
 def _short(tax: Tax) -> str:
@@ -79,11 +68,6 @@ def _short(tax: Tax) -> str:
     varied = tax.target.varied(tax.record)
     shown = zip(words(varied), varied.values(), strict=True)
     return " ".join([tax.record.pattern, *(w.partition("=")[2] if isinstance(v, str) else w for w, v in shown)])
-
-
-def _status(record: Record, name: str) -> str:
-    found = record.figure(name)
-    return found.status if found is not None else record.status
 
 
 def _table(found: list[Tax]) -> Table:

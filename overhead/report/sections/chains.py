@@ -8,15 +8,12 @@ from dataclasses import replace
 from overhead import devices
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading import chains
+from overhead.reading.chain_sentences import chain_opening, device_times, fusions, passings
 from overhead.reading.chains import (
     COMPARED_LENGTHS,
     ArmFit,
     Group,
-    chain_opening,
-    device_times,
-    fusions,
     not_a_speed,
-    passings,
     steps_of,
 )
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
@@ -26,7 +23,7 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register, register_each
-from overhead.results import Value, exactly, ratio, why_apart
+from overhead.results import Value, exactly
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
@@ -83,18 +80,18 @@ def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
     drawn = [g for g in own if g.arms]
     if drawn:
         yield _cheapest(view, drawn)
-        shown = max((g.by_board()[0] for g in drawn), key=lambda g: len(g.arms))
+        shown = max(drawn, key=lambda g: len(g.arms))
         if len(shown.arms) >= _LEAST_DRAWN:
             yield _costs(shown)
     yield from map(_table, own)
 
 
 def without_figure(view: View, group: Group) -> list[str]:
-    """The stacks that have a figure of the workload elsewhere or failed here, and none on the group's first board.
+    """The stacks that have a figure of the workload elsewhere or failed here, and none in this group.
 
     ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
     """
-    have = {(a.record.stack, a.processor) for a in group.by_board()[0].arms}
+    have = {(a.record.stack, a.processor) for a in group.arms}
     same = [g for g in view.once(chains.groups) if g.workload == group.workload]
     ran = {(a.record.stack, a.processor) for g in same for a in g.arms}
     lacking = (ran | {(r.stack, devices.processor(r)) for r in group.failed}) - have
@@ -176,7 +173,7 @@ def _costs(group: Group) -> Drawing:
     """A row for each way, the cheapest first: the time of the chain at the full length of the workload."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
-    figure = dot_figure([DotRow(a.label, [_mark(a, steps)]) for a in arms], f"{MICRO} for {steps:,} steps")
+    figure = dot_figure({"": [DotRow(a.label, [_mark(a, steps)]) for a in arms]}, f"{MICRO} for {steps:,} steps")
     best, last = arms[0], arms[-1]
     return Drawing(
         f"chains-{slug(group.name)}-ways",
@@ -189,9 +186,7 @@ def _costs(group: Group) -> Drawing:
 
 
 def _mark(arm: ArmFit, steps: int) -> Mark:
-    status = arm.record.status
-    at = replace(arm.cost(steps) / 1e3, status=status)
-    return Mark(at, colour(arm.record.stack), of="" if status == "ok" else status)
+    return Mark(replace(arm.cost(steps) / 1e3, status=arm.record.status), colour(arm.record.stack))
 
 
 def _about(found: Sequence[Group]) -> list[str]:
@@ -200,20 +195,16 @@ def _about(found: Sequence[Group]) -> list[str]:
     return [f"{n}: {known[n].about}." for n in names]
 
 
-def _to(arm: ArmFit, fastest: ArmFit | None, steps: int) -> str:
-    """The arm's time over that of the fastest arm of its board; of another board the reason why there is none."""
-    if fastest is None or arm is fastest:
+def _to(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
+    """The arm's time over that of the fastest arm."""
+    if arm is fastest:
         return "1"
-    times = ratio(arm.cost(steps), fastest.cost(steps))
-    if times is None:
-        return why_apart(arm.record.device, fastest.record.device)
-    return factor(times) + ("*" if arm.extrapolated(steps) else "")
+    return factor(arm.cost(steps) / fastest.cost(steps)) + ("*" if arm.extrapolated(steps) else "")
 
 
 def _table(group: Group) -> Table:
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
-    fastest = next(iter(group.by_kind(steps)), None)
     rows: list[list[str | Cell]] = []
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
@@ -224,7 +215,7 @@ def _table(group: Group) -> Table:
                 number(arm.slope / 1e3),
                 _a_second(a_second) + star,
                 spread(cost / 1e3) + star,
-                _to(arm, fastest, steps),
+                _to(arm, arms[0], steps),
                 spread(arm.fixed / 1e3),
             ]
         )

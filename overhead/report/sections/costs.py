@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.format import MICRO, count, micro, micro_spread, unresolved
+from overhead.reading.format import MICRO, micro, micro_spread, unresolved
 from overhead.reading.missing_values import why
-from overhead.reading.next_run import next_run_text
-from overhead.reading.synchronising import adds_only_an_act, representative_act, varied_for_label
-from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, words
+from overhead.reading.synchronising import adds_only_an_act, representative_act
+from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, words
 from overhead.report.core.registry import register
-from overhead.results import Machine, Record, Scalar
+from overhead.results import Record, Scalar
 
 _Row = tuple[str, str, str]
 """Target with the parameters that its pattern does not need, caller in words, and unit."""
@@ -35,7 +34,6 @@ def costs(view: View) -> Iterator[Part]:
         return
     yield Text([_READ_AS])
     yield _shaded(ordered)
-    yield _table(ordered, view.fingerprint.machine)
 
 
 def in_pattern_table(target: TargetView, record: Record) -> bool:
@@ -51,10 +49,6 @@ def in_pattern_table(target: TargetView, record: Record) -> bool:
         shown = representative_act(target, record.pattern)
         return shown is not None and record.params == shown.params
     return set(varied) == set(target.added(record))
-
-
-def _label(target: TargetView, record: Record) -> str:
-    return ", ".join([target.short, *words(varied_for_label(target, record))])
 
 
 def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
@@ -111,27 +105,3 @@ def _cost(record: Record) -> float | None:
     """The cost in ns; None where it is not resolved."""
     found = record.measured("complete")
     return found.value if found is not None and found.resolved else None
-
-
-def _table(found: Sequence[tuple[TargetView, Record]], machine: Machine) -> Table:
-    rows = [
-        [Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], r.unit, *_numbers(r, machine)]
-        for t, r in sorted(found, key=lambda one: (one[0].software, CALLERS.index(one[1].caller)))
-    ]
-    columns = ["target", "pattern", "called", "per", f"complete, {MICRO}", f"next run, {MICRO}", f"host, {MICRO}",
-               f"issue, {MICRO}", f"fixed, {MICRO}", "bound", "remark"]  # fmt: skip
-    return Table(
-        f"The same with intervals, and what of it keeps the host busy ({count(len(rows), 'case')})",
-        columns,
-        rows,
-        numeric=(4, 5, 6, 7, 8),
-        folded=True,
-    )
-
-
-def _numbers(record: Record, machine: Machine) -> list[str]:
-    figures = [record.figure(name) for name in ("complete", "host", "issue", "fixed")]
-    complete, *others = [micro_spread(f) if f is not None and f.measured else "" for f in figures]
-    unclear = [f"{f.name} {f.status}" for f in figures if f is not None and f.status != "ok"]
-    remark = why(record, "complete") if record.value("complete") is None else ", ".join(unclear)
-    return [complete, next_run_text(record, machine), *others, record.bound, remark]

@@ -8,7 +8,7 @@ from overhead.blocks.parts import Drawing, Part, Text
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, dispatch_costs
 from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
 from overhead.reading.format import MICRO, listed, number, plain
-from overhead.reading.summary import missing_stacks, software_sentence
+from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import View
 from overhead.report.core.headline_figure import headline_figure
 from overhead.report.core.registry import register
@@ -35,7 +35,7 @@ def headline(view: View) -> Iterator[Part]:
     yield Drawing("headline", title, _alternative(costs), _caption(costs), headline_figure(costs))
     if trust := trust_sentence(costs):
         yield Text([trust])
-    remarks = (software_sentence(view), missing_stacks(view, "under All cases"))
+    remarks = (software_sentence(view), speed_change(view), missing_stacks(view, "under All cases"))
     yield Text([text for text in remarks if text], quiet=True)
 
 

@@ -1,112 +1,113 @@
-"""Who takes the host's time: a bar of layers, the device's bar beside it, sentences, checks and a table."""
+"""Who takes the host's time: of the base cases a bar of layers and a table, and a table of every other case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.reading import checks, host_shares
-from overhead.reading.format import MICRO, micro, micro_of, micro_spread, number, percent, percent_spread, plain, spread
-from overhead.reading.host_shares import HostShares, Share
-from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.bars import BarPiece, BarRow, bar_figure
-from overhead.report.core.draw import MUTED, PAPER
+from overhead.named_comparisons import WEBGPU_STACKS
+from overhead.reading.dispatch_costs import dispatch_costs, targets_shown
+from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_spread, resolved
+from overhead.reading.host_shares import TITLES, HostShares, drawn, host_ns, ladders, layer_text
+from overhead.reading.stack_names import stack_name
+from overhead.reading.view import View
+from overhead.report.core.bars import BarRow, bar_figure
+from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS
 from overhead.report.core.registry import register
 
 
-@register("ladder", "CPU time by layer", 15, page="cases")
-def who(view: View) -> Iterator[Part]:
-    found = view.once(host_shares.ladders)
+@register("time-shares", "Who takes the time", 15)
+def time_shares(view: View) -> Iterator[Part]:
+    found, limits = _base_cases(view), device_limits(view)
     if not found:
-        yield Text(
-            [
-                "The split needs the same calls from Python and from compiled code in one worker; this file holds no "
-                "such comparison."
-            ]
-        )
+        none = "No CPU time is split here: that needs a resolved time both from Python and from compiled code."
+        yield Text([none, *limits])
         return
-    first = leading(found)
-    drawn = [f for f in first if f.split and f.target.first.api != "CPU"]
-    if drawn := [f for f in drawn if not f.target.software] or drawn:
-        yield _drawing(drawn)
-    if said := host_shares.ladder_sentences(first):
-        yield Text(said, folded="In sentences")
-    others = [f for f in found if f not in first and not f.target.software]
-    if said := host_shares.ladder_sentences(others):
-        yield Text(said, folded="Every other case in a sentence")
-    yield _table(found)
-    if checked := _checks(view, found):
-        yield checked
-    yield _devices(found)
+    if said := [sentence for sentence in (_sentence(found), *limits) if sentence]:
+        yield Text(said)
+    yield _drawing(found)
+    yield _table("The CPU time of the base cases, layer by layer", found)
 
 
-def leading(found: list[HostShares]) -> list[HostShares]:
-    """Of each target the ladder of its base case, else its first."""
-    by_target: dict[str, HostShares] = {}
-    for each in found:
-        if each.target.key not in by_target or each.top is each.target.base:
-            by_target[each.target.key] = each
-    return list(by_target.values())
+@register("ladder", "CPU time by layer, other cases", 15, page="cases")
+def other_cases(view: View) -> Iterator[Part]:
+    shown = {each.top.key for each in _base_cases(view)}
+    if found := [each for each in view.once(ladders) if each.top.key not in shown]:
+        yield _table("The host's time of the other cases, layer by layer", found)
 
 
-def _drawing(found: list[HostShares]) -> Drawing:
-    """A row for each stack on one axis, the cheapest first: the host's time by layer, and the GPU's below it."""
-    ordered = sorted(found, key=host_shares.host_ns)
-    figure = bar_figure([(f"{MICRO} a dispatch or launch", [_bar(each) for each in ordered])])
+def _drawing(found: Sequence[HostShares]) -> Drawing:
+    """A bar for each stack on one axis."""
+    rows = [
+        BarRow(
+            stack_name(each.target),
+            [(TITLES[name], ns / 1e3, LAYER_COLOURS.get(name, MUTED)) for name, ns in drawn(each.shares)],
+            f"{micro(each.host)} {MICRO}" if each.host is not None else "",
+        )
+        for each in found
+    ]
     return Drawing(
-        "ladder",
-        "The host's time by layer, and the GPU's time below it",
-        _finding(ordered),
-        "One axis for all stacks; the base case of each. Upper bar: the host's time per dispatch or launch. From left "
-        "to right: library and driver as measured from compiled code, the interpreter, the wrapper objects; the whole "
-        "is what the same calls take from Python. Where the two parts of Python cannot be told apart they are one "
-        "piece. Lower bar: GPU time.",
-        figure,
+        "time-shares",
+        "CPU time of one dispatch, by layer",
+        f"Microseconds of CPU time from Python: {listed([f'{row.label} {row.note}' for row in rows])}.",
+        "From left to right: library and driver (the same calls from compiled code), then what the interpreter and the "
+        "library's wrapper objects add. The bar ends at the CPU time from Python. Where the two parts of Python cannot "
+        "be told apart they are one piece. All cases has the other patterns.",
+        bar_figure([(f"{MICRO} of CPU time per dispatch or launch", rows)]),
     )
 
 
-def _called(found: HostShares) -> str:
-    return "" if found.top.caller == "binding" else f", {CALLER_WORDS[found.top.caller]}"
+def _sentence(found: Sequence[HostShares]) -> str:
+    """Python's share of the CPU time through WebGPU, else through the stack where it is largest."""
+    shares = {each.target.stack: (each, share) for each in found if (share := each.python) is not None}
+    of_webgpu = [shares[stack] for stack in sorted(WEBGPU_STACKS & shares.keys())]
+    told = of_webgpu or sorted(shares.values(), key=lambda one: -one[1].value)[:1]
+    if not told:
+        return ""
+    said = [f"{percent_spread(share)} through {stack_name(each.target)}" for each, share in told]
+    unit = told[0][0].top.unit
+    return f"Of the CPU time of a {unit}, Python takes {listed(said)}; the rest is the library and the driver."
 
 
-def _finding(ordered: list[HostShares]) -> str:
-    """What the drawing shows, in words."""
-    said = []
-    for each in ordered:
-        share = each.python
-        python = f", {percent(share)} of it Python" if share is not None else ""
-        called = CALLER_WORDS[each.top.caller]
-        said.append(f"{each.target.short} {micro(each.host) if each.host else 'unknown'} {called}{python}")
-    return f"Host time in microseconds per dispatch or launch: {'; '.join(said)}."
+def device_limits(view: View) -> list[str]:
+    """Why a dispatch from compiled code may take longer than its CPU time: a sentence for each bound that holds."""
+    costs = view.once(dispatch_costs)
+    told: dict[str, list[str]] = {"device": [], "balanced": []}
+    for row in costs.rows if costs is not None and costs.hardware else ():
+        record = row.records.get("compiled")
+        if record is None or "compiled" not in row.marks or record.bound not in told:
+            continue
+        complete, host = record.figure("complete"), record.figure("host")
+        if complete is not None and host is not None:
+            told[record.bound].append(f"{row.name} {micro(complete)} {MICRO}, CPU busy for {micro(host)}")
+    words = {
+        "device": "the device is the limit",
+        "balanced": "CPU and device work at the same time and neither clearly sets the pace",
+    }
+    return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 
 
-def _bar(found: HostShares) -> BarRow:
-    device = found.device
-    gpu: list[BarPiece] = []
-    if device.figure and device.figure.measured:
-        gpu = [
-            ("GPU time overlapped by the CPU", max(device.hidden or 0.0, 0.0) / 1e3, PAPER),
-            ("GPU time you wait for", max(device.exposed or 0.0, 0.0) / 1e3, MUTED),
-        ]
-    busy = micro(device.figure) if device.figure else ""
-    return BarRow(
-        f"{found.target.short}, a {plain(found.top.unit, 20)}{_called(found)}",
-        [
-            (host_shares.TITLES.get(name, name), value / 1e3, LAYER_COLOURS.get(name, MUTED))
-            for name, value in host_shares.drawn(found.shares)
-        ],
-        micro(found.host) if found.host is not None and found.host.measured else "",
-        gpu,
-        f"{busy}, idle time included" if device.holds_gaps else busy,
-    )
+def _base_cases(view: View) -> list[HostShares]:
+    """The split CPU times of the base cases of the targets shown, the cheapest first; only resolved ones."""
+    keys = {target.key for target in targets_shown(view)[0]}
+    found = [
+        each
+        for each in view.once(ladders)
+        if each.target.key in keys
+        and each.top.key == each.target.base.key
+        and each.split
+        and resolved(each.host)
+        and resolved(each.levels[-1].figure("host"))
+    ]
+    return sorted(found, key=host_ns)
 
 
-def _table(found: list[HostShares]) -> Table:
-    names = [n for n in host_shares.TITLES if any(s.name == n for f in found for s in f.shares)]
+def _table(caption: str, found: Sequence[HostShares]) -> Table:
+    names = [n for n in TITLES if any(s.name == n for f in found for s in f.shares)]
     rows: list[list[str | Cell]] = []
     for each in found:
-        shares = {s.name: s for s in each.shares}
+        shares = {s.name: layer_text(each, s) for s in each.shares}
         python = each.python
         rows.append(
             [
@@ -115,103 +116,11 @@ def _table(found: list[HostShares]) -> Table:
                 each.top.unit,
                 micro_spread(each.host) if each.host is not None else "missing",
                 percent_spread(python) if python is not None else "",
-                *(_layer(each, shares[n]) if n in shares else "" for n in names),
+                *(shares.get(n, "") for n in names),
                 *(micro_spread(f) if f is not None else "" for f in (each.validation, each.minimal)),
                 each.reason,
             ]
         )
-    columns = [
-        "target",
-        "pattern",
-        "unit",
-        "host",
-        "Python's share",
-        *(host_shares.TITLES[n] for n in names),
-        "of it validation",
-        "a minimal Vulkan program",
-        "remark",
-    ]
-    caption = f"The host's time, layer by layer: per cent of the host's time and {MICRO} per unit"
-    return Table(caption, columns, rows, numeric=range(3, 7 + len(names)))
-
-
-def _layer(found: HostShares, share: Share) -> str:
-    parts = [host_shares.share_of_host(found, share), micro_spread(share.figure)]
-    return ", ".join(p for p in (*parts, share.doubt) if p)
-
-
-def _checks(view: View, found: list[HostShares]) -> Table | None:
-    """The levels of each case measured in a second, independent way; None where the file has no second way."""
-    rows: list[list[str | Cell]] = []
-    for each in (f for f in found if not f.target.software):
-        for level in each.levels:
-            ways = {
-                "its calls, timed one by one": checks.staged_check(level),
-                "Dawn's Null backend and a minimal Vulkan program": checks.null_check(view, level),
-            }
-            rows += [
-                [
-                    Cell(each.target.short, each.target.stack),
-                    each.target.pattern_label(level),
-                    CALLER_WORDS[level.caller],
-                    micro_of(check.measured),
-                    way,
-                    micro_of(check.predicted),
-                    spread(check.residual / 1e3),
-                    percent(check.residual.value / check.measured),
-                ]
-                for way, check in ways.items()
-                if check is not None and check.residual is not None
-            ]
-    columns = [
-        "target",
-        "pattern",
-        "measured",
-        f"host, {MICRO}",
-        "second way",
-        f"second way, {MICRO}",
-        f"residual, {MICRO}",
-        "of the host's time",
-    ]
-    caption = "Each measured time beside a second way to it, and what that way leaves unexplained"
-    return Table(caption, columns, rows, numeric=(3, 5, 6, 7)) if rows else None
-
-
-def _devices(found: list[HostShares]) -> Table:
-    rows: list[list[str | Cell]] = []
-    for each in found:
-        device = each.device
-        kind = "span, holds gaps" if device.holds_gaps else "busy"
-        time = f"{micro(device.figure)} ({kind})" if device.figure and device.figure.measured else "missing"
-        rows.append(
-            [
-                Cell(each.target.short, each.target.stack),
-                each.case,
-                each.top.overlap,
-                time,
-                _difference(device.exposed),
-                _difference(device.hidden),
-                _check(each),
-                device.reason,
-            ]
-        )
-    columns = [
-        "target",
-        "pattern",
-        "overlap",
-        f"device, {MICRO}",
-        f"exposed, {MICRO}",
-        f"hidden, {MICRO}",
-        f"complete by the overlap rule, {MICRO}",
-        "remark",
-    ]
-    return Table("The device's time", columns, rows, numeric=(3, 4, 5), folded=True)
-
-
-def _check(found: HostShares) -> str:
-    check = checks.overlap_check(found.top)
-    return f"{number(check.predicted / 1e3)}, {checks.verdict(check)}" if check is not None else ""
-
-
-def _difference(value: float | None) -> str:
-    return number(value / 1e3) if value is not None else ""
+    columns = ["target", "pattern", "unit", f"host, {MICRO}", "Python's share", *(TITLES[n] for n in names),
+               "of it validation", "a minimal Vulkan program", "remark"]  # fmt: skip
+    return Table(f"{caption}: per cent and {MICRO}", columns, rows, numeric=range(3, 7 + len(names)))

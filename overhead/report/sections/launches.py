@@ -1,24 +1,18 @@
-"""What a launch costs on CUDA, by stack and caller; a graph's node against it, its making, and when that pays."""
+"""What a node of a CUDA graph costs against a launch, what making the graph costs, and when that pays."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, count, listed, micro, micro_spread, number, plain, spread
+from overhead.blocks.parts import Cell, Part, Table, Text, micro_cell
+from overhead.reading.format import MICRO, listed, micro_spread, number, plain, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
 from overhead.reading.stack_names import graph_maker
-from overhead.reading.view import CALLER_WORDS, TargetView, View, words
-from overhead.report.core.dots import DotRow, Mark, caller_row, dot_figure, dot_panels, mark
-from overhead.report.core.draw import ONE_LINE_INCHES, caller_shapes
-from overhead.report.core.palette import colour
+from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 
-_PARAMETERS_SHOWN_ELSEWHERE = {"wait", "stream", "arguments", "loops", "sync", "dependency", "workload"}
-"""Axes that other sections show: their rows would hide the stacks."""
 _MAKING_PARTS = {
     "capture": "capture",
     "instantiate": "instantiate",
@@ -30,24 +24,14 @@ _MAKING_PHRASES = {"first_launch": "what the first launch takes beyond a replay"
 _BREAK_EVEN_NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
 _SENTENCE_NODES = 100
-_GRAPHS_DRAWN = 6
-"""Panels of the figure of graphs; the table has all graphs."""
 _LAUNCH_FIGURES = ("complete", "host", "device_busy")
-"""Of a launch, in either table."""
-_Rows = dict[str, list[tuple[TargetView, Record]]]
 
 
-@register("launches", "What a launch costs", 25, page="variants", any_run=True)
+@register("launches", "What a CUDA graph costs", 25, page="variants", any_run=True)
 def launches(view: View) -> Iterator[Part]:
     targets = [t for t in view.executing if t.first.api == "CUDA"]
-    rows = _rows(targets)
-    found = graphs(view)
-    if rows:
-        yield _launch_drawing(rows)
-        yield _launch_table(rows)
-    if found:
+    if found := graphs(view):
         yield Text([sentence(g) for g in found])
-        yield _graph_drawing(found[:_GRAPHS_DRAWN], len(found))
         yield _making_table(found)
     graph_launches = [(t, r) for t in targets for r in t.records if _is_graph_launch(r)]
     if graph_launches:
@@ -58,65 +42,6 @@ def launches(view: View) -> Iterator[Part]:
 
 def _is_graph_launch(record: Record) -> bool:
     return record.stack == "cuda-graph" and record.pattern == "launches" and record.workload == "step"
-
-
-def _rows(targets: list[TargetView]) -> _Rows:
-    """By label, a record a caller: eager launches, and graphs of one node; the cheapest way first."""
-    rows: _Rows = {}
-    for t in targets:
-        for r in t.records:
-            eager = (
-                r.pattern == "per-submit"
-                and r.workload == "step"
-                and not _PARAMETERS_SHOWN_ELSEWHERE & set(t.varied(r))
-            )
-            single = _is_graph_launch(r) and r.params.get("nodes") == 1
-            if r.unit == "launch" and (eager or single):
-                shown = {k: v for k, v in r.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
-                rows.setdefault(", ".join([t.short, *words(shown)]), []).append((t, r))
-    return dict(sorted(rows.items(), key=lambda row: min(r.value("complete") or math.inf for _, r in row[1])))
-
-
-def _launch_drawing(rows: _Rows) -> Drawing:
-    shapes = caller_shapes({r.caller for records in rows.values() for _, r in records})
-    figure = dot_figure([_row(records) for records in rows.values()], f"{MICRO} per launch", shapes)
-    ends = [next(iter(rows.values()))[0], list(rows.values())[-1][0]]
-    said = [
-        f"{t.short} {micro(f)} {CALLER_WORDS[r.caller]}" for t, r in ends if (f := r.figure("complete")) is not None
-    ]
-    return Drawing(
-        "launches",
-        "One more launch, by stack and caller",
-        f"Microseconds per launch for {count(len(rows), 'way')} to launch: from {' to '.join(said)}.",
-        "The slope of the wall time until everything has finished. A launch of a graph with one node stands beside the "
-        "eager ones. The values stand at the right, in the order of the marks.",
-        figure,
-    )
-
-
-def _row(records: list[tuple[TargetView, Record]]) -> DotRow:
-    """The way in a few words."""
-    target, first = records[0]
-    shown = {k: v for k, v in first.params.items() if k not in _PARAMETERS_SHOWN_ELSEWHERE}
-    way = [
-        word if isinstance(v, bool | int) else word.partition("=")[2]
-        for word, v in zip(words(shown), shown.values(), strict=True)
-    ]
-    return caller_row(" ".join([target.short, *way]), records)
-
-
-def _launch_table(rows: _Rows) -> Table:
-    return Table(
-        "Launches",
-        ["target", "called", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES), "bound"],
-        [
-            [Cell(label, t.stack), CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in _LAUNCH_FIGURES), r.bound]
-            for label, records in rows.items()
-            for t, r in records
-        ],
-        numeric=(2, 3, 4),
-        folded=True,
-    )
 
 
 def sentence(graph: Graph) -> str:
@@ -147,36 +72,6 @@ def _replays(even: Value) -> str:
     return f"{spread(even)} replays" if even.value >= 0.01 else "its first replay"
 
 
-def _graph_drawing(found: list[Graph], measured: int) -> Drawing:
-    """A panel for each graph of ``found``; ``measured``: the number of all graphs."""
-    panels = [(f"{g.target.short}, made by {g.maker}", f"{MICRO} per node", _graph_rows(g)) for g in found]
-    figure = dot_panels(panels, row=ONE_LINE_INCHES)
-    return Drawing(
-        "graphs",
-        "A graph's node against a launch, and what making it costs",
-        " ".join(sentence(g) for g in found),
-        "What one more node adds to each part, beside the eager launch that it stands for. What a part costs once for "
-        "a graph, whatever its size, is in the table."
-        + (f" Of {measured} graphs the first {len(found)} are drawn." if measured > len(found) else ""),
-        figure,
-    )
-
-
-def _graph_rows(graph: Graph) -> list[DotRow]:
-    own = colour(graph.target.stack)
-    eager: list[Mark] = []
-    if graph.eager is not None and graph.eager_target is not None:
-        eager = mark(graph.eager.figure("complete"), colour(graph.eager_target.stack))
-    name = graph.eager_target.stack if graph.eager_target else "eager"
-    rows = [DotRow(f"a launch, {name}", eager, "" if eager else "no figure")]
-    rows.append(DotRow("a node, replayed", mark(graph.record.figure("complete"), own)))
-    for part, title in _MAKING_PARTS.items():
-        figure = graph.record.figure(f"making:{part}")
-        if figure is not None:
-            rows.append(DotRow(title, mark(figure, own), "" if figure.measured else figure.status))
-    return rows
-
-
 def _making_table(found: list[Graph]) -> Table:
     rows: list[list[str | Cell]] = []
     for g in found:
@@ -197,7 +92,6 @@ def _making_table(found: list[Graph]) -> Table:
         ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"],
         rows,
         numeric=(2, 3),
-        folded=True,
     )
 
 

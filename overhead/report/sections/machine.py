@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.summary import speed_change
-from overhead.reading.view import View
+from overhead.reading.view import View, boards_of
 from overhead.report.core.registry import register
-from overhead.results import Scalar
+from overhead.results import VALUED, Scalar
 
 
 @register("machine", "The machine", 90, page="cases", brief=True)
@@ -21,14 +20,14 @@ def machine(view: View) -> Iterator[Part]:
         ("memory", f"{run.machine.memory_gib} GiB"),
         ("GPUs", ", ".join(gpus) or "none"),
         ("machine id", run.machine.id),
+        ("GPU boards", ", ".join(boards_of(run.records)) or "not known"),
         ("measured", run.created),
         ("profile", run.profile),
+        ("cases", f"{len(run.records):,}, {sum(r.status in VALUED for r in run.records):,} of them with a figure"),
         ("method and file version", f"{run.method_version}, {run.schema_version}"),
     ]
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
-    if moved := speed_change(view):
-        yield Text([moved])
     if run.flags:
         yield Text([f"To know of this run: {'; '.join(run.flags)}."])
     targets: list[list[str | Cell]] = [
@@ -54,10 +53,6 @@ def _kind(software: bool, executes: bool) -> str:
 def _said(value: Scalar | list[str]) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "none"
-    return (
-        {True: "yes", False: "no"}[value]
-        if isinstance(value, bool)
-        else f"{value:.6g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

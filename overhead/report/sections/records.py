@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import micro_spread, spread
+from overhead.reading.next_run import next_run_text
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.registry import register
 from overhead.results import Figure, Record
@@ -17,7 +18,9 @@ _FIGURE_COLUMNS = (
     "fixed",
     "device_busy",
     "device_span",
+    "empty_wait",
     "naive",
+    "naive_idle",
     "legacy",
     "prepare",
     "first",
@@ -41,18 +44,27 @@ def records(view: View) -> Iterator[Part]:
             record.unit,
             record.status,
         ]
-        rows.append([*head, *(_number(record.figure(name)) for name in _FIGURE_COLUMNS), _window(record)])
+        numbers = (_number(record.figure(name)) for name in _FIGURE_COLUMNS)
+        next_run = next_run_text(record, view.fingerprint.machine)
+        rows.append([*head, *numbers, next_run, record.bound, _others(record), _window(record)])
     yield Text(
-        ["Times in microseconds, with 95 % intervals; per unit, except fixed, naive, prepare and first."], quiet=True
+        ["Times in microseconds, with 95 % intervals; per unit, except fixed, waits, T(1) (naive), prepare and first."],
+        quiet=True,
     )
-    columns = ["target", "pattern", "called", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS, "window"]
-    yield Table("All cases", columns, rows, numeric=range(6, 6 + len(_FIGURE_COLUMNS)), folded=True)
+    columns = ["target", "pattern", "called", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS,
+               "next run", "bound", "other figures", "window"]  # fmt: skip
+    yield Table("All cases", columns, rows, numeric=range(6, 7 + len(_FIGURE_COLUMNS)), folded=True)
 
 
 def _number(figure: Figure | None) -> str:
     if figure is None or (found := figure.measured) is None:
         return figure.status if figure is not None else ""
     return micro_spread(figure) if figure.unit == "ns" else spread(found)
+
+
+def _others(record: Record) -> str:
+    """The figures without a column, such as the calls timed one by one and the making of a graph."""
+    return "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in _FIGURE_COLUMNS)
 
 
 def _window(record: Record) -> str:

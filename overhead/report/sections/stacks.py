@@ -13,7 +13,7 @@ from overhead.report.core.registry import register
 from overhead.results import Machine
 
 
-@register("stacks", "The stacks", 25)
+@register("stacks", "The stacks", 25, brief=True)
 def stacks(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None:

@@ -16,9 +16,6 @@ from overhead.report.core.registry import register
 from overhead.results import Record, Value, ratio, why_apart
 from overhead.workloads import OPERATIONS
 
-_MOST_TOLD = 40
-"""Changes without effect that are named in a sentence."""
-
 
 @dataclasses.dataclass(frozen=True)
 class _Change:
@@ -61,19 +58,9 @@ def axes(view: View) -> Iterator[Part]:
         return
     if drawn := [c for c in found if c.matters]:
         yield _drawing(drawn)
-    if same := [c for c in found if not c.matters and c.times is not None]:
-        yield Text([f"No measurable change: {'; '.join(_told(same, {c.label for c in drawn}))}."])
     yield _table(found)
     if refused:
         yield Text(refused, quiet=True)
-
-
-def _told(same: list[_Change], drawn: set[str]) -> list[str]:
-    """The labels, with the caller where the change is drawn for another caller. Of very many the first."""
-    told = [f"{c.label} {CALLER_WORDS[c.record.caller]}" if c.label in drawn else c.label for c in same]
-    told = list(dict.fromkeys(told))
-    more = len(told) - _MOST_TOLD
-    return told if more <= 0 else [*told[:_MOST_TOLD], f"{more:,} more in the table"]
 
 
 def _drawing(found: list[_Change]) -> Drawing:
@@ -81,8 +68,8 @@ def _drawing(found: list[_Change]) -> Drawing:
     for change in found:
         rows.setdefault(change.label, []).append(change)
     drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
-    shapes = caller_shapes({c.record.caller for c in found})
-    figure = dot_figure(drawn, "times the cost of the base case", shapes, one=1)
+    shapes = caller_shapes(c.record.caller for c in found)
+    figure = dot_figure({"": drawn}, "times the cost of the base case", shapes, one=True)
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
     ends = [most] if most is least else [most, least]
@@ -93,15 +80,13 @@ def _drawing(found: list[_Change]) -> Drawing:
         f"The cost with one change as a multiple of the base case, at the ends {'; '.join(said)}.",
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
         "come from one run on one board and have one caller. The interval is all that both intervals allow; overhead "
-        "compare RUN --across compares them process by process. Changes whose interval holds 1 are named below.",
+        "compare RUN --across compares them process by process. Changes whose interval holds 1 are in the table only.",
         figure,
     )
 
 
 def _mark(change: _Change) -> Mark:
-    times = change.times or Value(1.0)
-    caller = change.record.caller
-    return Mark(times, colour(change.target.stack), CALLER_MARKERS[caller], of=CALLER_WORDS[caller])
+    return Mark(change.times or Value(1.0), colour(change.target.stack), CALLER_MARKERS[change.record.caller])
 
 
 def _table(found: list[_Change]) -> Table:
@@ -116,21 +101,13 @@ def _table(found: list[_Change]) -> Table:
 
 
 def _changes(view: View, target: TargetView) -> tuple[list[_Change], list[str]]:
-    """The target's variants, each with the base case of its caller, and sentences on those without one."""
-    found, lacking = list[_Change](), dict[str, list[str]]()
-    for record in target.records:
-        if not _is_variant(target, record):
-            continue
-        base = _base(view, target, record)
-        if base is None:
-            reason = "the base case was not measured by the same caller on the same board"
-            lacking.setdefault(reason, []).append(" ".join(words(target.varied(record))))
-            continue
-        found.append(_Change(target, base, record))
-    return found, [
-        f"Not compared, {target.short}: {listed(list(dict.fromkeys(names)))}; {reason}."
-        for reason, names in lacking.items()
-    ]
+    """The target's variants, each with the base case of its caller, and a sentence on those without one."""
+    variants = [r for r in target.records if _is_variant(target, r)]
+    found = [_Change(target, base, r) for r in variants if (base := _base(view, target, r)) is not None]
+    known = {change.record.key for change in found}
+    lacking = list(dict.fromkeys(" ".join(words(target.varied(r))) for r in variants if r.key not in known))
+    reason = "the base case was not measured by the same caller on the same board"
+    return found, [f"Not compared, {target.short}: {listed(lacking)}; {reason}."] if lacking else []
 
 
 def _base(view: View, target: TargetView, variant: Record) -> Record | None:

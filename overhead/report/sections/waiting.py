@@ -1,41 +1,68 @@
-"""What waiting costs, in short: one wait through each stack, with nothing to wait for, after one unit, after each."""
+"""What waiting costs: one wait through each stack, other ways to wait, and a synchronisation after every step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.dispatch_costs import targets_shown
-from overhead.reading.format import MICRO, between, micro, micro_spread
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
+from overhead.reading.format import MICRO, between, factor_spread, listed, micro, micro_spread, plain, spread
+from overhead.reading.host_shares import BELOW_ZERO
+from overhead.reading.missing_values import why
 from overhead.reading.stack_names import stack_name
-from overhead.reading.synchronising import wait_of
-from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.reading.synchronising import (
+    Synchronised,
+    in_capture,
+    other_waits,
+    step_words,
+    synchronised,
+    varied_for_label,
+    wait_of,
+    waited_each,
+    waiting_targets,
+)
+from overhead.reading.view import CALLER_WORDS, TargetView, View, words
+from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
-from overhead.results import Record
+from overhead.results import Record, Value
 
+_ACT_TITLES = {
+    "item": ".item()",
+    "cpu": ".cpu()",
+    "cpu-pinned": "copy to pinned memory",
+    "branch": "a branch on a value",
+    "nonzero": "nonzero",
+    "stream": "stream synchronize",
+    "device": "device synchronize",
+    "event": "spinning event synchronize",
+    "event-blocking": "blocking event synchronize",
+    "h2d": "copy to the device",
+    "h2d-pinned": "pinned copy to the device",
+}
+_RHYTHM_MARKERS = {1: "o", 4: "v", 10: "s", 100: "D"}
+_OTHER_MARKER = "^"
+_NO_EFFECT = "adds nothing measurable"
 _FIGURES = {
     "empty_wait": f"a wait with nothing to wait for, {MICRO}",
     "naive": f"one unit and its wait, T(1), {MICRO}",
     "naive_idle": f"the same after 50 ms idle, {MICRO}",
 }
+_PERCENTILES = ("p50", "p95", "p99")
+_Groups = dict[tuple[str, str], list[Synchronised]]
+"""By target and step."""
 
 
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
-    targets = [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
-    rows = sorted((t for t in targets if any(map(t.base.measured, _FIGURES))), key=_single)
+    rows = [t for t in waiting_targets(view) if any(map(t.base.measured, _FIGURES))]
+    rows.sort(key=lambda t: t.base.value("naive") or float("inf"))
     if not rows:
         yield Text(["No wait was measured."])
         return
-    yield Text([_sentence(rows)])
-    columns = [
-        "stack",
-        "called",
-        "wait",
-        *_FIGURES.values(),
-        f"each unit waited for, {MICRO}",
-        f"each unit not waited for, {MICRO}",
-    ]
+    yield Text([_range(rows)])
+    columns = ["stack", "called", "wait", *_FIGURES.values(), f"each unit waited for, {MICRO}",
+               f"each unit not waited for, {MICRO}"]  # fmt: skip
     yield Table(
         "One wait, and a wait after each unit",
         columns,
@@ -45,30 +72,12 @@ def waiting(view: View) -> Iterator[Part]:
                 CALLER_WORDS[t.base.caller],
                 str(wait_of(t.base) or ""),
                 *(_cell(t.base, name) for name in _FIGURES),
-                _cell(_waited(t), "complete"),
+                _cell(waited_each(t), "complete"),
                 _cell(t.base, "complete"),
             ]
             for t in rows
         ],
         numeric=range(3, 8),
-    )
-
-
-def _single(target: TargetView) -> float:
-    return target.base.value("naive") or float("inf")
-
-
-def _waited(target: TargetView) -> Record | None:
-    """The case that waits after each unit and differs from the base case in nothing else."""
-    return next(
-        (
-            r
-            for r in target.records
-            if (r.pattern, r.caller, r.workload) == ("wait-each", target.base.caller, "step")
-            and set(target.varied(r)) <= {"sync", "every"}
-            and r.params.get("sync", "stream") == "stream"
-        ),
-        None,
     )
 
 
@@ -82,19 +91,17 @@ def _cell(record: Record | None, name: str) -> str:
     return f"{figure.status}, {between(low / 1e3, high / 1e3)}"
 
 
-def _sentence(rows: list[TargetView]) -> str:
+def _range(rows: list[TargetView]) -> str:
     """The range of one unit and its wait through the cheapest and the dearest stack, where it lies above zero."""
-    known = [(t, found) for t in rows if (found := t.base.measured("naive")) and found.floor > 0]
+    known = [(t, one) for t in rows if (one := t.base.measured("naive")) is not None and one.floor > 0]
     if not known:
         return "This run does not resolve the time of a single unit and its wait."
     said = [
-        f"{between(found.floor / 1e3, found.ceiling / 1e3)} {MICRO} through {stack_name(t)} "
+        f"{between(one.floor / 1e3, one.ceiling / 1e3)} {MICRO} through {stack_name(t)} "
         f"{CALLER_WORDS[t.base.caller]}{_of_it(t)}"
-        for t, found in (known[0], known[-1])
+        for t, one in (known[0], known[-1])[: len(known)]
     ]
-    if len(known) == 1:
-        return f"One {known[0][0].base.unit} and its wait takes {said[0]}."
-    return f"One unit of work and its wait takes {said[0]}, and {said[1]}."
+    return f"One unit of work and its wait takes {', and '.join(said)}."
 
 
 def _of_it(target: TargetView) -> str:
@@ -102,9 +109,148 @@ def _of_it(target: TargetView) -> str:
     figure = target.base.figure("complete")
     if figure is None or figure.status != "ok":
         return ""
-    single, one = target.base.measured("naive"), figure.measured
-    added_ns = single - one if single and one else None
-    if added_ns is None or added_ns.floor <= 0:
-        return f" (the {target.base.unit} costs {micro(figure)})"
-    added = between(added_ns.floor / 1e3, added_ns.ceiling / 1e3)
-    return f" (the {target.base.unit} costs {micro(figure)}, so the wait adds {added})"
+    single, one = target.base.measured("naive"), target.base.measured("complete")
+    added = single - one if single and one else None
+    costs = f"the {target.base.unit} costs {micro(figure)}"
+    if added is None or added.floor <= 0:
+        return f" ({costs})"
+    return f" ({costs}, so the wait adds {between(added.floor / 1e3, added.ceiling / 1e3)})"
+
+
+@register("waits", "Other waits", 60, page="synchronisation", any_run=True)
+def waits(view: View) -> Iterator[Part]:
+    rows = list({r.key: (t, r) for t, r in other_waits(view)}.values())
+    if not rows:
+        yield Text(["No other wait was measured."])
+        return
+    yield Text(["wait-each waits after every unit, read-each reads a value back as well: p50 to p99 are the latency of "
+                "one unit and its wait, as an engine sees it."])  # fmt: skip
+    names = [*_FIGURES, "fixed", *_PERCENTILES]
+    titles = [*_FIGURES.values(), *(f"{name}, {MICRO}" for name in ("fixed", *_PERCENTILES))]
+    yield Table(
+        "Waits by primitive",
+        ["target", "pattern", "called", *titles],
+        [
+            [Cell(_label(t, r), t.stack), r.pattern, CALLER_WORDS[r.caller], *(micro_cell(r, n) for n in names)]
+            for t, r in rows
+        ],
+        numeric=range(3, 10),
+    )
+
+
+def _label(target: TargetView, record: Record) -> str:
+    """The target, the wait of the case, and what else tells it from the base case."""
+    varied = {k: v for k, v in varied_for_label(target, record).items() if k not in ("sync", "wait") and v != ""}
+    wait = wait_of(record)
+    return ", ".join([target.short, *([plain(str(wait), 24)] if wait else []), *words(varied)])
+
+
+@register("synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True)
+def synchronisation(view: View) -> Iterator[Part]:
+    found = synchronised(view)
+    groups: _Groups = {}
+    for s in found:
+        groups.setdefault((s.target.short, step_words(s.record)), []).append(s)
+    costed = {key: group for key, group in groups.items() if any(s.cost for s in group)}
+    if costed:
+        yield Text([sentence(*key, group) for key, group in costed.items()])
+    clear = {key: [s for s in group if s.clear] for key, group in costed.items()}
+    if drawn := {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}:
+        yield _drawing(drawn)
+    if found:
+        yield _table(groups)
+    if verdicts := in_capture(view):
+        rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
+        yield Table("Synchronisations in a captured step", ["act", "in a CUDA graph"], rows)
+
+
+def sentence(target: str, step: str, group: Sequence[Synchronised]) -> str:
+    """The cheapest and the dearest act after every step, and what doing it more rarely leaves of it."""
+    costs = [(s, s.cost, slow) for s in group if s.cost is not None and (slow := s.slowdown) is not None]
+    each = sorted((c for c in costs if c[0].every == 1), key=lambda c: c[1].value)
+    shown = each[:1] + each[1:][-1:] or sorted(costs, key=lambda c: c[0].every)[:1]
+    parts = [
+        f"{act_name(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {factor_spread(slow)} as long')}"
+        for s, cost, slow in shown
+    ]
+    last = shown[-1][0]
+    rarely = [
+        f"{_when(s.every)} {factor_spread(slow)}"
+        for s, _, slow in sorted(costs, key=lambda c: c[0].every)
+        if s.act == last.act and s.every > last.every
+    ]
+    more = f" Done more rarely, {act_name(last.act)} makes it, {listed(rarely)} as long." if rarely else ""
+    return f"{target}, {step}: {listed(parts)}.{more}"
+
+
+def _when(every: int) -> str:
+    return "after every step" if every == 1 else f"after every {every} steps"
+
+
+def _drawing(groups: _Groups) -> Drawing:
+    panels = {}
+    for (target, step), group in groups.items():
+        acts = list(dict.fromkeys(s.act for s in group))
+        marks = {act: [_mark(s, s.cost) for s in group if s.act == act and s.cost is not None] for act in acts}
+        panels[f"{target}: {step}"] = [DotRow(act_name(act), marks[act]) for act in acts]
+    rhythms = sorted({s.every for group in groups.values() for s in group})
+    shapes = {_when(k): _RHYTHM_MARKERS.get(k, _OTHER_MARKER) for k in rhythms}
+    return Drawing(
+        "synchronisation",
+        "What one synchronisation adds to the steps",
+        " ".join(sentence(*key, group) for key, group in groups.items()),
+        "The time of the steps and one act, less that of the steps alone, formed round by round in one process, where "
+        "the file has such pairs. All panels share one axis. Hollow: a figure behind it is noisy. Acts without a "
+        "measurable cost are in the table.",
+        dot_figure(panels, f"{MICRO} an act", shapes),
+    )
+
+
+def _mark(s: Synchronised, cost: Value) -> Mark:
+    figures = [r.figure("complete") for r in (s.record, s.plain) if r is not None]
+    unclear = any(f is None or f.status != "ok" for f in figures)
+    at = replace(cost / 1e3, status="noisy" if unclear else "ok")
+    return Mark(at, colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER))
+
+
+def _table(groups: _Groups) -> Table:
+    rows: list[list[str | Cell]] = []
+    for (target, step), group in groups.items():
+        for s in group:
+            alone, cost, slow = s.plain.measured("complete") if s.plain else None, s.cost, s.slowdown
+            numbers = [spread(one / 1e3) if one else "" for one in (alone, cost)]
+            numbers.append(factor_spread(slow) if slow else "")
+            rows.append([Cell(target, s.target.stack), step, act_name(s.act), _when(s.every), *numbers, _remark(s)])
+    columns = ["target", "step", "act", "when", f"the step alone, {MICRO}", f"the act adds, {MICRO}",
+               "the step takes", "remark"]  # fmt: skip
+    return Table("Synchronisations", columns, rows, numeric=(4, 5, 6))
+
+
+def _remark(s: Synchronised) -> str:
+    if s.plain is None:
+        return "the step alone was not measured"
+    parts = {"with the act": s.record, "alone": s.plain}
+    lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
+    unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
+    doubt = [word] if s.cost is not None and (word := _doubt(s.cost)) else []
+    return "; ".join(lacking or [*doubt, *unclear])
+
+
+def act_name(name: str) -> str:
+    """The act as readers know it."""
+    return _ACT_TITLES.get(name, plain(name, 40))
+
+
+def _adds(cost: Value, more: str) -> str:
+    """What an act adds, and ``more`` of it where that is above zero."""
+    said = spread(cost / 1e3)
+    if _doubt(cost) == _NO_EFFECT:
+        return f"{_NO_EFFECT} {said.partition(' ')[2].removesuffix(')')} {MICRO})"
+    return f"adds {said} {MICRO}{more}"
+
+
+def _doubt(cost: Value) -> str:
+    """``_NO_EFFECT`` if the interval holds zero, ``BELOW_ZERO`` if it ends below zero, otherwise an empty string."""
+    if cost.ceiling < 0:
+        return BELOW_ZERO
+    return _NO_EFFECT if cost.bounded and cost.floor <= 0 else ""

@@ -14,7 +14,6 @@ from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.profiles import PROFILES, WEIGHT
 from overhead.results import Figure, OneOffLine
-from overhead.runner.budget import Candidate, allot
 from scripts.bench.known_truth import process_of
 from tests.fakes.machine import Disturbance, FakeClock, Law, PollingFakeChain
 
@@ -99,24 +98,3 @@ def test_a_wait_that_polls_more_often_than_expected_gets_the_usual_ladder(poll: 
     measure_cases({"case": chain}, clock, Settings(1.0, 0.1, 6, 400, 0, frozenset({"case"})), events.append)
     names = {e.name for e in events if isinstance(e, OneOffLine)}
     assert "ladder" in names
-
-
-def test_the_quick_profile_measures_three_cases_of_a_polling_stack_and_gives_the_reason() -> None:
-    many = [Candidate(f"case {i}", "polling") for i in range(5)]
-    found = allot({"firefox": many}, QUICK)
-    assert list(found.cases["firefox"]) == ["case 0", "case 1", "case 2"]
-    assert found.seconds("firefox") == pytest.approx(3 * SECONDS)
-    assert all("has 3 of them" in reason for *_, reason in found.left_out)
-    assert len(allot({"firefox": many}, PROFILES["default"]).cases["firefox"]) == 5
-
-
-def test_four_stacks_of_a_browser_comparison_fit_a_quick_run() -> None:
-    stacks = {
-        "chromium": [Candidate(str(i), "slow") for i in range(14)],
-        "dawn": [Candidate(str(i)) for i in range(14)],
-        "firefox": [Candidate(str(i), "polling") for i in range(14)],
-        "wgpu": [Candidate(str(i)) for i in range(14)],
-    }
-    found = allot(stacks, QUICK)
-    assert len(found.cases["firefox"]) == 3
-    assert len(found.cases["chromium"]) == 8

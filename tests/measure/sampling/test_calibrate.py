@@ -10,7 +10,6 @@ from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import LEGACY_N, Series
 from overhead.measure.fitting.line import MAX_MISFIT
 from overhead.measure.sampling.calibrate import CLIMB, Ladder, Limits, calibrate, remeasured
-from overhead.measure.sampling.trial_samples import TrialSamples
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
@@ -224,12 +223,3 @@ def test_a_pass_is_every_rung_in_a_new_order() -> None:
     assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
     assert found.cpu(4, 3) == [1, 2, 4, 1]
     assert [found.cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]
-
-
-def test_trial_samples_count_the_units_they_issue() -> None:
-    clock = FakeClock()
-    chain = Steady(clock, recorded=True)
-    trial = TrialSamples(chain, clock)
-    trial.total(10)
-    trial.shortest_issue(5)
-    assert chain.executed() == trial.issued == 2 * (5 * 10 + 3 * 5)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pytest
 
 from overhead.measure.sampling.clock import SystemClock
-from tests.fakes.chains import Steady, measured
-from tests.fakes.machine import FakeClock
 
 
 @pytest.fixture
@@ -52,22 +50,3 @@ def test_a_thread_that_has_ended_is_no_error(threads: tuple[set[int], dict[int, 
     running |= {8, 9}
     clock.release_threads()
     assert given == {0: {1}, 9: {0, 1}}
-
-
-def test_threads_are_released_after_each_part_of_a_case() -> None:
-    class Recording(FakeClock):
-        released = 0
-
-        def processors(self) -> list[int]:
-            return [0, 1]
-
-        def move(self, processors: Sequence[int]) -> None:
-            return
-
-        def release_threads(self) -> None:
-            self.released += 1
-
-    clock = Recording()
-    _, _, found = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
-    parts = 2 + 2 + sum(len(found[case].rounds) for case in "ab")  # calibrations, one-off values, rounds
-    assert clock.released == parts + 1  # and once all processors are given back

@@ -78,22 +78,6 @@ def test_move_on_visits_each_processor_in_turn() -> None:
     assert machine.on == (seen[-1] + 2) % 4
 
 
-def test_a_single_processor_is_never_left() -> None:
-    machine = Machine(1, slow=[0])
-    quiet = QuietProcessor(machine)
-    quiet.move_on()
-    quiet.leave_if_slow()
-    assert (machine.on, machine.moves) == (0, 1)
-    quiet.close()
-    assert machine.on == -1
-
-
-def test_a_machine_that_cannot_move_threads_is_measured_where_it_is() -> None:
-    quiet = QuietProcessor(FakeClock())
-    assert len(quiet.leave_if_slow()) == 2
-    quiet.close()
-
-
 def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None:
     machine = Machine(4, slow=[0, 2])
     machine.on = -1
@@ -110,13 +94,6 @@ def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None
     assert set(canaries) == {(50_000, 50_000)}
     assert on == {-1, 1, 3}
     assert machine.on == -1
-
-
-def test_four_rounds_stay_on_one_processor() -> None:
-    machine = Machine(4)
-    _, events, _ = measured({"case": Steady(machine)}, machine, seconds=60.0, min_rounds=12, max_rounds=12)
-    assert len([e for e in events if isinstance(e, RoundLine)]) == 12
-    assert machine.moves == machine.count + 3 + 1
 
 
 def test_a_processor_that_the_system_took_away_is_skipped() -> None:

@@ -136,15 +136,6 @@ def test_it_stops_at_the_maximum_of_rounds() -> None:
     assert rule == "7 rounds"
 
 
-def test_each_step_is_announced_and_a_round_first_without_a_case() -> None:
-    clock = FakeClock()
-    _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
-    steps = [(e.case, e.what) for e in events if isinstance(e, Doing)]
-    assert steps[:4] == [("a", "first"), ("b", "first"), ("a", "calibrate"), ("b", "calibrate")]
-    assert steps[4:9] == [("", "once"), ("a", "once"), ("", "once"), ("b", "once"), ("", "round 0")]
-    assert {steps[9], steps[10]} == {("a", "round 0"), ("b", "round 0")}
-
-
 def test_other_workers_measure_before_the_one_off_values_and_before_the_rounds() -> None:
     clock = FakeClock()
     _, events, _ = measured({"a": Steady(clock), "b": Steady(clock)}, clock)
@@ -183,21 +174,6 @@ def test_a_cpu_clock_with_long_steps_is_not_read() -> None:
     clock.cpu_is_fine = False
     _, events, _ = measured({"plain": Steady(clock)}, clock)
     assert {len(row) for r in rounds(events, "plain") for row in r.samples} == {3}
-
-
-def test_a_chain_without_a_cpu_clock_is_asked_for_cpu_time_once() -> None:
-    class Page(FastFakeChain):
-        asked = 0
-
-        def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
-            self.asked += bool(cpu and ns)
-            return [row[:3] for row in super().sample(ns, cpu)]
-
-    clock = FakeClock()
-    page = Page(Law(), clock)
-    _, events, _ = measured({"page": page}, clock)
-    assert page.asked == 1
-    assert {len(row) for r in rounds(events, "page") for row in r.samples} == {3}
 
 
 def test_one_off_values_are_measured_and_the_slow_ones_only_for_extras() -> None:
@@ -251,21 +227,6 @@ def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> 
     assert figures["stages_gap"].value == pytest.approx(50.0, abs=2)
     assert figures["stages_gap"].status == "ok"
     assert not any(name.startswith("stage") for name in found["plain"].one_off)
-
-
-def test_a_chain_without_stages_is_asked_for_them_once() -> None:
-    asked = []
-
-    class WithoutStages(Steady):
-        def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-            asked.append(n)
-            return {}
-
-    clock = FakeClock()
-    _, events, found = measured({"case": WithoutStages(clock)}, clock, staged=frozenset({"case"}))
-    assert len(asked) == 1
-    assert not dropped(events)
-    assert "unstaged" not in found["case"].one_off
 
 
 def test_device_time_and_cost_of_recordings_are_measured_or_get_a_reason() -> None:

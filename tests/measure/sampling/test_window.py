@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from overhead.measure.sampling import window
-from overhead.measure.sampling.chain import Chain, Samples
+from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import SystemClock, clock_facts
 from tests.fakes.chains import Steady
 from tests.fakes.machine import FakeClock, FastFakeChain, Law
@@ -129,15 +127,6 @@ def test_totals_follow_a_warm_unit_and_naive_idle_follows_50_ms_of_sleep() -> No
     chain = Steady(clock)
     assert window.totals(chain, 1, 3, clock) == pytest.approx([11_500] * 3, abs=200)
     assert window.totals(chain, 0, 2, clock) == pytest.approx([10_000] * 2, abs=200)
-
-
-def test_a_chain_with_its_own_loop_idles_in_it() -> None:
-    class Page(FastFakeChain):
-        def sample_idle(self, ns: Sequence[int], idle_ms: float) -> Samples:
-            return [[n, 1, int(idle_ms)] for n in ns]
-
-    clock = FakeClock()
-    assert window.naive_idle(Page(Law(), clock), 2, clock) == [50, 50]
 
 
 def test_the_resolution_and_the_cost_of_a_clock_are_measured() -> None:

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,13 +19,8 @@ from typing import Any
 from overhead.probes.browser.launch import Browser, find
 
 _TIMEOUT_S = 30.0
-_PIPED = """
-import fcntl, os, sys
-ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
-os.dup2(ends[0], 3)
-os.dup2(ends[1], 4)
-os.execvp(sys.argv[3], sys.argv[3:])
-"""
+_PIPED = ("bash", "-c", 'exec {r}<&"$0" {w}>&"$1"; exec 3<&$r 4>&$w; exec "${@:2}"')
+"""Runs a program with the pipes whose numbers come first as its files 3 and 4, which Chromium reads and writes."""
 
 
 class Driver:
@@ -74,9 +68,8 @@ class Driver:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         command = [arg for arg in browser.command(self.profile, "about:blank") if arg != "about:blank"]
-        piped = [sys.executable, "-c", _PIPED, str(to_read), str(to_write)]
         self.process = subprocess.Popen(
-            [*piped, *command, "--remote-debugging-pipe", "about:blank"],
+            [*_PIPED, str(to_read), str(to_write), *command, "--remote-debugging-pipe", "about:blank"],
             pass_fds=(to_read, to_write),
             start_new_session=True,
             stdout=subprocess.DEVNULL,

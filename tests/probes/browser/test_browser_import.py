@@ -11,9 +11,8 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
-from overhead.probes.browser import launch, page_files
+from overhead.probes.browser import page_files
 from overhead.probes.browser.importing import import_file
-from overhead.probes.browser.launch import BROWSER
 from overhead.probes.browser.page_files import hashes
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.output import write_lines
@@ -138,11 +137,3 @@ def test_the_page_is_written_as_one_file_that_needs_no_other(tmp_path: Path) -> 
     found = json.loads(embedded[1])
     assert set(found["kernels"]) == set(hashes())
     assert found["plan"]["cases"]
-
-
-def test_a_browser_is_chosen_by_kind_or_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(BROWSER, "")
-    assert [launch.choose(kind) for kind in ("chromium", "firefox")] == ["chromium", "firefox"]
-    for browser in ("no-such-browser", "safari"):
-        with pytest.raises(UsageError, match=browser):
-            launch.choose(browser)

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from overhead.probes.arms import open_case
+from overhead.probes.base import Unverified
 from overhead.probes.browser import browsers, cases, messages, page_files
 from overhead.probes.browser.importing import import_file
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
 from tests.probes.browser.browser_driver import Driver, drive
-from tests.probes.browser.test_browser_server import Running
+from tests.workloads.workload_arms import plant
 
 pytestmark = pytest.mark.slow
 KINDS = [
@@ -73,7 +75,7 @@ def test_a_stack_is_found_and_leaves_no_temporary_file(tmp_path: Path, stack: st
 
 @pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
 def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any) -> None:
-    chain = probe.open(probe.targets()[0], case)
+    chain = open_case(probe, probe.targets()[0], case)
     try:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
         rows = chain.sample(ns, False)
@@ -89,7 +91,7 @@ def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any
 def test_a_long_fused_chain_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
     """A software adapter may silently end a long loop early; then the values are wrong."""
     case = next(case for case in cases.space().star() if case.pattern == "fused")
-    chain = probe.open(probe.targets()[0], case)
+    chain = open_case(probe, probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
     chain.sample(ns, False)
     assert chain.executed() == chain.units(ns)
@@ -105,7 +107,7 @@ def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None
     assert messages.PIECE_BYTES < 2 * 4 * 40_001
     patterns: tuple[Pattern, ...] = ("fused", "per-submit")
     for pattern in patterns:
-        chain = probe.open(probe.targets()[0], _recurrence(pattern))
+        chain = open_case(probe, probe.targets()[0], _recurrence(pattern))
         ns = [0, 1, 5]
         assert [row[0] for row in chain.sample(ns, False)] == ns
         assert chain.executed() == chain.units(ns)
@@ -127,10 +129,57 @@ def _tokens(pattern: Pattern, **params: Scalar) -> Case:
     ids=lambda case: case.key,
 )
 def test_tokens_are_verified_and_counted(probe: browsers.BrowserProbe, case: Case) -> None:
-    chain = probe.open(probe.targets()[0], case)
+    chain = open_case(probe, probe.targets()[0], case)
     ns = [0, 1, 3]
     assert [row[0] for row in chain.sample(ns, False)] == ns
     assert chain.executed() == chain.units(ns) == 4
+    chain.close()
+
+
+def test_a_wrong_constant_of_a_workload_is_unverified(
+    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, "recurrence")
+    with pytest.raises(Unverified, match="differs from the reference"):
+        open_case(probe, probe.targets()[0], _recurrence("fused"))
+
+
+def asking(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch, do: str, **change: Any) -> None:
+    """Change fields of each command ``do`` on its way to the page; each change is a function of the old value."""
+    session = probe.session()
+    ask = session.ask
+
+    def changed(asked: str, **fields: Any) -> messages.PageAnswer:
+        if asked == do:
+            fields |= {name: new(fields[name]) for name, new in change.items()}
+        return ask(asked, **fields)
+
+    monkeypatch.setattr(session, "ask", changed)
+
+
+@pytest.mark.needs("torch")
+def test_a_changed_kernel_of_a_token_is_unverified(
+    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(program: messages.PageProgram) -> messages.PageProgram:
+        texts = [replace(one, code=one.code.replace("1.0 + exp(-x0)", "1.0 + exp(x0)")) for one in program.kernels]
+        return replace(program, kernels=texts)
+
+    asking(probe, monkeypatch, "open", program=changed)
+    with pytest.raises(Unverified, match="differs from float64"):
+        open_case(probe, probe.targets()[0], _tokens("per-pass", fusions=6))
+
+
+@pytest.mark.needs("torch")
+def test_a_cache_that_is_not_restored_is_unverified(
+    probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens and the position come first, so the rest is the cache."""
+    chain = open_case(probe, probe.targets()[0], _tokens("per-pass", fusions=6))
+    asking(probe, monkeypatch, "time", data=lambda data: data[:8] + bytes(len(data) - 8))
+    with pytest.raises(Unverified, match=r"differ by|is not the one"):  # noqa: PT012
+        chain.sample([4, 4], False)
+        chain.executed()
     chain.close()
 
 
@@ -151,7 +200,7 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
     assert tried(buffers=[messages.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
-    chain = probe.open(probe.targets()[0], cases.space().base)
+    chain = open_case(probe, probe.targets()[0], cases.space().base)
     chain.wait()
     assert chain.executed() == 0
     chain.close()
@@ -229,32 +278,3 @@ _BAD_SUBMIT = """async ({ Gpu }) => {
   }
   return { clean, inside };
 }"""
-
-
-def test_the_served_page_shows_its_progress(driver: Driver) -> None:
-    """The served page shows its samples, and why it stopped."""
-    running = Running()
-    try:
-        driver.go(f"{running.origin}/#token={running.token}")
-        page = running.server.hello(20)
-        assert page is not None
-        assert page.isolated
-        assert running.token not in driver.evaluate("location.href")
-        case = messages.CaseSpec(pattern="one-pass")
-        opened = running.server.ask("open", 20, chain=1, case=case)
-        sampled = running.server.ask("time", 20, chain=1, ns=[0, 1, 100, 1000] * 3)
-        assert opened is not None
-        assert sampled is not None
-        assert (opened.kind, len(sampled.samples)) == ("", 12)
-        running.server.ask("read", 20, chain=1)
-        running.close()
-        driver.until("document.getElementById('status').textContent.startsWith('Done.')")
-        assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
-        running = Running()
-        driver.go("about:blank")
-        driver.go(f"{running.origin}/#token={running.token}x")
-        driver.until("document.getElementById('status').textContent.startsWith('Stopped: 401')")
-        assert driver.evaluate("document.getElementById('status').className") == "bad"
-    finally:
-        driver.go("about:blank")
-        running.close()

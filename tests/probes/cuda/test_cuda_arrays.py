@@ -39,7 +39,7 @@ def test_a_capture_keeps_removes_or_forbids_a_synchronisation(monkeypatch: pytes
     install(monkeypatch)
     driver = api.driver()
     session = CudaSession(driver, 0, own_stream=True)
-    values = step_arguments(session, 1)
+    values = step_arguments(session)
     kernel, grid = session.kernel("step.cu", "step1"), (4, 1, 1, 64, 1, 1, 0)
     launch = functools.partial(driver.call, "cuLaunchKernel", kernel, *grid, session.stream, values.address, None)
     synchronize = functools.partial(driver.call, "cuStreamSynchronize", session.stream)

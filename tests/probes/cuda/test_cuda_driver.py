@@ -144,18 +144,3 @@ def test_without_a_driver_the_stack_is_unavailable(monkeypatch: pytest.MonkeyPat
         with pytest.raises(Unavailable, match=r"^no NVIDIA driver$") as caught:
             probe.targets()
         assert "nvidia.com" in caught.value.mend
-
-
-def test_without_cuda_bindings_the_native_caller_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes.cuda import launch
-
-    def missing() -> None:
-        raise Unavailable("cuda-bindings does not import", "pip install cuda-bindings")
-
-    monkeypatch.setattr(launch, "bindings", missing)
-    with pytest.raises(Unavailable, match="cuda-bindings"):
-        opened(the("cuda-driver", pattern="per-submit", caller="binding"))
-    chain = opened(the("cuda-driver", pattern="per-submit", caller="native"))
-    run(chain, 5)
-    assert chain.executed() == 5
-    chain.close()

@@ -10,21 +10,8 @@ from overhead.probes.base import Unverified
 from overhead.probes.torch.operations import TORCH_OPERATIONS
 from overhead.probes.torch.torch import TorchProbe
 from overhead.results import Target
-from overhead.runner.schedule import Choice
-from overhead.workloads import OPERATIONS
 
 CPU = Target(stack="torch", api="CPU", adapter="CPU", options={"device": "cpu"})
-CUDA = Target(stack="torch", api="CUDA", adapter="a GPU", options={"device": "cuda:0"})
-
-
-def test_each_device_has_fifteen_operations_that_run_only_if_named() -> None:
-    for target in (CPU, CUDA):
-        star = TorchProbe().space(target).star()
-        cases = [case for case in star if case.workload == OPERATIONS]
-        assert [case.params["operation"] for case in cases] == list(TORCH_OPERATIONS)
-        assert len(cases) == 15
-        assert not any(Choice().takes(case) for case in cases)
-        assert all(Choice(workloads=frozenset({OPERATIONS})).takes(case) for case in cases)
 
 
 @pytest.mark.needs("torch")

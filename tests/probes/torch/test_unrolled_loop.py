@@ -11,15 +11,8 @@ import msgspec
 import pytest
 
 from overhead.checking.findings import Findings
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.one_off_figures import one_off_figures
-from overhead.probes import registry
 from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
-from overhead.results import Target
-from overhead.runner.schedule import Choice
-from overhead.workloads import UNROLLED
-from tests.fakes.chains import one_off_line
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -46,48 +39,28 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("code", "class_of_failure"),
+    ("code", "compile_s", "class_of_failure"),
     [
-        ("time.sleep(0 if request['do'] == 'start' else 600)", "time limit after 0"),
-        ("kept = bytearray(400 << 20); time.sleep(600)", "memory limit after"),
-        ("raise SystemExit('no compiler')", "died: the process ended with exit code 1: no compiler after"),
+        ("time.sleep(600)", 0.5, "time limit after 0"),
+        ("kept = bytearray(400 << 20); time.sleep(600)", 60.0, "memory limit after"),
+        ("raise SystemExit('no compiler')", 60.0, "died: the process ended with exit code 1: no compiler after"),
         (
             "if request['do'] == 'compile': return {'failure': 'RecursionError', 'detail': 'deep', 'compile_ns': 3e9}",
+            60.0,
             "RecursionError after 3.0 s",
         ),
     ],
 )
-def test_a_failure_has_a_class_and_the_time_or_memory_used(doing: Any, code: str, class_of_failure: str) -> None:
+def test_a_failure_has_a_class_and_the_time_or_memory_used(
+    doing: Any, code: str, compile_s: float, class_of_failure: str
+) -> None:
     doing(code)
     with pytest.raises(CompileError, match=class_of_failure) as raised:
-        Unrolled("cpu", LOOP, compile_s=0.5, memory_bytes=200 * MIB)
+        Unrolled("cpu", LOOP, compile_s=compile_s, memory_bytes=200 * MIB)
     found = Findings()  # of ``overhead check``, to which a time limit of our own tells nothing
     found.caught(raised.value)
     assert found.failed != ("time limit" in class_of_failure)
     assert bool(found.unavailable) != found.failed
-
-
-def test_unrolled_loops_run_only_when_named_and_never_with_other_cases() -> None:
-    target = Target(stack="torch-compile", api="CUDA", adapter="A", options={"device": "cuda:0"})
-    star = list(registry()["torch-compile"].space(target).star())
-    loops = [case for case in star if case.workload == UNROLLED]
-    assert [case.params.get("steps") for case in loops] == [None, 10, 100, 500]
-    assert [case.unit for case in loops] == ["step", "10 steps", "100 steps", "500 steps"]
-    assert not any(Choice().takes(case) for case in loops)
-    assert all(Choice(workloads=frozenset({UNROLLED})).takes(case) for case in loops)
-    assert not any(Choice(workloads=frozenset({"recurrence"})).takes(case) for case in loops)
-    cpu = msgspec.structs.replace(target, api="CPU", options={"device": "cpu"})
-    steps = [case.params.get("steps") for case in registry()["torch-compile"].space(cpu).star()]
-    assert [n for n in steps if n is not None] == [10, 100, 500, 1000, 1500, 5000]
-
-
-def test_compile_time_and_memory_become_figures() -> None:
-    processes = [
-        Process(one_off={"compile": one_off_line([ns]), "peak_memory": one_off_line([9e8])}) for ns in (3e9, 5e9)
-    ]
-    found = one_off_figures(Series(processes), 0.1)
-    assert (found["compile"].value, found["compile"].unit) == (4e9, "ns")
-    assert (found["peak_memory"].value, found["peak_memory"].unit) == (9e8, "bytes")
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from overhead.results import Case, Target
 NEEDS = pytest.mark.needs("vulkan", "lavapipe", "numba")
 PROBE = Vulkan()
 BASE = Case(pattern="per-submit", caller="native")
-STAR = [c for c in PROBE.space(Target(stack="vulkan", api="Vulkan", adapter="any")).star() if c.workload == "step"]
+STAR = list(PROBE.space(Target(stack="vulkan", api="Vulkan", adapter="any")).star())
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +37,7 @@ def run(chain: Chain, *counts: int) -> int:
 
 
 @NEEDS
-def test_a_software_adapter_is_marked_as_software(target: Target) -> None:
-    assert target.software
-    assert target.api == "Vulkan"
-    assert not target.device
-    assert "Mesa" in target.driver
-    assert set(target.versions) == {"vulkan-loader", "vulkan-device"}
-
-
-@NEEDS
-@pytest.mark.parametrize("params", [{}, {"reset": "pool"}, {"k": 64}], ids=str)
+@pytest.mark.parametrize("params", [{}, {"k": 64}], ids=str)
 def test_batches_are_not_recorded_again_while_pending(target: Target, params: dict[str, Any]) -> None:
     from overhead.probes.vulkan.chains import BATCH_UNITS, BATCHES
 
@@ -55,16 +45,6 @@ def test_batches_are_not_recorded_again_while_pending(target: Target, params: di
     chain = PROBE.open(target, case)
     try:
         assert run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1) == chain.executed()
-    finally:
-        chain.close()
-
-
-@NEEDS
-def test_stages_can_time_more_units_than_a_batch(target: Target) -> None:
-    chain = PROBE.open(target, BASE)
-    try:
-        assert len(chain.stages(600)["submit"]) == 600
-        assert chain.executed() == 600
     finally:
         chain.close()
 
@@ -88,7 +68,7 @@ def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch:
 def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -> None:
     from overhead.probes.common.native_loop import NativeProgram
 
-    chain: Any = PROBE.open(target, Case(pattern="launches", caller=caller, unit="launch"))  # type: ignore[arg-type]
+    chain: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
     try:
         commands, gpu = chain._commands, chain._gpu
         pointer = gpu.ffi.new("VkFence *", chain._fence())
@@ -99,15 +79,6 @@ def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -
             chain.executed()
     finally:
         chain.close()
-
-
-@NEEDS
-def test_a_lost_device_is_named_in_the_error() -> None:
-    from overhead.probes.vulkan.commands import raise_failures
-
-    with pytest.raises(Unverified, match="VK_ERROR_DEVICE_LOST"):
-        raise_failures([0, -4 & 0xFFFFFFFF])
-    raise_failures([0, 0])
 
 
 @NEEDS
@@ -166,25 +137,6 @@ def test_an_adapter_that_no_longer_exists_is_unavailable(target: Target) -> None
     other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
     with pytest.raises(Unavailable, match="no longer a GPU that was unplugged"):
         PROBE.open(other, BASE)
-
-
-@pytest.mark.parametrize("error", [ImportError("no module"), OSError("no loader")], ids=repr)
-def test_without_package_or_loader_the_stack_is_unavailable(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes.vulkan import adapters
-
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "vulkan":
-            raise error
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    adapters.load.cache_clear()
-    with pytest.raises(Unavailable) as caught:
-        adapters.load()
-    adapters.load.cache_clear()
-    assert caught.value.mend
 
 
 _SCRIPT = """

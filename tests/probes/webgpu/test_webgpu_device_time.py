@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from overhead.probes.base import Unsupported
-from overhead.probes.webgpu import device_time
 from overhead.probes.webgpu.device_time import DeviceClock
 
 
@@ -30,12 +29,3 @@ def test_a_clock_that_stands_still_is_unsupported(value: int) -> None:
     """Else the work that keeps the device busy would be made longer and longer, because it seems to take no time."""
     with pytest.raises(Unsupported, match="timestamps do not advance"):
         clock([value] * 64)
-
-
-@pytest.mark.parametrize("fine", [True, False])
-def test_whether_the_wait_spins_is_measured_only_with_a_fine_cpu_clock(
-    monkeypatch: pytest.MonkeyPatch, fine: bool
-) -> None:
-    monkeypatch.setattr(device_time, "CPU_CLOCK_IS_FINE", fine)
-    monkeypatch.setattr(device_time, "_wait_spins", lambda session: True)
-    assert device_time.wait_spins(MagicMock()) is fine

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, FloatArray, Shift, Shifts, holm, moderated, paired, trials
+from overhead.comparing.decide import ALPHA, FloatArray, Shift, Shifts, holm, paired, trials
 
 TRIALS = 800
 
@@ -128,22 +128,6 @@ def test_a_verdict_must_hold_with_and_without_the_canary() -> None:
     assert Shifts((moved, still)).smallest(ALPHA) > 0.7
     assert Shifts((moved, Shift(-0.7, 0.01, math.inf))).p() == 1.0
     assert Shifts((moved, moved)).p() == Shifts((moved,)).p()
-
-
-def test_variances_are_moved_towards_their_common_value() -> None:
-    dice = np.random.default_rng(3)
-    true, df = 1e-4, 4
-    seen = true * dice.chisquare(df, 40) / df
-    drawn = moderated(seen.tolist(), [df] * 40, [1.0] * 40)
-    assert np.std([v for v, _ in drawn]) < 0.7 * np.std(seen)
-    assert np.mean([v for v, _ in drawn]) == pytest.approx(true, rel=0.3)
-    assert {n for _, n in drawn} == {df + decide.MODERATE}
-
-
-def test_the_floor_replaces_the_common_variance_of_few_cases() -> None:
-    ((variance, df),) = moderated([3e-4], [4], [1e-4])
-    assert variance == pytest.approx((4 * 3e-4 + decide.MODERATE * 1e-4) / (4 + decide.MODERATE))
-    assert df == 4 + decide.MODERATE
 
 
 def test_a_spread_of_zero_is_replaced_by_the_clock_resolution() -> None:

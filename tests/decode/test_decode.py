@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.decode.decoders import CHECKED_STEPS, DECODERS, MOST_TOKENS, PROMPT
+from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT
 from overhead.decode.lowering.decoder_shapes import SHAPES
 from overhead.decode.lowering.padding import PADDING, padded
 from overhead.decode.lowering.program import Program
@@ -24,7 +24,6 @@ from overhead.probes import registry
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.results import Case, Scalar, Target
-from overhead.runner.schedule import Choice
 from tests.probes.webgpu.test_webgpu_chains import find
 
 pytestmark = pytest.mark.needs("torch")
@@ -62,14 +61,6 @@ def lavapipe(monkeypatch: pytest.MonkeyPatch) -> Target:
     return find("wgpu-native", "Vulkan", monkeypatch)
 
 
-def test_the_parameters_are_nonzero_and_as_many_as_the_shape_says() -> None:
-    from overhead.decode.reference import decode_step
-
-    parameters = list(decode_step(TINY).parameters())
-    assert sum(one.numel() for one in parameters) == SHAPES[TINY].parameters
-    assert all(bool((one.abs() > 1e-3).all()) for one in parameters)
-
-
 def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     from overhead.decode.reference import decode_reference
 
@@ -78,17 +69,6 @@ def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     assert int(start["position"][0]) == PROMPT
     assert (np.abs(keys[:, :, :PROMPT]).max(axis=(0, 1, 3)) > 0).all()
     assert (keys[:, :, PROMPT:] == 0).all()
-
-
-def test_the_sequences_of_a_batch_differ_at_every_step() -> None:
-    from overhead.decode.reference import batched_step, decode_reference, decode_step
-
-    reference = decode_reference(TINY, 4)
-    assert reference.logits.shape == (CHECKED_STEPS, 4, SHAPES[TINY].vocabulary)
-    assert all(len(set(tokens.tolist())) == 4 for tokens in reference.tokens)
-    assert len(set(reference.start["token"].tolist())) == 4
-    shared = {id(p) for p in decode_step(TINY).parameters()}
-    assert {id(p) for p in batched_step(TINY, 4).parameters()} == shared
 
 
 def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +94,7 @@ def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> N
     from overhead.decode.lowering.torch_export import lower
     from overhead.decode.reference import decode_step
 
-    for count in (0, 3, len(FUSIONS)):
+    for count in (0, len(FUSIONS)):
         assert lowered_step(TINY, count, 0) == lower(decode_step(TINY), fusions=tuple(FUSIONS)[:count])
     assert lowered_step(TINY, 2, 7) == padded(lowered_step(TINY, 2, 0), 7)
 
@@ -141,12 +121,22 @@ def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pyt
         _decode_reference.decode_step.__wrapped__(TINY)
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_a_decoder_is_measured_only_if_it_is_named(name: str) -> None:
-    case = Case(pattern="per-submit", unit="token", workload=name)
-    assert not Choice().takes(case)
-    assert not Choice(full=True).takes(case)
-    assert Choice(workloads=frozenset({name})).takes(case)
+@pytest.mark.parametrize(
+    "case",
+    [
+        case_of("one-pass", "browser", fusions=6),
+        case_of("read-each", "browser", fusions=6, readback="logits"),
+        case_of("per-pass", "native", fusions=6),
+        Case(pattern="per-pass", caller="browser", unit="token", workload="qwen2.5-0.5b", params={"fusions": 6}),
+    ],
+    ids=lambda case: case.key,
+)
+def test_cases_that_a_page_cannot_run_are_unsupported(case: Case) -> None:
+    from overhead.decode.arms import browser
+
+    session: Any = None
+    with pytest.raises(Unsupported):
+        browser.open_case(session, case)
 
 
 def test_torch_decodes_eagerly() -> None:
@@ -194,19 +184,6 @@ def test_a_chain_whose_cache_changes_is_unverified() -> None:
         chain.wait()
         with pytest.raises(Unverified, match=r"differ by|is not the one"):
             chain.executed()
-
-
-def test_torch_without_a_bias_is_unverified(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.decode.arms import torch as decode
-
-    class Biasless(decode.TorchDecode):
-        def __init__(self, device: str, case: Case) -> None:
-            super().__init__(device, case)
-            self.step.decoder.layers[1].attention.v_proj.bias = None
-
-    monkeypatch.setattr(decode, "TorchDecode", Biasless)
-    with pytest.raises(Unverified, match="differs from float64"):
-        open_case(registry()["torch"], CPU, case_of("per-submit"))
 
 
 @LAVAPIPE
@@ -294,7 +271,7 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
 
 
 @LAVAPIPE
-@pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows", "rows of the cache swapped"])
+@pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows"])
 def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import lowered as lowered_decode
     from overhead.decode.arms import webgpu as decode
@@ -305,15 +282,11 @@ def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pyte
     def swapped(self: Any, values: Any) -> None:
         place(self, {**values, "token": np.asarray(values["token"])[::-1]})
 
-    def shuffled(self: Any, values: Any) -> None:
-        keys = "decoder.layers.0.attention.keys"
-        place(self, {keys: self.program.get(keys).reshape(4, -1)[::-1], **values})
-
     if mutant == "one key for all rows":
         changed = with_one_key(whole)
         monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
     else:
-        monkeypatch.setattr(decode.WebGpuDecode, "put", swapped if mutant == "rows swapped" else shuffled)
+        monkeypatch.setattr(decode.WebGpuDecode, "put", swapped)
     with pytest.raises(Unverified, match="differs from float64"):
         open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=6, batch=4))
 

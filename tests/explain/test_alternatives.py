@@ -1,10 +1,42 @@
-"""A step that gets recorded values instead of reading the device."""
+"""A step that cannot be captured, and one that gets recorded values instead of reading the device."""
 
+import contextlib
+import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from overhead.explain.alternatives.without_synchronisations import Tape
+from overhead.explain.alternatives import ALTERNATIVES, Tape
+from overhead.explain.attempts import AttemptJob, run_attempt
+
+FORBIDDEN = (
+    "CUDA error: operation not permitted when stream is capturing\nSearch for `cudaErrorStreamCaptureUnsupported' in "
+    "https://docs.nvidia.com for more information.\nCUDA kernel errors might be asynchronously reported"
+)
+PROGRAM = f"""
+def step():
+    raise RuntimeError({FORBIDDEN!r})
+"""
+
+
+@contextlib.contextmanager
+def _invalid(graph: object) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        raise RuntimeError("operation failed due to a previous error during capture")
+
+
+def test_the_operation_that_forbids_a_capture_is_named_with_its_line(monkeypatch: Any) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", _invalid)
+    monkeypatch.setitem(ALTERNATIVES, "CUDA graph", dataclasses.replace(ALTERNATIVES["CUDA graph"], why_not=str))
+    monkeypatch.setattr("overhead.explain.attempts._warm", lambda step: [])
+    attempt = run_attempt(AttemptJob(setup=PROGRAM, alternative="CUDA graph"))
+    assert attempt.reason == "RuntimeError: CUDA error: operation not permitted when stream is capturing"
+    assert attempt.where == "<string>:3, in step"
 
 
 class DeviceTensor:

@@ -76,32 +76,6 @@ def test_two_lengths_give_no_slope() -> None:
     assert "fewer than three cases of other padding" in one.sentence
 
 
-def test_the_gain_of_fusion_is_judged_by_stack() -> None:
-    dawn = [token(12.0, fusions=0), token(8.0, fusions=3), token(4.0, fusions=6)]
-    wgpu = [token(12.0, "wgpu-native", fusions=0), token(7.7, "wgpu-native", fusions=6)]
-    (three,) = [one.measured for one, _ in judged("fusion-e2e-53pct", *dawn, *wgpu).measured if one.measured]
-    assert three.value == pytest.approx(1.5)
-    assert [m.measured.value for m, _ in judged("fusion-e2e-56pct", *dawn, *wgpu).measured if m.measured] == [
-        pytest.approx(3.0),
-        pytest.approx(12 / 7.7),
-    ]
-    assert judged("fusion-e2e-56pct", *dawn, *wgpu).verdict == "partial"
-
-
-def test_fusion_on_cuda_is_judged_as_a_graph_and_as_launches_of_one_caller() -> None:
-    graph = [on_cuda(ms, "cuda-graph", "launches", fusions=f, maker="driver") for ms, f in ((4.0, 0), (3.95, 6))]
-    launches = [
-        on_cuda(40.0, "cuda-driver", "per-submit", caller="binding", fusions=6),
-        on_cuda(6.0, "cuda-driver", "per-submit", fusions=0),
-        on_cuda(4.0, "cuda-driver", "per-submit", fusions=6),
-    ]
-    alone = judged("fusion-e2e-cuda-none", *graph)
-    assert alone.verdict == "reproduced"
-    both = judged("fusion-e2e-cuda-none", *graph, *launches)
-    assert [m.measured.value for m, _ in both.measured if m.measured] == [pytest.approx(4 / 3.95), pytest.approx(1.5)]
-    assert both.verdict == "partial"
-
-
 def test_the_speed_of_webgpu_is_set_against_cuda_with_and_without_a_read_of_each_token() -> None:
     eager = on_cuda(2.0, "torch", "per-submit", caller="binding")
     dawn = token(4.0, "dawn", "per-submit", caller="binding", fusions=6)
@@ -113,16 +87,3 @@ def test_the_speed_of_webgpu_is_set_against_cuda_with_and_without_a_read_of_each
     assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(0.5)]
     assert [m.measured.value for m in one.flawed if m.measured] == [pytest.approx(0.105)]
     assert (one.verdict, one.as_published) == ("partial", "reproduced")
-
-
-def test_tokens_a_second_come_from_the_time_of_a_token() -> None:
-    records = [
-        token(8.0, "dawn", "per-submit", caller="binding", fusions=6),
-        token(40.0, "dawn", "read-each", caller="binding", fusions=6, readback="token"),
-        token(200.0, "dawn", "read-each", caller="binding", fusions=6, readback="token", tokens=5),
-    ]
-    one = judged("decode-21-tokens", *records)
-    assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(125.0)]
-    assert [m.measured.value for m in one.flawed if m.measured] == [pytest.approx(25.0)]
-    assert (one.verdict, one.as_published) == ("refuted", "reproduced")
-    assert " a second for dawn on NVIDIA H200" in one.sentence

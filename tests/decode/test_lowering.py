@@ -96,6 +96,7 @@ def test_an_mlp_with_layer_norm_agrees_with_float64() -> None:
     np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).numpy(), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [4, 64])
 def test_a_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> None:
     step = randomised(FedBackStep(Decoder(SHAPES["qwen2.5-tiny"])), 1)
@@ -120,6 +121,32 @@ def test_products_with_several_rows_agree_with_float64(rows: int) -> None:
 
 
 @on_lavapipe
+@pytest.mark.parametrize("inner", [4, 20, 66, 260, 1_100, 20_004])
+def test_a_product_of_one_row_agrees_with_numpy(inner: int) -> None:
+    module = torch.nn.Linear(inner, 5)
+    x = torch.randn(1, inner, generator=torch.Generator().manual_seed(3))
+    program = overhead.lower(module, (x,))
+    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
+    np.testing.assert_allclose(found, module.double()(x.double()).detach().numpy(), atol=1e-4)
+
+
+class Largest(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return x.argmax(-1)
+
+
+@on_lavapipe
+@pytest.mark.parametrize("inner", [5, 300, 4_096, 9_001])
+def test_the_first_of_the_largest_numbers_is_found(inner: int) -> None:
+    x = torch.randint(0, 50, (3, inner), generator=torch.Generator().manual_seed(4)).float()
+    x[1, inner // 2] = x[1, -1] = 99.0
+    x[2] = -4.0
+    program = overhead.lower(Largest(), (x,))
+    ((found,),) = run(Largest(), program, [{program.inputs[0].buffer: x.numpy()}])
+    assert found.tolist() == [int(row.argmax()) for row in x.numpy()]
+
+
+@on_lavapipe
 @pytest.mark.parametrize(("columns", "wide"), [(1_025, 1), (2_050, 2), (3_075, 3), (4_096, 4), (4_098, 3)])
 def test_a_group_computes_several_columns_of_a_long_product(columns: int, wide: int) -> None:
     module = randomised(torch.nn.Linear(20, columns), 0)
@@ -131,14 +158,8 @@ def test_a_group_computes_several_columns_of_a_long_product(columns: int, wide: 
     np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).detach().numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "qwen2.5-0.5b",
-        pytest.param("qwen2.5-1.5b", marks=pytest.mark.slow),
-        pytest.param("llama-1.1b", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["qwen2.5-0.5b", "qwen2.5-1.5b", "llama-1.1b"])
 def test_the_document_has_the_counts_of_a_decoder(name: str) -> None:
     with torch.device("meta"):
         module = FedBackStep(Decoder(SHAPES[name]))

@@ -58,14 +58,6 @@ def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> N
     assert (slower.processes, slower.runs) == ((5, 5), (1, 1))
 
 
-def test_the_first_value_is_the_base(tmp_path: Path) -> None:
-    (case,) = compare(made(tmp_path), across="size=middle,small").cases
-    assert case.verdict == "faster"
-    assert case.base_ns is not None
-    assert case.new_ns is not None
-    assert case.base_ns > case.new_ns
-
-
 def test_only_the_named_axis_may_differ() -> None:
     found = compare(EXAMPLE, across="caller=binding,native,ffi")
     assert [case.case for case in found.cases] == ["numpy@CPU:CPU step per-submit native chained alloc=in-place"]

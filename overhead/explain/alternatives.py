@@ -1,0 +1,182 @@
+"""Other ways to run a step: each is measured against the step as it is."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from overhead.explain.waits import has_cuda_context
+
+StepFunction = Callable[[], Any]
+NO_TORCH = "the step does not use PyTorch"
+_RECORDED_STEPS = 4
+"""How many steps are recorded without synchronisations; they are handed out in turn."""
+_READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
+"""Methods of ``torch.Tensor`` that may copy from the device to the host and wait for it."""
+_WAITS = (("", "synchronize"), ("Stream", "synchronize"), ("Event", "synchronize"))
+"""Functions of ``torch.cuda`` that wait and return nothing."""
+
+
+@dataclass(frozen=True)
+class StepChange:
+    """Another way to run the same step.
+
+    ``make``: the step in the other way; it may run the step if that leaves no trace, and raises what forbids it.
+    ``why_not``: why it does not apply to a step that has run in this process; empty if it does. ``label``: ``measured``
+    if it computes the same, ``bound`` if it leaves out something that the program needs. ``captures``: it records the
+    step once, so that Python values that change from step to step would stay as they were. ``compiles``: it translates
+    the step first, which may take minutes.
+    """
+
+    make: Callable[[StepFunction], StepFunction]
+    why_not: Callable[[], str]
+    label: Literal["measured", "bound"] = "measured"
+    captures: bool = False
+    compiles: bool = False
+
+
+def _without_cuda() -> str:
+    """Why PyTorch's CUDA features do not apply to what runs in this process; empty if they do."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return NO_TORCH
+    if not torch.cuda.is_available():
+        return "no CUDA device"
+    return "" if torch.cuda.is_initialized() or has_cuda_context() else "the step does not use PyTorch on CUDA"
+
+
+def captured(step: StepFunction) -> StepFunction:
+    """A CUDA graph of the whole step, launched as one."""
+    import torch
+
+    graph: Any = torch.cuda.CUDAGraph()
+    raised: Exception | None = None
+    try:
+        with torch.cuda.graph(graph):
+            try:
+                result = step()
+            except Exception as error:
+                raised = error
+                raise
+    except Exception as error:
+        # If the step raised, the end of the capture raises again, and only says that the capture is invalid.
+        raise raised or error from None
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay
+
+
+def _compiled(mode: str, step: StepFunction) -> StepFunction:
+    import torch
+
+    compiled: StepFunction = torch.compile(lambda: step(), mode=mode)  # dynamo refuses some callable objects
+    return compiled
+
+
+def _not_compiled(mode: str) -> str:
+    if "torch" not in sys.modules:
+        return NO_TORCH
+    return "on the CPU it is the same as the default mode" if mode == "reduce-overhead" and _without_cuda() else ""
+
+
+def _without_synchronisations(step: StepFunction) -> StepFunction:
+    """The step with recorded values in the place of ``.item()`` and of other reads and waits.
+
+    It shows how much the waits cost at most. It is no program that anyone could use.
+    """
+    import torch
+
+    tape = Tape()
+    before = {name: getattr(torch.Tensor, name) for name in _READS}
+    for name, method in before.items():
+        setattr(torch.Tensor, name, tape.read(method))
+    for owner, name in _WAITS:
+        holder = getattr(torch.cuda, owner) if owner else torch.cuda
+        setattr(holder, name, tape.wait(getattr(holder, name)))
+    for _ in range(_RECORDED_STEPS):
+        tape.record(step)
+    for name, method in before.items():
+        if method not in tape.used:
+            setattr(torch.Tensor, name, method)
+    return lambda: tape.replay(step)
+
+
+class Tape:
+    """The values that some steps read from the device, in order."""
+
+    def __init__(self) -> None:
+        self._steps: list[list[Any]] = []
+        self._mode: Literal["off", "recording", "replaying"] = "off"
+        self._values: list[Any] = []
+        self._at = self._replayed = 0
+        self.used: set[Callable[..., Any]] = set()
+        """The methods that read a value while steps were recorded."""
+
+    def record(self, step: StepFunction) -> Any:
+        """Run a step and keep what it reads."""
+        self._values, self._mode = [], "recording"
+        try:
+            return step()
+        finally:
+            self._mode = "off"
+            self._steps.append(self._values)
+
+    def replay(self, step: StepFunction) -> Any:
+        """Run a step that gets recorded values instead of reading. Raises ``RuntimeError`` if it reads more of them."""
+        self._values, self._at = self._steps[self._replayed % len(self._steps)], 0
+        self._replayed += 1
+        self._mode = "replaying"
+        try:
+            return step()
+        finally:
+            self._mode = "off"
+
+    def read(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method that reads a value of the device, recorded and replayed. Other uses of it are left alone."""
+
+        def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._mode == "off" or not tensor.is_cuda:
+                return method(tensor, *args, **kwargs)
+            if self._mode == "recording":
+                value = method(tensor, *args, **kwargs)
+                if not getattr(value, "is_cuda", False):
+                    self._values.append(value)
+                    self.used.add(method)
+                return value
+            if method.__name__ == "to" and not _to_host(args, kwargs):
+                return method(tensor, *args, **kwargs)
+            if self._at == len(self._values):
+                raise RuntimeError("the step reads more values from the device in some steps than in others")
+            self._at += 1
+            return self._values[self._at - 1]
+
+        return reading
+
+    def wait(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that waits; while a step is replayed it does nothing."""
+        return lambda *args, **kwargs: None if self._mode == "replaying" else function(*args, **kwargs)
+
+
+def _to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether ``Tensor.to`` with these arguments gives a tensor in host memory."""
+    named = [kwargs.get("device"), *args[:1]]
+    return any(str(each) == "cpu" or str(getattr(each, "device", "")) == "cpu" for each in named if each is not None)
+
+
+ALTERNATIVES: dict[str, StepChange] = {
+    "CUDA graph": StepChange(captured, _without_cuda, captures=True),
+    **{
+        f"torch.compile {mode}".removesuffix(" default"): StepChange(
+            functools.partial(_compiled, mode), functools.partial(_not_compiled, mode), compiles=True
+        )
+        for mode in ("default", "reduce-overhead")
+    },
+    "without synchronisations": StepChange(_without_synchronisations, _without_cuda, "bound"),
+}
+"""By name, in the order in which they are tried and shown."""

@@ -1,0 +1,90 @@
+"""Panels of lines and points: a time over the number of units, of dispatches or of sequences."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from overhead.reading.format import plain
+from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, lines_of, plain_log_ticks, style
+from overhead.results import Point, Record, Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PANEL_INCHES = 1.7
+_LONGEST_NS = 1e15
+"""ns: a longer time is no measurement, and drawing it overflows."""
+LinePoint = tuple[float, Value]
+"""x, and y with its interval."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawnLine:
+    """Points with a marker, a line style of matplotlib, or both."""
+
+    points: Sequence[LinePoint]
+    colour: str
+    style: str = "o"
+    hollow: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class LinePanel:
+    """Lines on one pair of axes. ``x``: what the horizontal axis counts; ``note``: text in the upper left corner.
+
+    ``log``: both axes are logarithmic, else both begin at zero.
+    """
+
+    title: str
+    x: str
+    lines: Sequence[DrawnLine]
+    note: str = ""
+    log: bool = True
+
+
+@style()
+def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Figure:
+    """The panels in reading order. ``y``: the unit of the vertical axes."""
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, axes = canvas([_PANEL_INCHES] * rows, columns)
+    for ax, panel in zip(axes, panels, strict=False):
+        if panel.log:
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+        for line in panel.lines:
+            shown = [p for p in line.points if not panel.log or min(p[0], p[1].value) > 0]
+            inside = PAPER if line.hollow else line.colour
+            ax.plot([p[0] for p in shown], [p[1].value for p in shown], line.style, color=line.colour, linewidth=1.1,
+                    markersize=4, markerfacecolor=inside, zorder=3 if "o" in line.style else 2)  # fmt: skip
+            for x, y_at in shown:
+                if y_at.low is not None and y_at.high is not None:
+                    ax.plot([x, x], [y_at.low, y_at.high], color=line.colour, linewidth=1.4)
+        if panel.log:
+            plain_log_ticks(ax.xaxis)
+            plain_log_ticks(ax.yaxis)
+        else:
+            ax.set_xlim(left=0)
+            ax.set_ylim(bottom=0)
+        ax.set_title(lines_of(panel.title, 68 // columns))
+        ax.set_xlabel(plain(panel.x, 60))
+        ax.tick_params(labelsize=SMALL)
+        ax.annotate(panel.note, (0.04, 0.95), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
+    for ax in axes[::columns]:
+        ax.set_ylabel(plain(y, 40))
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    return figure
+
+
+def measured_points(record: Record) -> list[Point]:
+    """The points of the record's curve that can be drawn."""
+    return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS]
+
+
+def fitted(once: float, each: float, top: int) -> list[LinePoint]:
+    """The line ``once + each * n`` (ns) from 1 to ``top`` units, in microseconds, as points that a log axis bends."""
+    ns = [top ** (i / 60) for i in range(61)]
+    return [(n, Value((once + each * n) / 1e3)) for n in ns]

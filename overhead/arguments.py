@@ -26,6 +26,9 @@ def parser() -> argparse.ArgumentParser:
         add(added)
     for slice in of_slices("commands"):
         slice.add_commands(added)
+    completion = added.add_parser("completion", help="print a script that completes commands and names in a shell")
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    completion.set_defaults(call=commands.completion_command, parser=whole)
     return whole
 
 

@@ -184,6 +184,13 @@ def export_command(a: argparse.Namespace) -> int:
     return DONE
 
 
+def completion_command(a: argparse.Namespace) -> int:
+    from overhead.terminal.completion import script
+
+    print(script(a.parser, a.shell), end="")
+    return DONE
+
+
 def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
     """Print the data with ``--json``, else the blocks: as Markdown with ``--markdown``, else for a terminal."""
     if a.json:

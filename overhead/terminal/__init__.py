@@ -1,1 +1,1 @@
-"""Streams that never raise."""
+"""Streams that never raise, and completion in a shell."""

@@ -53,6 +53,13 @@ def test_a_wrong_name_gets_the_nearest_one(name: str) -> None:
     assert "did you mean 'wgpu-native'?" in str(unknown("stack", name, ["torch", "wgpu-native", "dawn"]))
 
 
+def test_completion_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab", reason="pip install shtab")
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in ("wgpu-native", "per-submit", "recurrence"))
+
+
 def test_a_narrow_console_loses_optional_columns_and_never_wraps_a_number() -> None:
     wide = printed([TABLE], 100)
     assert "41.9 (40.7 to 43.1)   41.7 (40.8 to 42.6)" in wide

@@ -332,17 +332,13 @@ def explained() -> str:
         rows.append(
             [
                 f"`{name}`",
-                _verdict_text(found.verdict.kind, found.verdict.factor),
+                found.verdict.kind + (f", {factor_text(found.verdict.factor)}" if found.verdict.factor else ""),
                 "; ".join(filter(None, expected)),
                 "" if ratio is None else f"{ratio:.2f}",
                 ", ".join(map(_alternative_text, found.alternatives)),
             ]
         )
     return _table(["step", "verdict", "expected", "replay over step", "alternatives"], rows)
-
-
-def _verdict_text(kind: str, factor: float | None) -> str:
-    return f"{kind}, {factor_text(factor)}" if factor else kind
 
 
 def _alternative_text(one: Alternative) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -100,8 +101,10 @@ class Timer:
         """Time from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, ns, measured n times.
 
         VK_EXT_calibrated_timestamps aligns host and device clock before each measurement. Raises ``Unsupported`` if the
-        extension is missing.
+        extension is missing, and on Windows, where the host's clock is another one.
         """
+        if sys.platform == "win32":
+            raise Unsupported("the time from submission to start is measured on Linux and macOS only")
         gpu, submit = self._gpu, self._gpu.function("vkQueueSubmit")
         half = 1 << gpu.adapter.timestamp_bits - 1
         latencies, deviations = [], []

@@ -1,1 +1,0 @@
-"""Code that several stacks share: one folder for each family of stacks."""

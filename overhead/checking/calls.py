@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from overhead.checking.findings import Findings
+from overhead.errors import Unavailable, Unsupported
 from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.probes.in_order import InOrderChain
 from overhead.results import Case
@@ -49,9 +50,9 @@ class CheckedCalls:
             self._count(units)
             for step, call in (
                 ("sample()", self._own_loop) if self.chain.own_loop else ("wait() after one unit", self._blocking),
-                ("device()", self._device),
+                ("device()", lambda: _optional(self._device)),
                 ("stages()", lambda: (self.chain.stages(5), self.chain.wait())),
-                ("start_latency()", lambda: self.chain.start_latency(3)),
+                ("start_latency()", lambda: _optional(lambda: self.chain.start_latency(3))),
                 ("making()", self.chain.making),
             ):
                 with self._step(step):
@@ -174,6 +175,12 @@ class CheckedCalls:
             said = span_warning(few, more) if few is not None and more is not None else ""
         if said:
             self.found.warn(said)
+
+
+def _optional(call: Callable[[], object]) -> None:
+    """Call it. A device or library without this value is no fault: a run then gives the reason for the value alone."""
+    with suppress(Unavailable, Unsupported):
+        call()
 
 
 def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> str:

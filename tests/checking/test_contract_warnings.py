@@ -16,7 +16,8 @@ from overhead.checking.calls import (
     unread_warning,
 )
 from overhead.checking.findings import Findings
-from overhead.measure.sampling.chain import Chain, DeviceTime
+from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
+from overhead.probes.base import Unsupported
 from overhead.results import Case
 
 US = 1000.0
@@ -87,3 +88,21 @@ def test_a_chain_of_few_or_long_units_is_checked_in_a_short_time(max_n: int, mon
     contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
     assert not found.found
     assert chain.now < 60 * SECOND
+
+
+class WithoutTimestamps(Slow):
+    """A chain on a device that has no clock."""
+
+    def device(self, n: int) -> DeviceTime | None:
+        raise Unsupported("no timestamps")
+
+    def start_latency(self, n: int) -> StartLatency | None:
+        raise Unsupported("no calibrated timestamps")
+
+
+def test_a_case_that_runs_is_not_unavailable_for_a_missing_device_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain, found = WithoutTimestamps(4), Findings()
+    monkeypatch.setattr(calls, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
+    contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
+    assert not found.found
+    assert not found.unavailable

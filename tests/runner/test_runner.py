@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,9 @@ def test_a_worker_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_worker_over_its_memory_limit_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, "hog", WorkerLimits(memory_bytes=600 << 20))
     assert status(outcome.fingerprint, "none")[0] in results.VALUED
-    assert "out of memory: 0." in status(outcome.fingerprint, "hog")[1]
+    used = re.search(r"out of memory: ([0-9.]+) GiB in use", status(outcome.fingerprint, "hog")[1])
+    assert used is not None
+    assert 0.6 <= float(used[1]) < 2.0, "it takes 0.2 GiB more every 50 ms, and is looked at every 100 ms"
 
 
 def test_the_journal_and_its_samples_reduce_to_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

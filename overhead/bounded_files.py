@@ -26,15 +26,6 @@ def read_whole(path: Path, limit: int) -> bytes:
     return b"".join(_chunks(path, limit))
 
 
-def read_start(path: Path, size: int) -> bytes:
-    """The first ``size`` bytes of a regular file, or fewer. Raises ``BadFile`` if it cannot be read."""
-    try:
-        with _regular(path) as file:
-            return file.read(size) or b""  # None: a file of /proc that has nothing to read now
-    except OSError as error:
-        raise BadFile(f"{path}: {error.strerror or error}") from None
-
-
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
     """The lines of such a file. All end with a line break, except a last line that was cut off.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -16,8 +17,10 @@ from pathlib import Path
 
 from overhead.errors import CannotWrite
 
-PREFIX = "overhead-"
-"""How the names of temporary folders begin; ``sweep`` looks for it."""
+PREFIX = "ovh-tmp-"
+"""How the names of temporary folders begin. It is short because the path of a socket may have about 100 characters."""
+_NAME = re.compile(rf"{PREFIX}[a-z0-9_]{{8}}")
+"""The names that ``mkdtemp`` makes of it: ``sweep`` removes nothing that a user named."""
 PARENT = "OVERHEAD_SCRATCH"
 """The environment variable that names the folder of the parent process."""
 _OLD_S = 7 * 86400.0
@@ -67,5 +70,6 @@ def sweep() -> None:
     """Remove the folders that killed processes left more than a week ago."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/"):
         with contextlib.suppress(OSError):
-            if time.time() - path.lstat().st_mtime > _OLD_S and not path.is_symlink():
+            old = time.time() - path.lstat().st_mtime > _OLD_S
+            if old and _NAME.fullmatch(path.name) and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)

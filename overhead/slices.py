@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 from types import ModuleType
@@ -10,13 +11,14 @@ SLICES = ("claims", "decode", "explain")
 """Folders of the package. One that is not there is left out."""
 
 
-def of_slices(kind: str) -> list[ModuleType]:
+@functools.cache
+def of_slices(kind: str) -> tuple[ModuleType, ...]:
     """Import the module ``kind`` of each slice that has one, such as ``stacks`` or ``sections``.
 
     What a slice offers registers itself when that module is imported.
     """
-    return [
+    return tuple(
         importlib.import_module(f"overhead.{name}.{kind}")
         for name in SLICES
         if importlib.util.find_spec(f"overhead.{name}") and importlib.util.find_spec(f"overhead.{name}.{kind}")
-    ]
+    )

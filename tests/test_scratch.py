@@ -59,11 +59,13 @@ def test_the_folder_of_a_killed_child_is_removed_with_that_of_its_parent(
 
 
 def test_a_sweep_removes_old_folders_alone(folder: Path) -> None:
-    for name, age_s in (("overhead-old", 8 * 86400), ("overhead-new", 86400), ("another", 8 * 86400)):
+    old, new = f"{scratch.PREFIX}a1b2c3_4", f"{scratch.PREFIX}a1b2c3_5"
+    of_a_user = f"{scratch.PREFIX}of-a-user"
+    for name, age_s in ((old, 8 * 86400), (new, 86400), ("another", 8 * 86400), (of_a_user, 8 * 86400)):
         (folder / name).mkdir()
         os.utime(folder / name, (time.time() - age_s,) * 2)
     scratch.sweep()
-    assert {path.name for path in folder.iterdir()} == {"overhead-new", "another"}
+    assert {path.name for path in folder.iterdir()} == {new, "another", of_a_user}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -24,9 +24,8 @@ def claims(machines: Machines) -> Iterator[Part]:
 def points(machines: Machines) -> Iterator[Part]:
     yield Text(
         [
-            "What others published, nearly all of it of hardware that was not measured here. Each holds what "
-            "its contract "
-            "says, so none enters a fit or a ratio with ours."
+            "What others published, nearly all of it of hardware that was not measured here. Each holds what its "
+            "contract says, so none enters a fit or a ratio with ours."
         ]
     )
     rows: list[list[str | Cell]] = [
@@ -46,11 +45,9 @@ def points(machines: Machines) -> Iterator[Part]:
     yield Table("Published points and their sources", columns, rows, numeric=(4,), folded=True, prose=True)
     yield Text(
         [
-            "Contracts: sequential: 100 dispatches, a submission each, and one wait, over 100. Single: one "
-            "dispatch and "
-            "its wait, as the source waits. Slope: fitted to totals over several counts. Back to back: many "
-            "empty kernels "
-            "in a stream or graph, per kernel. Host call: the time until one call returns, nothing waited for."
+            "Contracts: sequential: 100 dispatches, a submission each, and one wait, over 100. Single: one dispatch "
+            "and its wait, as the source waits. Slope: fitted to totals over several counts. Back to back: many empty "
+            "kernels in a stream or graph, per kernel. Host call: the time until one call returns, nothing waited for."
         ],
         quiet=True,
     )

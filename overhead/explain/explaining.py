@@ -17,6 +17,7 @@ from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import (
+    LIBRARIES,
     Alternative,
     DeviceGap,
     ExplainedProgram,
@@ -45,13 +46,6 @@ from overhead.runner.progress import Listener
 _Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
-_LIBRARIES: dict[str, UsedLibrary] = {
-    "torch": "torch",
-    "jax": "jax",
-    "cupy": "cupy",
-    "wgpu-native": "wgpu",
-    "dawn": "wgpu",
-}
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -195,7 +189,7 @@ def with_source(found: Explanation, folder: str) -> Explanation:
 
 
 def _library(profile: StepProfile) -> UsedLibrary:
-    return _LIBRARIES.get(profile.library, "none")
+    return LIBRARIES.get(profile.library, "none")
 
 
 def _timing(call: CallTiming, profile: StepProfile) -> StepTiming:

@@ -32,6 +32,7 @@ from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.chrome_trace import STEP_MARK, read_chrome_trace
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
+from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import StepSource, said
 from overhead.explain.trace import StepTrace, Trace, quiet_mean
 from overhead.explain.trial import SILENCE_S, TrialRefused, answers, try_call
@@ -43,8 +44,6 @@ LONGEST_STEP_S = 1.0
 _DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
 _MOST_TRACE_BYTES = 1 << 30
 """The longest file of a trace."""
-_LIBRARIES = ("torch", "jax", "cupy", "numba", "wgpu-native", "dawn")
-"""Names of waits of libraries, the surest first."""
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
@@ -189,7 +188,7 @@ def _profiled(job: ProfileJob, send: Send) -> _Profiled:
     step = statement.names["step"]
     statement.close()
     send(found)
-    library = next((name for name in _LIBRARIES if name in found.waits), "none")
+    library = next((name for name in LIBRARIES if name in found.waits), "none")
     if library == "none" and "torch" in sys.modules:
         library = "torch"
     device = found.adapter if found.api != "CPU" else ""

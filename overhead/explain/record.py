@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -17,6 +18,14 @@ EXPLAIN_VERSION = 1
 _MAX_BYTES = 4_000_000
 
 UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
+LIBRARIES: Mapping[str, UsedLibrary] = {
+    "torch": "torch",
+    "jax": "jax",
+    "cupy": "cupy",
+    "wgpu-native": "wgpu",
+    "dawn": "wgpu",
+}
+"""The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
 AlternativeKind = Literal["measured", "bound", "prediction"]
 KIND_LABELS: dict[AlternativeKind, str] = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}

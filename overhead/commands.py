@@ -116,7 +116,7 @@ def check_command(a: argparse.Namespace) -> int:
     from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
-    from overhead.checking.show import row_blocks, summary_blocks
+    from overhead.checking.findings import row_blocks, summary_blocks
 
     told: set[tuple[str, str, str]] = set()
     answered = (lambda row: None) if a.json else lambda row: show(row_blocks(row, told))

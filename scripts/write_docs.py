@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -26,8 +26,9 @@ sys.path.insert(0, str(ROOT))
 from overhead import results  # noqa: E402
 from overhead.blocks.parts import Table  # noqa: E402
 from overhead.blocks.terminal import show as show_blocks  # noqa: E402
-from overhead.claims.judging import judge  # noqa: E402
-from overhead.claims.sentences import by_machine, exact  # noqa: E402
+from overhead.claims.judging import judge, published_text, quantity_text  # noqa: E402
+from overhead.claims.measured import ClaimValue  # noqa: E402
+from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.reading import decoded  # noqa: E402
@@ -205,14 +206,24 @@ def verdicts() -> str:
         rows.append(
             [
                 one.claim.said,
-                f"{exact(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
-                by_machine(test, [value for value, _ in one.measured]),
-                by_machine(flawed, one.flawed) if flawed else "",
-                one.told,
+                f"{published_text(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
+                _values_by_machine(test, [value for value, _ in one.measured]),
+                _values_by_machine(flawed, one.flawed) if flawed else "",
+                one.verdict_text,
                 f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
             ]
         )
     return _table(head, rows)
+
+
+def _values_by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The values of each machine with their intervals and stacks; empty without a value."""
+    groups: dict[str, list[str]] = {}
+    for one in found:
+        if one.measured is not None:
+            stacks = re.sub(r" \([^()]*\)", "", one.label.replace(f" on {one.machine} ", " "))
+            groups.setdefault(one.machine, []).append(f"{stacks} {quantity_text(one.measured, test.unit)}")
+    return "; ".join(f"{machine}: {', '.join(values)}" for machine, values in groups.items())
 
 
 _PAIR = Path("docs/examples/compare")

@@ -1,4 +1,7 @@
-"""The calls that a run makes to an open chain, checked: every unit is counted, and times are plausible."""
+"""The calls that a run makes to an open chain, checked: every unit is counted, and times are plausible.
+
+A unit is one dispatch, launch or operation of the chain.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,6 @@ _BACKLOG = 200
 """Units in the queue when a read is tested."""
 _SHORT_NS = 20_000_000
 """Tests that need many units are left out if they would take longer than this."""
-
-
 _LEAST_WAIT_NS = 2_000
 """A wait that is this much longer than an empty one waits for something."""
 _LARGEST_SHARE = 300
@@ -45,7 +46,7 @@ class CheckedCalls:
         self.before = 0
 
     def check(self, units: Sequence[int]) -> None:
-        """Add what is wrong to the findings. ``units``: the numbers of units to issue and count."""
+        """Call every method of the chain; add what is wrong to the findings. ``units``: how many to issue each time."""
         try:
             self._count(units)
             for step, call in (
@@ -184,7 +185,7 @@ def _optional(call: Callable[[], object]) -> None:
 
 
 def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, most: float) -> str:
-    """What is suspicious about these times, ns; empty if nothing is.
+    """Why ``wait`` may not wait, or ``issue`` may not return early, judged by their times in ns; empty if all is well.
 
     ``issue``: of one unit. ``empty``, ``one``, ``most``: of the wait after no unit, one unit and the most units.
     """
@@ -202,10 +203,9 @@ def blocking_warning(synchronous: bool, issue: float, empty: float, one: float, 
 
 
 def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
-    """What is suspicious about a unit that contains its own wait or read; empty if nothing is.
+    """Why units that contain their own wait or read may not wait; empty if all is well. Times of a wait afterwards, ns.
 
-    ``full``: the wait after some units without it, ns. ``left``: the wait after the same units with it. ``empty``: the
-    wait after no unit.
+    ``full``: after some units without their wait. ``left``: after the same units with it. ``empty``: after no unit.
     """
     if left < empty + max(10 * _LEAST_WAIT_NS, 0.5 * (full - empty)):
         return ""
@@ -216,9 +216,9 @@ def unread_warning(pattern: str, empty: float, left: float, full: float) -> str:
 
 
 def unfinished_warning(few: float, many: float, window: float, n: int) -> str:
-    """What is suspicious about these times of ``executed``, ns; empty if nothing is.
+    """Why ``wait`` may return too early, judged by the time of ``executed`` after it, ns; empty if all is well.
 
-    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window``.
+    ``few``: after one unit and its wait. ``many``: after n units and their wait, which took ``window`` ns.
     """
     if many - few < max(10 * _LEAST_WAIT_NS, window / 2):
         return ""
@@ -229,9 +229,9 @@ def unfinished_warning(few: float, many: float, window: float, n: int) -> str:
 
 
 def device_time_warning(per_unit: float, window: float, *, fused: bool = False) -> str:
-    """What is suspicious about the device time of a unit, when a unit adds ``window`` to T(n); both in ns.
+    """Why the device time of a unit may be wrong, when a unit adds ``window`` to T(n), the time of n units; all in ns.
 
-    ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
+    Empty if all is well. ``fused``: a unit is one turn of a loop on the device, which may take less than 1 ns.
     """
     if per_unit >= max(0.0 if fused else 1.0, window / _LARGEST_SHARE):
         return ""
@@ -239,7 +239,7 @@ def device_time_warning(per_unit: float, window: float, *, fused: bool = False) 
 
 
 def span_warning(few: DeviceTime, many: DeviceTime) -> str:
-    """What is suspicious about device times of few and of many units; empty if nothing is."""
+    """Why device times of few and of many units may be those of one unit; empty if all is well."""
     if many.span > _LEAST_GROWTH * few.span:
         return ""
     return (

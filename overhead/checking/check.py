@@ -26,15 +26,15 @@ _SILENCE_S = WorkerLimits.silence_s
 
 
 class Report(Struct, frozen=True):
-    """The result of a check. ``failed``: something is wrong, or nothing could be checked."""
+    """The result of a check: a row for each case, or for a stack that has none."""
 
     rows: list[CheckRow]
 
     @property
     def failed(self) -> bool:
-        return any(row.failed for row in self.rows) or not any(
-            row.result in ("verified", "opened") for row in self.rows
-        )
+        """Whether something is wrong, or nothing could be checked."""
+        checked = any(row.result in ("verified", "opened") for row in self.rows)
+        return not checked or any(row.failed for row in self.rows)
 
 
 def check(
@@ -47,8 +47,9 @@ def check(
 ) -> Report:
     """Check the stacks that the plugin files register, or the named ``stacks``.
 
-    ``seconds``: 0 checks every case. ``silence_s``: the longest that a step may take. ``answered`` is called with each
-    row. Raises ``UsageError`` if there is nothing to check, or if a plugin cannot be loaded.
+    ``seconds``: no case but the first of a target begins later; 0 checks every case. ``silence_s``: the longest that a
+    call may take. ``answered`` is called with each row. Raises ``UsageError`` if there is nothing to check, or if a
+    plugin cannot be loaded.
     """
     if not plugins and not stacks:
         raise UsageError("name what to check: --plugin FILE.py or -p STACK")

@@ -22,7 +22,7 @@ from overhead.workloads import stack_works
 
 
 class CheckJob(Struct, frozen=True):
-    """``targets``: those whose cases are checked. ``done``: the rows that an earlier child has answered.
+    """What to check. ``targets``: those whose cases count. ``done``: the rows that an earlier child has answered.
 
     ``seconds``: no case begins later than this after the child's start; 0 for no limit.
     """
@@ -78,7 +78,7 @@ def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, 
     """The row of one case. The parent is told of each step before it runs."""
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
-    chain = contract.check_case(found, probe, target, case, contract.base_parameters(cases, case))
+    chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case))
     compared = f"compared with {case.workload} in NumPy" if isinstance(chain, WorkChain) else ""
     good: Result = "verified" if target.executes else "opened"
     result = "failed" if found.failed else "unavailable" if found.unavailable else good

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.claims.judging import gather, judge_evidence
-from overhead.claims.registry import cited, published_points, sources
+from overhead.claims.judging import gather_evidence, judge_evidence
+from overhead.claims.registry import citation, published_points, sources
 from overhead.claims.show import verdict_blocks
 from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
@@ -16,12 +16,14 @@ register_page("claims", "Claims", 80, "What others published, and what these mea
 
 
 @register_across("claims", "Published claims, judged", 70, page="claims")
-def claims(machines: Machines) -> Iterator[Part]:
-    yield from verdict_blocks(judge_evidence([gather(run) for run in machines.runs]))
+def claim_verdicts(machines: Machines) -> Iterator[Part]:
+    """The verdict on each claim from all runs, with its reasons."""
+    yield from verdict_blocks(judge_evidence([gather_evidence(run) for run in machines.runs]))
 
 
 @register_across("points", "Published points", 80, page="claims")
-def points(machines: Machines) -> Iterator[Part]:
+def point_table(machines: Machines) -> Iterator[Part]:
+    """A table of the published points with their sources, and what their contracts mean."""
     yield Text(
         [
             "What others published, nearly all of it of hardware that was not measured here. Each holds what its "
@@ -37,7 +39,7 @@ def points(machines: Machines) -> Iterator[Part]:
             f"{p.value:,.10g} {'µs' if p.unit == 'us' else p.unit}",
             p.contract,
             p.note,
-            cited(sources()[p.source]),
+            citation(sources()[p.source]),
         ]
         for i, p in enumerate(published_points(), 1)
     ]

@@ -21,6 +21,7 @@ def add_commands(commands: Any) -> None:
 
 
 def claims_command(a: argparse.Namespace) -> int:
+    """Run ``overhead claims`` and print the verdicts; returns the exit code."""
     from overhead.claims.judging import judge
     from overhead.claims.show import overview_blocks, verdict_blocks
 

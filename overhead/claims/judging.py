@@ -1,42 +1,48 @@
-"""Give each published claim a verdict, from the newest run of each machine."""
+"""Give each published claim a verdict, from the newest run of each machine, and the sentences that explain it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from overhead.claims.measured import ClaimValue, measure
-from overhead.claims.registry import Claim, Source, claims, sources
-from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, attributed, implied, of_one, overall
-from overhead.claims.select import making
-from overhead.claims.sentences import explain, other_hardware
+from overhead.claims import rules
+from overhead.claims.measured import ClaimValue, measure, measuring_command
+from overhead.claims.registry import Claim, ClaimTest, Source, Unit, citation, claims, sources
+from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, published
+from overhead.devices import Processor
 from overhead.loading.folders import collect, report_skipped
-from overhead.reading.format import count
+from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
 from overhead.reading.shown_run import MeasuredSteps, measured_steps, run_to_show
 from overhead.reading.view import View
-from overhead.results import Fingerprint
+from overhead.results import Fingerprint, Value
+
+_PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}
+_MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
+    "us": f" {MICRO}",
+    "1/s": " a second",
+    "ratio": TIMES,
+    "share": " %",
+}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, the verdicts on it, the sentence that explains them, and the measured values.
+    """A claim, the verdicts on it, and the measured values, each with its own verdict.
 
-    ``verdict``: of the number, measured like for like. ``as_published``: of the number that the published method gives,
-    where the registry holds a flaw of it. ``attribution``: whether the number is the cost of what the source says.
-    ``measured``: each value with its own verdict. ``flawed``: the values that the published method gives; ``shares``:
-    the share that the named part has of the number.
-    ``making``: the command that measures what the test needs; '' if no measurement can test the claim.
+    ``verdict``: of the number, measured like for like. ``flawed``: the values that the published method gives, if the
+    registry holds its flaw; ``as_published``: their verdict. ``shares``: the share that the named part has of the
+    number; ``attribution``: whether the number is the cost of that part. ``making``: the command that measures what the
+    test needs; '' if no measurement can test the claim.
     """
 
     claim: Claim
     source: Source
     verdict: ClaimVerdict
-    sentence: str
     measured: tuple[tuple[ClaimValue, ClaimVerdict], ...] = ()
     flawed: tuple[ClaimValue, ...] = ()
     as_published: ClaimVerdict | Literal[""] = ""
@@ -45,16 +51,60 @@ class Judged:
     making: str = ""
 
     @property
-    def told(self) -> str:
-        """The verdict in words, with what it rests on where that is not a measurement on the same kind of hardware."""
+    def verdict_text(self) -> str:
+        """The verdict in words, and what it rests on if that is no measurement on the same kind of hardware."""
         if self.claim.test is not None and self.claim.test.kind == "implied":
             return f"{self.verdict} by its own published figures"
-        other = other_hardware(self.claim, self.verdict, [one for one, _ in self.measured])
+        other = self._other_hardware()
         return self.verdict + (f"; {other}" if other else "")
+
+    @property
+    def sentence(self) -> str:
+        """The sentences that explain the verdict, as one text."""
+        claim, test, flaw, blamed = self.claim, self.claim.test, self.claim.flawed, self.claim.attribution
+        if test is None:
+            return claim.untested
+        if test.kind == "implied":
+            numbers = (rules.evaluate(test.formula, claim.parts), test.limit)
+            value, limit = (quantity_text(Value(one), test.unit) for one in numbers)
+            said = [
+                f"{_capital(test.quantity)}: the published figures imply {value}, the hardware has at most {limit}."
+            ]
+        elif not self.measured:
+            return f"Not measured in these files. To measure it: {self.making}."
+        else:
+            said = [f"{_capital(test.quantity)}: {_values(test, [one for one, _ in self.measured])}."]
+        if flaw:
+            said += _measured_too(f"With the published mistake put back ({flaw.quantity})", flaw, self.flawed)
+        if blamed:
+            about = f"Attributed to {blamed.said}. Measured, {blamed.test.quantity}"
+            said += _measured_too(about, blamed.test, self.shares)
+        return " ".join([*said, *self._limits(test)])
+
+    def _limits(self, test: ClaimTest) -> Iterator[str]:
+        """What restricts the verdict."""
+        if other := self._other_hardware():
+            yield f"{_capital(other)}."
+        if self.claim.cross:
+            yield "The published figure compares two machines; here both sides ran on one machine."
+        on_software = any(one.software for one, _ in self.measured)
+        if self.verdict == "inconclusive" and on_software and test.software != "counts":
+            yield "A software adapter runs on the CPU, so it cannot judge this claim."
+        if self.claim.withdrawn:
+            yield self.claim.withdrawn
+
+    def _other_hardware(self) -> str:
+        """``we measured on a GPU, the source on: Apple M4``; '' if both are of one kind or nothing is decided."""
+        kinds = {_PROCESSORS[one.on] for one, _ in self.measured}
+        if self.verdict == "inconclusive" or kinds <= {_PROCESSORS["cpu" if "CPU" in self.claim.hardware else "gpu"]}:
+            return ""
+        return f"we measured on {listed(sorted(kinds))}, the source on: {self.claim.hardware}"
 
     def to_dict(self) -> dict[str, Any]:
         """The same data as dicts and lists that ``json`` can write."""
         return {
+            **dict.fromkeys(("claim", "source", "verdict")),
+            "sentence": self.sentence,
             **vars(self),
             "id": self.claim.id,
             "claim": msgspec.to_builtins(self.claim),
@@ -76,15 +126,15 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
-    """The verdict on every claim, from runs in memory. Keeps only the needed values of each run."""
-    return judge_evidence([gather(View(run)) for run in runs])
+    """The verdict on every claim, from runs in memory, of which only the needed values are kept."""
+    return judge_evidence([gather_evidence(View(run)) for run in runs])
 
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """What one run measured of the step (``cases``), and its values by claim id.
+    """What one run measured of the workload ``step`` (``cases``), and its values by claim id (``found``).
 
-    ``found``: the values of the test, those that the flawed published method gives, and those of the attribution.
+    Three lists for each claim: the values of the test, of the flawed published method, and of the attribution.
     """
 
     machine: str
@@ -93,8 +143,8 @@ class RunEvidence:
     found: dict[str, tuple[list[ClaimValue], list[ClaimValue], list[ClaimValue]]]
 
 
-def gather(view: View) -> RunEvidence:
-    """The values that one run has for each claim."""
+def gather_evidence(view: View) -> RunEvidence:
+    """The values that one run has for each claim; claims without one are left out."""
     run = view.fingerprint
     evidence = RunEvidence(run.machine.id, run.created, measured_steps(run), {})
     for claim in claims():
@@ -106,11 +156,10 @@ def gather(view: View) -> RunEvidence:
 
 
 def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
-    """The verdict on every claim, from the values of the runs.
+    """The verdict on every claim, in the order of the registry, from the values of the runs.
 
-    For each machine the run that its page shows in full is used if it has a value, so that a claim and a key figure
-    agree; else the newest run with a value, those that set no environment variables first. If no run has a value, or
-    the claim says that a case fails, the first of them with the records is used.
+    For each machine the run that its page shows in full counts if it has a value; else the newest run with a value,
+    those that set no environment variables first; else, or if the claim is that a case fails, the first with records.
     """
     by_machine: dict[str, list[RunEvidence]] = {}
     for run in sorted(runs, key=lambda run: run.created, reverse=True):
@@ -125,28 +174,28 @@ def judge_evidence(runs: Sequence[RunEvidence]) -> list[Judged]:
 def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     source, test = sources()[claim.source], claim.test
     if test is None:
-        return Judged(claim, source, "not testable here", claim.untested)
+        return Judged(claim, source, "not testable here")
     if test.kind == "implied":
-        verdict: ClaimVerdict = "refuted" if implied(claim, test) > test.limit else "inconclusive"
-        return Judged(claim, source, verdict, explain(claim, verdict, (), ()))
+        refuted = rules.evaluate(test.formula, claim.parts) > test.limit
+        return Judged(claim, source, "refuted" if refuted else "inconclusive")
     held = [(run.machine, run.found[claim.id]) for run in runs if claim.id in run.found]
     if test.kind != "fails":
         held.sort(key=lambda one: not _valued(one[1][0]))
-    measured = tuple((one, of_one(claim, test, one)) for one in _of_first((m, own) for m, (own, _, _) in held))
+    measured = _of_first((machine, own) for machine, (own, _, _) in held)
     flawed = _of_first((machine, own) for machine, (_, own, _) in held if _valued(own))
     shares = _of_first((machine, own) for machine, (_, _, own) in held if _valued(own))
-    verdict = overall([each for _, each in measured])
+    verdicts = [rules.verdict_on_value(claim, test, one) for one in measured]
+    by_flaw = [rules.verdict_on_value(claim, claim.flawed, one) for one in flawed if claim.flawed]
     return Judged(
         claim,
         source,
-        verdict,
-        explain(claim, verdict, measured, flawed, shares),
-        measured,
+        rules.overall_verdict(verdicts),
+        tuple(zip(measured, verdicts, strict=True)),
         flawed,
-        overall([of_one(claim, claim.flawed, one) for one in flawed]) if claim.flawed and flawed else "",
+        rules.overall_verdict(by_flaw) if by_flaw else "",
         shares,
-        attributed(shares),
-        making(test, claim.flawed),
+        rules.attribution_verdict(shares),
+        measuring_command(test, claim.flawed),
     )
 
 
@@ -163,10 +212,10 @@ def _valued(found: Sequence[ClaimValue]) -> bool:
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """A sentence that counts the claims by verdict."""
+    """A sentence that counts the claims by verdict: ``12 published claims: 5 reproduced, ...``."""
     alone = [one for one in found if one.claim.test is not None and one.claim.test.kind == "implied"]
     counts = Counter(one.verdict for one in found if one not in alone)
-    told = Counter(one.told for one in alone)
+    told = Counter(one.verdict_text for one in alone)
     said = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
     said += [f"{times} {words}" for words, times in told.items()]
     wrong = sum(one.attribution == "wrong" for one in found)
@@ -174,6 +223,67 @@ def summary(found: Sequence[Judged]) -> str:
     return f"{len(found)} published claims: {', '.join(said)}.{blamed}"
 
 
-def ordered(found: Sequence[Judged]) -> list[Judged]:
+def by_verdict(found: Sequence[Judged]) -> list[Judged]:
     """The claims sorted by verdict, in the order of ``VERDICTS``."""
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
+
+
+def quantity_text(of: Value, unit: Unit) -> str:
+    """The number with its unit, rounded to the digits that its interval allows."""
+    if unit == "dispatches":
+        return f"{of.value:,.0f} dispatches"
+    return (spread(of * 100) if unit == "share" else positive_spread(of)) + _MARKS[unit]
+
+
+def published_text(claim: Claim) -> str:
+    """The published figure with its unit and its original digits."""
+    share = claim.unit == "share"
+    texts = [f"{100 * v:.10g} %" if share else f"{v:,.10g}" for v in dict.fromkeys(published(claim))]
+    return " to ".join(texts) + ("" if share else _MARKS[claim.unit])
+
+
+def publication_text(claim: Claim, source: Source) -> str:
+    """The published figure, the hardware it was measured on, and where it was published."""
+    figure = "" if claim.test is not None and claim.test.kind == "fails" else f"{published_text(claim)}, "
+    return f"{figure}{claim.hardware}: {citation(source)}"
+
+
+def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The lowest to the highest value in a few characters: ``25.6 to 44.7 µs``; '' without a value."""
+    values = sorted(one.measured.value for one in found if one.measured)
+    if not values:
+        return ""
+    low, high = (quantity_text(Value(values[end]), test.unit) for end in (0, -1))
+    return low if low == high else f"{low.rsplit(' ', 1)[0].removesuffix(TIMES)} to {high}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _values(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
+    """The values, or the reasons, of each machine and run: ``NVIDIA H200, quick run of 2026-11-21T18:59: ...``."""
+    groups: dict[str, list[str]] = {}
+    for one in found:
+        where = f"{one.machine}, {one.run}"
+        groups.setdefault(where, []).append(_one(test, one))
+    return "; ".join(f"{where}: {listed(values)}" for where, values in groups.items())
+
+
+def _one(test: ClaimTest, one: ClaimValue) -> str:
+    if test.kind == "fails":
+        return f"{_case(one)}: {one.reason or one.status}"
+    if one.measured is None:
+        return f"no value for {_case(one)} ({one.reason})"
+    note = f" ({one.note})" if one.note else ""
+    return f"{quantity_text(one.measured, test.unit)}{note} for {_case(one)}"
+
+
+def _case(one: ClaimValue) -> str:
+    """The target and the case without the machine, which stands before them."""
+    return one.label.replace(f" on {one.machine} ", " ")
+
+
+def _measured_too(said: str, test: ClaimTest, found: Sequence[ClaimValue]) -> list[str]:
+    values = [one for one in found if one.measured]
+    return [f"{said}: {_values(test, values)}."] if values else []

@@ -1,14 +1,16 @@
-"""Compute the quantity that a claim is about, from the records of one run."""
+"""Select the records of a run that a test needs, and compute the quantity that the claim is about."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from overhead.claims.registry import ClaimTest, Selector
-from overhead.claims.select import against_of, pairs
 from overhead.decode.reading import DecodeArm, decoded, slope_over_dispatches
-from overhead.devices import Processor, processor
+from overhead.devices import Processor, processor, same_device_across_apis
 from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import CALLER_WORDS, View, words
@@ -19,12 +21,10 @@ _NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 @dataclass(frozen=True)
 class ClaimValue:
-    """A quantity measured on one machine.
+    """A quantity measured on one machine. ``machine``: its GPUs, or its CPU. ``of``, ``against``: keys of the records.
 
-    ``of`` and ``against``: keys of the records. ``label``: target and case in words. ``machine``: its GPUs, or its CPU.
-    ``status``: the status of the case. ``measured``: in the unit of the test; ``reason``: why it is None.
-    ``note``: what belongs to the value, such as the intercept of a slope. ``run``: the profile and the time of the run.
-    ``on``: what did the work.
+    ``label``: target and case in words. ``status``: of the case. ``measured``: in the unit of the test; ``reason``: why
+    it is None. ``note``: such as the intercept of a slope. ``run``: its profile and time. ``on``: what did the work.
     """
 
     machine: str
@@ -51,11 +51,11 @@ class _Missing(Exception):
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
-    """The values of the quantity, one for each target of the run that has the records for the test."""
+    """The values of the quantity in a run, one for each target that has the records for the test; [] if none has."""
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []
-    for of, against in pairs(test, view):
+    for of, against in record_pairs(test, view):
         records = [of] if against is None else [of, against]
         known = ClaimValue(
             machine=machine,
@@ -100,10 +100,9 @@ def _quantity(test: ClaimTest, view: View, of: Record, against: Record | None) -
 
 
 def _count(record: Record) -> Value:
-    found = record.window.get("dispatches")
-    if not isinstance(found, int):
-        raise _Missing(f"no dispatches were counted: {record.reason or record.status}")
-    return exactly(found)
+    if isinstance(found := record.window.get("dispatches"), int):
+        return exactly(found)
+    raise _Missing(f"no dispatches were counted: {record.reason or record.status}")
 
 
 def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, str]:
@@ -128,11 +127,9 @@ def _amount(record: Record, selector: Selector) -> Value:
 
 
 def _figure(record: Record, name: str) -> Value:
-    # Without the board: the two sides of a claim may name it differently.
-    found = WithFigures.measured(record, name)
-    if found is None:
-        raise _Missing(f"{name}: {why(record, name)}")
-    return found
+    if found := WithFigures.measured(record, name):  # without the board, which the two sides may name differently
+        return found
+    raise _Missing(f"{name}: {why(record, name)}")
 
 
 def _by_comparison(name: str, view: View, of: Record) -> Value:
@@ -168,3 +165,68 @@ def _label(view: View, of: Record, against: Record | None) -> str:
     if other == where:
         return plain(f"{where} ({case(of)} against {case(against)})", 300)
     return plain(f"{where} ({case(of)}) against {other} ({case(against)})", 300)
+
+
+def against_of(test: ClaimTest) -> Selector | None:
+    """The ``against`` selector with missing fields copied from ``of``; None if the test has no ``against``."""
+    if test.against is None:
+        return None
+    said = {name: value for name in Selector.__struct_fields__ if (value := getattr(test.against, name)) is not None}
+    return msgspec.structs.replace(test.of, **said)
+
+
+def record_pairs(test: ClaimTest, view: View) -> Iterator[tuple[Record, Record | None]]:
+    """Pairs of records to compare, on one device and with equal parameters; the second is None if the test has one.
+
+    Two records of one target also have the same pattern and caller, unless the selectors name others.
+    """
+    wanted = against_of(test)
+    for of in plainest_records(test.of, view):
+        if wanted is None or test.against is None:
+            yield of, None
+        elif test.against.stack is not None or test.against.api is not None:
+            yield from ((of, one) for one in plainest_records(wanted, view, of) if same_device_across_apis(of, one))
+        else:
+            pattern, caller = wanted.pattern or of.pattern, wanted.caller or of.caller
+            alike = msgspec.structs.replace(wanted, pattern=pattern, caller=caller)
+            yield from ((of, one) for one in plainest_records(alike, view, of) if one.target_key == of.target_key)
+
+
+def plainest_records(selector: Selector, view: View, like: Record | None = None) -> list[Record]:
+    """For each target the first matching record with the fewest parameters.
+
+    ``like``: parameters that it shares with this record must be equal, except those that the selector names.
+    """
+    equal = {} if like is None else {k: v for k, v in like.params.items() if k not in (selector.params or {})}
+    found: dict[str, Record] = {}
+    for record in view.fingerprint.records:
+        if _matches(selector, record) and all(record.params.get(name, v) == v for name, v in equal.items()):
+            held = found.setdefault(record.target_key, record)
+            if len(record.params) < len(held.params):
+                found[record.target_key] = record
+    return list(found.values())
+
+
+def _matches(selector: Selector, record: Record) -> bool:
+    return (
+        (selector.stack is None or record.stack in selector.stack)
+        and record.workload == (selector.workload or "step")
+        and record.pattern == (selector.pattern or record.pattern)
+        and record.caller == (selector.caller or record.caller)
+        and record.dependency == (selector.dependency or "chained")
+        and record.api == (selector.api or record.api)
+        and (record.executes or selector.api == "Null")
+        and all(record.params.get(name) == value for name, value in (selector.params or {}).items())
+    )
+
+
+def measuring_command(*tests: ClaimTest | None) -> str:
+    """The command that measures what the tests need, with the APIs that the machine must have."""
+    selectors = [s for test in tests if test is not None for s in (test.of, against_of(test)) if s is not None]
+    words = ["overhead run"]
+    words += [f"-p {stack}" for stack in dict.fromkeys(stack for s in selectors for stack in s.stack or ())]
+    words += [f"--pattern {name}" for name in dict.fromkeys(s.pattern for s in selectors if s.pattern)]
+    workloads = dict.fromkeys(s.workload or "step" for s in selectors)
+    words += [f"--workload {name}" for name in workloads if list(workloads) != ["step"]]
+    apis = list(dict.fromkeys(s.api for s in selectors if s.api and s.api != "CPU"))
+    return " ".join(words) + (f" on a machine with {' and '.join(apis)}" if apis else "")

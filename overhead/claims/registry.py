@@ -27,11 +27,10 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Selects one record of each target: it matches every named field and has the fewest parameters.
+    """Selects one record of each target (a stack on a device): that with all named fields and the fewest parameters.
 
-    As ``against``, a selector takes the fields that it does not name from ``of``; without a stack it selects from the
-    same target. With ``steps`` the value is not a figure but the time of a chain of that many units, including its
-    wait, computed from the fit.
+    As ``against``, it takes the fields that it does not name from ``of``; without a stack it selects from the same
+    target. With ``steps`` the value is the time of a chain of that many units with its wait, computed from the fit.
     """
 
     stack: list[Name] | None = None
@@ -46,17 +45,14 @@ class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What to compute from the records. ``rules`` has the tolerance, the same for all claims of a kind.
-
-    ``kind`` is one of:
+    """What to compute from the records. ``kind`` is one of:
 
     - ``value``: the figure of ``of``; in the unit ``1/s`` its reciprocal;
     - ``count``: the dispatches of a unit of ``of``, counted at the API;
     - ``slope``: the time of a dispatch, from the decode cases that differ from ``of`` in the parameter ``over`` alone;
     - ``ratio``: ``of`` divided by ``against``;
-    - ``share``: the fraction of ``of`` that ``against`` saves;
-    - ``share-left``: the fraction of ``of`` that is left in ``against``;
-    - ``stage-share``: the stage ``figure`` divided by the sum of all stages;
+    - ``share``, ``share-left``: the fraction of ``of`` that ``against`` saves; the fraction that is left;
+    - ``stage-share``: the stage ``figure`` divided by the sum of all stages (the calls of a unit, timed one by one);
     - ``fails``: whether the case has no figure, for a reason that contains ``reason``;
     - ``implied``: ``formula`` of the published parts, compared with ``limit``; needs no records.
 
@@ -88,12 +84,10 @@ class Attribution(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 
 class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One published claim. ``value``: the published figure, or its range; ``formula`` computes it from ``parts``.
-    ``hardware``: what it was measured on; holds the word CPU where a CPU did the work instead of a GPU.
 
-    ``attribution``: what the number is said to be the cost of, judged apart from the number.
-    ``flaw``: what is wrong with the published method. ``flawed``: a test that repeats this flaw. ``cross``: the
-    published ratio compares two machines. ``withdrawn``: a later statement of the author. ``untested``: why our
-    records cannot test the claim, if it has no ``test``.
+    ``hardware``: has the word CPU if a CPU did the work. ``attribution``: what the number is said to be the cost of.
+    ``flaw``: what is wrong with the published method; ``flawed``: a test that repeats it. ``cross``: the published
+    ratio compares two machines. ``withdrawn``: the author's later statement. ``untested``: why there is no ``test``.
     """
 
     id: Id
@@ -115,7 +109,7 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One published figure, possibly from hardware that we do not have. No fit and no ratio uses it.
+    """One published figure, often of hardware that we do not have; no fit and no ratio uses it.
 
     ``contract``: what the figure includes, in the terms of docs/claims.md. ``value``: in ``unit`` ("us", "ms", "ns").
     """
@@ -141,7 +135,7 @@ class _Claims(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 @functools.cache
 def _claims() -> _Claims:
-    return msgspec.toml.decode(_read("claims.toml"), type=_Claims)
+    return msgspec.toml.decode(resources.files(__package__).joinpath("claims.toml").read_bytes(), type=_Claims)
 
 
 def claims() -> list[Claim]:
@@ -156,14 +150,11 @@ def sources() -> dict[str, Source]:
 
 @functools.cache
 def published_points() -> list[PublishedPoint]:
-    """All published points, for the page of claims."""
-    return msgspec.toml.decode(_read("points.toml"), type=dict[str, list[PublishedPoint]])["point"]
+    """All published points, in the order of the file."""
+    text = resources.files(__package__).joinpath("points.toml").read_bytes()
+    return msgspec.toml.decode(text, type=dict[str, list[PublishedPoint]])["point"]
 
 
-def _read(name: str) -> bytes:
-    return resources.files(__package__).joinpath(name).read_bytes()
-
-
-def cited(source: Source) -> str:
-    """The citation: title, place of publication and year."""
+def citation(source: Source) -> str:
+    """``title (where, year)`` of the source."""
     return f"{source.title} ({source.where}, {source.year})"

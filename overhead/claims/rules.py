@@ -39,32 +39,27 @@ TOLERANCE = (
 def bounds(claim: Claim, test: ClaimTest) -> tuple[tuple[float, float], tuple[float, float]]:
     """Lowest and highest value that reproduce the claim, and those that partly do, in the unit of the claim."""
     least, most = published(claim)
+    factors = (_SAME_DIRECTION, _REPRODUCED_WITHIN, _PARTIAL_WITHIN)
+    alike, near, far = ((least / factor, most * factor) for factor in factors)
     if test.no_effect:
         same = 1 / _SAME_DIRECTION, _SAME_DIRECTION
         return same, same
     if test.kind == "count":
-        return _around(claim, _SAME_DIRECTION), _around(claim, _REPRODUCED_WITHIN)
-    low, high = _around(claim, _REPRODUCED_WITHIN)
+        return alike, near
     if test.unit == "ratio":
         side = (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
-        return (max(low, side[0]), min(high, side[1])), side
+        return (max(near[0], side[0]), min(near[1], side[1])), side
     whole = 1.0 if test.unit == "share" else math.inf
-    return (low, min(high, whole)), (least / _PARTIAL_WITHIN, min(most * _PARTIAL_WITHIN, whole))
-
-
-def _around(claim: Claim, factor: float) -> tuple[float, float]:
-    least, most = published(claim)
-    return least / factor, most * factor
+    return (near[0], min(near[1], whole)), (far[0], min(far[1], whole))
 
 
 def published(claim: Claim) -> tuple[float, float]:
-    """Lowest and highest published figure; a single figure is both."""
-    if isinstance(claim.value, list):
-        return float(claim.value[0]), float(claim.value[1])
-    return float(claim.value), float(claim.value)
+    """Lowest and highest published figure, in the unit of the claim; a single figure is both."""
+    ends = claim.value if isinstance(claim.value, list) else [claim.value]
+    return float(ends[0]), float(ends[-1])
 
 
-def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
+def verdict_on_value(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     """The verdict on one value. It is inconclusive unless the whole interval lies inside or outside the bounds."""
     if found.software and test.software != "counts":
         return "inconclusive"
@@ -82,7 +77,7 @@ def of_one(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     return "refuted" if outside else "inconclusive"
 
 
-def attributed(found: Sequence[ClaimValue]) -> AttributionVerdict:
+def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
     """The verdict on an attribution, from the share of the named part on each target; '' without a value."""
     shares = [one.measured for one in found if one.measured and one.measured.bounded]
     if not shares:
@@ -101,17 +96,12 @@ def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
     return "reproduced" if test.reason in found.reason else "partial"
 
 
-def implied(claim: Claim, test: ClaimTest) -> float:
-    """The value of the formula of the test, computed from the published parts."""
-    return evaluate(test.formula, claim.parts)
-
-
 def evaluate(formula: str, parts: Mapping[str, float]) -> float:
     """The value of a formula of the registry; the names in it are those of ``parts``."""
     return float(eval(formula, {"__builtins__": {}}, dict(parts)))
 
 
-def overall(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
+def overall_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """The verdict on all targets: ``partial`` if they differ. Inconclusive targets count only if all are."""
     decided = set(verdicts) - {"inconclusive"}
     if not verdicts:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Part, Table, Text
-from overhead.claims.judging import Judged, ordered, summary
+from overhead.claims.judging import Judged, by_verdict, measured_range, publication_text, published_text, summary
 from overhead.claims.rules import TOLERANCE
-from overhead.claims.sentences import exact, measured_range, publication
 
 
 def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
@@ -15,8 +14,8 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     yield Text([summary(found), TOLERANCE])
     for title, judged in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
         rows = [
-            (f"{one.claim.id}: {one.claim.said}", publication(one.claim, one.source), _verdicts(one), _why(one))
-            for one in ordered(found)
+            (f"{one.claim.id}: {one.claim.said}", publication_text(one.claim, one.source), _verdicts(one), _why(one))
+            for one in by_verdict(found)
             if (one.verdict != "not testable here") is judged
         ]
         if rows:
@@ -27,15 +26,15 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     """A row for each claim: verdict, published figure, measured like for like and by the published method."""
     yield Text([summary(found), TOLERANCE])
     rows = []
-    for one in ordered(found):
+    for one in by_verdict(found):
         test, flawed = one.claim.test, one.claim.flawed
-        published = "" if test is not None and test.kind == "fails" else exact(one.claim)
+        published = "" if test is not None and test.kind == "fails" else published_text(one.claim)
         values = measured_range(test, [value for value, _ in one.measured]) if test else ""
         with_flaw = measured_range(flawed, one.flawed) if flawed else ""
         rows.append((one.verdict, one.claim.said, published, values, with_flaw, one.attribution))
     columns = ["verdict", "claim", "published", "measured", "with their method", "attribution"]
     yield Table("", columns, rows, numeric=(0, 2, 3, 4, 5), optional={2: 2, 3: 1, 4: 3, 5: 2}, status=0).without_empty()
-    yield Text([f"{one.claim.id}: {one.told}." for one in ordered(found) if one.told != one.verdict])
+    yield Text([f"{one.claim.id}: {one.verdict_text}." for one in by_verdict(found) if one.verdict_text != one.verdict])
     yield Text(
         ["Attribution: whether the number is the cost of what the source says. Reasons: overhead claims --verbose"]
     )
@@ -44,7 +43,7 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
 def _verdicts(one: Judged) -> str:
     """The verdict on the number, on the number by the published method, and on its attribution."""
     published = f"; {one.as_published} with the published method" if one.as_published else ""
-    return one.told + published + (f"; attribution {one.attribution}" if one.attribution else "")
+    return one.verdict_text + published + (f"; attribution {one.attribution}" if one.attribution else "")
 
 
 def _why(one: Judged) -> str:

@@ -64,12 +64,13 @@ class Shift:
 
 @dataclass(frozen=True)
 class Shifts:
-    """One case tested in several ways, the simplest first. A verdict must hold in all of them."""
+    """The shift of one case, estimated in one or several ways, the simplest first. A verdict must hold in all."""
 
     ways: tuple[Shift, ...]
 
     @property
     def centre(self) -> float:
+        """``ln(new / base)`` by the simplest way."""
         return self.ways[0].centre
 
     def interval(self, alpha: float) -> tuple[float, float]:
@@ -106,7 +107,7 @@ def quantile(q: float, df: float) -> float:
     return float(ndtri(q) if math.isinf(df) else stdtrit(df, q))
 
 
-def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
+def holm_levels(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
     """The level of each hypothesis in Holm's step-down procedure, which rejects it if its p is at most its level.
 
     S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6 (1979) 65.
@@ -121,36 +122,36 @@ def holm(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def trials(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
-    """One test per case, with at least two processes per side.
+def side_shifts(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
+    """The shift of each case, from the runs of BASE and NEW; each side needs two processes.
 
-    The replicates are the runs if a side has several, else the processes.
+    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``.
     """
     free = [len(b) + len(n) - 2 for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
-    variances = [between(base[i], new[i]) for i in several]
+    variances = [variance_between_runs(base[i], new[i]) for i in several]
     expected = [floor**2 + _within([*base[i], *new[i]]) for i in several]
-    spread = dict(zip(several, moderated(variances, [free[i] for i in several], expected), strict=True))
+    spread = dict(zip(several, moderated_variances(variances, [free[i] for i in several], expected), strict=True))
     return [
         Shifts((_by_runs(b, n, *spread[i]),) if i in spread else (_by_processes(b, n, floor), _by_processes(b, n, 0.0)))
         for i, (b, n) in enumerate(zip(base, new, strict=True))
     ]
 
 
-def paired(differences: Sequence[FloatArray]) -> list[Shifts]:
-    """One test per case, from ``ln(new / base)`` of each pair of processes measured in turn; needs two pairs.
+def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
+    """The shift of each case, from ``ln(new / base)`` of its pairs of processes measured in turn; needs two pairs.
 
     A difference between runs affects both processes of a pair, so it needs no allowance.
     """
     variances = [float(d.var(ddof=1)) for d in differences]
-    spread = moderated(variances, [d.size - 1 for d in differences], most=MODERATE_PAIRS)
+    spread = moderated_variances(variances, [d.size - 1 for d in differences], most=MODERATE_PAIRS)
     return [
         Shifts((Shift(float(d.mean()), math.sqrt(variance / d.size), df),))
         for d, (variance, df) in zip(differences, spread, strict=True)
     ]
 
 
-def moderated(
+def moderated_variances(
     variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None, most: float = MODERATE
 ) -> list[tuple[float, float]]:
     """Each variance, moved towards the common variance of all cases, with its new degrees of freedom.
@@ -199,7 +200,7 @@ def _means(runs: Runs) -> FloatArray:
     return np.array([run.mean() for run in runs])
 
 
-def between(base: Runs, new: Runs) -> float:
+def variance_between_runs(base: Runs, new: Runs) -> float:
     """The variance of the run means around the mean of their side, over both sides; one side needs two runs."""
     squares = sum(float(((m - m.mean()) ** 2).sum()) for m in map(_means, (base, new)))
     return squares / (len(base) + len(new) - 2)

@@ -1,33 +1,53 @@
-"""Give each case of two sides a verdict: refuse different cases, explain missing ones, test the others."""
+"""Give each case of two sides a verdict: refuse different cases, explain missing ones, test the others.
+
+All cases are tested together, because the correction and the spread between runs need all of them.
+"""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from overhead.comparing.calls import Untested, tested, yardstick
-from overhead.comparing.pairing import ABSENT, in_turn, match, refusal, together
-from overhead.comparing.sides import FIGURE, Run, Side, SideCase
-from overhead.comparing.variants import read_variants, window_changes
-from overhead.comparing.verdicts import CaseVerdict, Difference, Verdicts
-from overhead.reading.format import plain
+import numpy as np
+
+from overhead.comparing import decide
+from overhead.comparing.decide import ALPHA, Runs, Shifts
+from overhead.comparing.pairing import (
+    ABSENT,
+    pair_cases,
+    read_variants,
+    runs_taken_together,
+    samples_in_turn,
+    why_incomparable,
+    window_changes,
+)
+from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
+from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
+from overhead.reading.format import percent, plain
 from overhead.reading.missing_values import missing_record, why
 from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, Value
 
+_SAME_WITHIN = 0.05
+"""A case is the same if its uncorrected interval lies within this relative difference."""
+_SPEED_CHANGED_BY = 0.05
+"""The machine changed its speed if its canary differs by more than this between the sides."""
+
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
-    """The verdict on every case of either side, in BASE's order, then NEW's."""
-    runs = together(base, new)
+    """The verdict on every case that either side has, in the order of BASE, then of NEW."""
+    runs = runs_taken_together(base, new)
     same_machine = base.machine.id == new.machine.id
-    opened = [_opened(b, n, base, new, runs, same_machine) for b, n in match(base, new)]
-    untested = [one for one in opened if isinstance(one, Untested)]
+    opened = [_opened(b, n, base, new, runs, same_machine) for b, n in pair_cases(base, new)]
+    untested = [one for one in opened if isinstance(one, CaseSamples)]
     return Verdicts(
         base=_names(base, new),
         new=_names(new, base),
         same_machine=same_machine,
         differences=tuple(_differences(base.runs[-1].fingerprint, new.runs[-1].fingerprint)),
-        yardstick=yardstick(untested) if same_machine else "two machines: ratios and no test",
+        yardstick=spread_sentence(untested) if same_machine else "two machines: ratios and no test",
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
         skipped=_skipped(base, new),
@@ -35,9 +55,9 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
 
 
 def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
-    """The verdict on every pair of variants in the runs of one side; raises ``UsageError`` as ``read_variants``.
+    """The verdict on every pair of variants, both of which each process measured. ``asked``: as in ``read_variants``.
 
-    Every process of a run measured both cases of a pair.
+    Raises ``UsageError`` if no case is as asked.
     """
     variants = read_variants(asked, run)
     paired = {new.name for _, new in variants.pairs}
@@ -54,7 +74,7 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
         if units[0] != units[1]:
             refused = f"unit differs between {b.name} and {n.name}: {units[0]} and {units[1]}"
         else:
-            refused = refusal(b) or refusal(n)
+            refused = why_incomparable(b) or why_incomparable(n)
         opened.append(_both(blank, b, n, refused, [(one, one) for one in run.runs]))
     alone = [
         plain(f"{name}: none of its cases is equal to one with {base} on all other axes")
@@ -66,8 +86,8 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
         new=tuple(name for name in others if name in paired),
         same_machine=True,
         differences=(),
-        yardstick=yardstick(
-            [one for one in opened if isinstance(one, Untested)], " in the same processes, whose ratios differ"
+        yardstick=spread_sentence(
+            [one for one in opened if isinstance(one, CaseSamples)], " in the same processes, whose ratios differ"
         ),
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
@@ -76,10 +96,10 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
     )
 
 
-def _closed(opened: Sequence[CaseVerdict | Untested], fail_over: float | None) -> tuple[CaseVerdict, ...]:
+def _closed(opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None) -> tuple[CaseVerdict, ...]:
     """All verdicts in the same order."""
-    found = iter(tested([one for one in opened if isinstance(one, Untested)], fail_over))
-    return tuple(next(found) if isinstance(one, Untested) else one for one in opened)
+    found = iter(verdicts_by_test([one for one in opened if isinstance(one, CaseSamples)], fail_over))
+    return tuple(next(found) if isinstance(one, CaseSamples) else one for one in opened)
 
 
 def _skipped(*sides: Side) -> tuple[str, ...]:
@@ -101,10 +121,10 @@ def _opened(
     new: Side,
     runs: Sequence[tuple[Run, Run]],
     same_machine: bool,
-) -> CaseVerdict | Untested:
+) -> CaseVerdict | CaseSamples:
     """The verdict if the case needs no test, else the input of the test. ``runs``: those that were taken together."""
     if base_case is not None and new_case is not None:
-        refused = refusal(base_case, new_case)
+        refused = why_incomparable(base_case, new_case)
         return _both(_blank(base_case), base_case, new_case, refused, runs, same_machine)
     only, other = (new_case, base) if base_case is None else (base_case, new)
     assert only is not None
@@ -121,7 +141,7 @@ def _both(
     refused: str,
     runs: Sequence[tuple[Run, Run]],
     same_machine: bool = True,
-) -> CaseVerdict | Untested:
+) -> CaseVerdict | CaseSamples:
     """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
     below, above = base.value, new.value
     blank = replace(blank, measured=bool(below or above), missing=(below is None) != (above is None))
@@ -139,12 +159,12 @@ def _both(
     unsampled = [run.path.name for run in (*base.runs, *new.runs) if run.sampled is None]
     if unsampled:
         return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
-    held = in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
+    held = samples_in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
     counts = [sum(s.slopes.size for s in samples) for samples in held]
     counted = replace(blank, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
     if min(counts) < 2:
         return replace(counted, reason="one process a side: no spread is known")
-    return Untested(counted, *held, paired=bool(runs))
+    return CaseSamples(counted, *held, paired=bool(runs))
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
@@ -180,3 +200,94 @@ def _blank(case: SideCase) -> CaseVerdict:
     target = case.runs[-1].view.target(record)
     label = plain(f"{target.label}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}")
     return CaseVerdict(case.key, label, "undecided", target=plain(target.label))
+
+
+@dataclass(frozen=True)
+class CaseSamples:
+    """A case to test, and its samples in each run of BASE and of NEW, with at least two processes per side.
+
+    ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW form a pair.
+    """
+
+    case: CaseVerdict
+    base: tuple[Sampled, ...]
+    new: tuple[Sampled, ...]
+    paired: bool
+
+    @property
+    def slopes(self) -> tuple[Runs, Runs]:
+        """For BASE and NEW: ``ln(ns per unit)`` of each process, one array for each run."""
+        return [s.slopes for s in self.base], [s.slopes for s in self.new]
+
+    @property
+    def differences(self) -> decide.FloatArray:
+        """``ln(NEW / BASE)`` of each pair of processes."""
+        base, new = self.slopes
+        return np.concatenate(new) - np.concatenate(base)
+
+    @property
+    def in_own_units(self) -> tuple[Runs, Runs] | None:
+        """The slopes over the canary's time, if the canary (a fixed piece of work, timed beside) changed; else None.
+
+        Always None for pairs: the spread of their differences already includes changes of the machine.
+        """
+        if self.paired or any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
+            return None
+        speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
+        if abs(speeds[1] - speeds[0]) <= math.log1p(_SPEED_CHANGED_BY):
+            return None
+        return [s.slopes - s.canary for s in self.base], [s.slopes - s.canary for s in self.new]
+
+
+def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
+    """The verdict on each case, all tested together; it fails if its whole interval is slower by ``fail_over`` %."""
+    trials = _trials(cases)
+    p = [trial.p() for trial in trials]
+    past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
+    levels, gates = decide.holm_levels(p), decide.holm_levels(past)
+    found = []
+    for i, (one, trial) in enumerate(zip(cases, trials, strict=True)):
+        moved: Verdict = "slower" if trial.centre > 0 else "faster"
+        still: Verdict = "same" if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN) else "undecided"
+        base_ns = math.exp(float(np.mean([s.slopes.mean() for s in one.base])))
+        times, low, high = map(math.exp, (trial.centre, *trial.interval(levels[i])))
+        found.append(
+            replace(
+                one.case,
+                verdict=moved if p[i] <= levels[i] else still,
+                base_ns=base_ns,
+                new_ns=base_ns * times,
+                ratio=Value(times, low, high),
+                smallest=math.expm1(trial.smallest(ALPHA / len(trials))),
+                p=p[i],
+                failed=fail_over is not None and past[i] <= gates[i],
+            )
+        )
+    return found
+
+
+def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
+    if all(c.paired for c in cases):
+        return decide.paired_shifts([c.differences for c in cases])
+    plain = decide.side_shifts([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
+    moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
+    others = decide.side_shifts([units[0] for _, units in moved], [units[1] for _, units in moved])
+    in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
+    return [Shifts(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+
+
+def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:
+    """Words on the spread that the verdicts assume. ``in_turn``: what differs if both sides were measured in turn."""
+    if not cases:
+        return "no case could be tested"
+    if cases[0].paired:
+        said, spreads = f"measured in turn{in_turn}", [float(c.differences.std(ddof=1)) for c in cases]
+    else:
+        several = [c.slopes for c in cases if len(c.base) + len(c.new) - 2 >= decide.LEAST_RUNS_DF]
+        if not several:
+            floor = percent(decide.FLOOR)
+            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation)"
+        widest = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
+        said = f"{len(widest[0])} and {len(widest[1])} runs; their means spread"
+        spreads = [math.sqrt(decide.variance_between_runs(*sides)) for sides in several]
+    return f"{said} by {percent(statistics.median(spreads))} (standard deviation, the median case)"

@@ -1,21 +1,23 @@
-"""Pair the cases of two sides, and refuse pairs that measure different things."""
+"""Pair the cases of two sides, or of variants inside one run; refuse pairs that measure different things."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from overhead.comparing.sides import Run, Sampled, Side, SideCase
 from overhead.devices import processor
-from overhead.results import Record, Scalar
+from overhead.errors import UsageError, unknown
+from overhead.results import Record, Scalar, scalar_text
 
 ABSENT = "absent"
 _SINGULAR = re.compile(r"\b(1 node)s\b")
 """Earlier versions wrote "1 nodes" where files now say "1 node"."""
 
 
-def match(base: Side, new: Side) -> list[tuple[SideCase | None, SideCase | None]]:
-    """Pairs of cases; None if one side lacks the case.
+def pair_cases(base: Side, new: Side) -> list[tuple[SideCase | None, SideCase | None]]:
+    """Pairs of the same case of BASE and NEW; None where one side lacks it.
 
     Cases with equal keys form a pair. Another machine or driver may name the adapter differently, so two other cases
     form a pair if each is the only one on its side with this stack, API, kind of adapter and coordinates.
@@ -42,8 +44,8 @@ def _lone_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[Side
     return kinds
 
 
-def together(base: Side, new: Side) -> list[tuple[Run, Run]]:
-    """Pairs of runs of BASE and NEW that were taken together; empty unless every run has a partner."""
+def runs_taken_together(base: Side, new: Side) -> list[tuple[Run, Run]]:
+    """Pairs of runs of BASE and NEW that one command measured in turn; empty unless every run has a partner."""
     pairs = [(b, n) for b in base.runs for n in new.runs if _taken_together(b, n)]
     whole = len(pairs) == len(base.runs) == len(new.runs) == len({id(n) for _, n in pairs})
     return pairs if whole else []
@@ -54,8 +56,10 @@ def _taken_together(base: Run, new: Run) -> bool:
     return mine is not None and theirs is not None and mine.id == theirs.id and mine.side != theirs.side
 
 
-def in_turn(base: str, new: str, runs: Iterable[tuple[Run, Run]]) -> tuple[tuple[Sampled, ...], tuple[Sampled, ...]]:
-    """The samples of a case of each run pair, on each side, reordered so that paired processes have the same position.
+def samples_in_turn(
+    base: str, new: str, runs: Iterable[tuple[Run, Run]]
+) -> tuple[tuple[Sampled, ...], tuple[Sampled, ...]]:
+    """The samples of a case in each pair of runs, for BASE and for NEW, with paired processes at the same position.
 
     Processes with the same number form a pair. A worker that replaced a dead one has another number; such processes
     are paired in their order.
@@ -81,7 +85,7 @@ def _of(sampled: Sampled, numbers: list[int]) -> Sampled:
     return Sampled(sampled.slopes[at], sampled.canary[at] if sampled.canary.size else sampled.canary, tuple(numbers))
 
 
-def refusal(*cases: SideCase) -> str:
+def why_incomparable(*cases: SideCase) -> str:
     """Why these cases cannot be compared: the field that differs and both values. '' if they can.
 
     A case that failed early has no window. A fingerprint without raw samples lists the kernels of all its cases, so
@@ -111,3 +115,56 @@ def _first_difference(prefix: str, held: Sequence[tuple[str, Mapping[str, Scalar
                 between = f"{first_name} and {name}" if name != first_name else f"runs of {name}"
                 return f"{prefix}{field} differs between {between}: {mine} and {theirs}"
     return ""
+
+
+@dataclass(frozen=True)
+class Variants:
+    """An axis (a parameter of cases), its variants such as ``wait=event``, the base first, and the pairs of cases.
+
+    Both cases of a pair are of one target and equal on all other axes.
+    """
+
+    axis: str
+    names: list[str]
+    pairs: list[tuple[SideCase, SideCase]]
+
+
+def read_variants(asked: str, run: Side) -> Variants:
+    """The variants in ``wait=stream,event``, or with ``wait`` all its values in the order of the run, ``absent`` last.
+
+    The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
+    """
+    axis, _, listed = asked.partition("=")
+    cases = [(case, _coordinates(case.record)) for case in run.cases.values()]
+    every = {name: [at.get(name, ABSENT) for _, at in cases] for _, here in cases for name in here}
+    known = {name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1}
+    if axis not in known:
+        raise unknown("axis", axis, known)
+    values = listed.split(",") if listed else sorted(known[axis], key=lambda value: value == ABSENT)
+    for value in values:
+        if value not in known[axis]:
+            raise unknown(f"value of {axis}", value, known[axis])
+    if len(set(values)) < max(2, len(values)):
+        raise UsageError(f"--across {asked}: name two or more different values")
+    groups: dict[tuple[object, ...], dict[str, SideCase]] = {}
+    for case, at in cases:
+        name = f"{axis}={at.pop(axis, ABSENT)}"
+        groups.setdefault((case.record.target_key, *sorted(at.items())), {})[name] = replace(case, name=name)
+    base, *others = names = [f"{axis}={value}" for value in values]
+    pairs = [(g[base], g[other]) for g in groups.values() for other in others if {base, other} <= {*g}]
+    if not pairs:
+        raise UsageError(f"no case with {base} is equal to one with {' or '.join(others)} on all other axes")
+    return Variants(axis, names, pairs)
+
+
+def window_changes(axis: str, base: Record, new: Record) -> str:
+    """What was timed differently besides the axis: ``submits 1 → 0``; '' if nothing."""
+    return ", ".join(
+        f"{name} {base.window.get(name, ABSENT)} \u2192 {new.window.get(name, ABSENT)}"
+        for name in sorted({*base.window, *new.window} - {axis})
+        if base.window and new.window and base.window.get(name) != new.window.get(name)
+    )
+
+
+def _coordinates(record: Record) -> dict[str, str]:
+    return {name: scalar_text(value) for name, value in record.case.coordinates.items()}

@@ -17,8 +17,8 @@ _MOST_NAMED = 3
 """The most cases that a reason names; it counts the others."""
 
 
-def summary(found: Verdicts) -> list[str]:
-    """The lines above the table: in what the sides differ, the verdicts by count, and how the test was made."""
+def summary_lines(found: Verdicts) -> list[str]:
+    """The lines above the table: what differs between the sides, how many cases have each verdict, and the test."""
     changed = [f"{d.field} {d.base} \u2192 {d.new}" for d in found.differences]
     inside = f"; in {', '.join(found.inside)}" if found.inside else ""
     lines = [f"BASE {', '.join(found.base)}; NEW {', '.join(found.new)}{inside}."]
@@ -33,7 +33,7 @@ def summary(found: Verdicts) -> list[str]:
     return lines + [f"Skipped: {reason}" for reason in found.skipped]
 
 
-def gate(found: Verdicts) -> str:
+def gate_sentence(found: Verdicts) -> str:
     """The result of ``--fail-over`` as a sentence; '' where it was not asked for."""
     if found.fail_over is None:
         return ""
@@ -43,8 +43,8 @@ def gate(found: Verdicts) -> str:
     return f"{said} {tested} of {count(found.measured, 'case')} could have shown a change as small as {limit}."
 
 
-def ordered(found: Verdicts) -> list[CaseVerdict]:
-    """The cases that have a ratio: slower and faster ones first, the largest change first."""
+def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
+    """The cases that have a ratio, by verdict (slower and faster ones first) and by the size of the change."""
 
     def key(case: CaseVerdict) -> tuple[int, float]:
         ratio = case.ratio.value if case.ratio else 1.0
@@ -53,15 +53,15 @@ def ordered(found: Verdicts) -> list[CaseVerdict]:
     return sorted((case for case in found.cases if case.ratio is not None), key=key)
 
 
-def reasons(found: Verdicts) -> list[str]:
-    """Each reason for a case without a test once, with the cases that it holds for; then what else differs."""
+def reason_sentences(found: Verdicts) -> list[str]:
+    """A line for each reason why cases have no test, with these cases; then what else differs between variants."""
     labels, _ = _labels(found)
     by_reason: dict[tuple[str, str], list[str]] = {}
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
         if case.reason:
             verdict = _WORDS.get(case.verdict, case.verdict).capitalize()
             by_reason.setdefault((verdict, case.reason), []).append(labels[case.case])
-    for case in ordered(found):
+    for case in cases_by_change(found):
         if case.also:
             by_reason.setdefault(("The window differs too", case.also), []).append(labels[case.case])
     return [f"{what}, {count(len(cases), 'case')}: {why} ({_few(cases)})." for (what, why), cases in by_reason.items()]
@@ -95,10 +95,10 @@ def _row(case: CaseVerdict, label: str) -> tuple[str, ...]:
 
 def comparison_blocks(found: Verdicts) -> Iterator[Part]:
     """How the test was made, a row for each case, the reasons for cases without a test, and the result of the gate."""
-    yield Text(summary(found))
+    yield Text(summary_lines(found))
     labels, device = _labels(found)
-    rows = [_row(case, labels[case.case]) for case in ordered(found)]
+    rows = [_row(case, labels[case.case]) for case in cases_by_change(found)]
     if rows:
         title = f"Cases on {device}" if device else ""
         yield Table(title, _HEADINGS, rows, numeric=(1, 2, 3, 5), optional={1: 2, 2: 2, 5: 1}, status=4).without_empty()
-    yield Text([*reasons(found), *filter(None, [gate(found)])])
+    yield Text([*reason_sentences(found), *filter(None, [gate_sentence(found)])])

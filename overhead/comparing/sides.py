@@ -24,7 +24,7 @@ from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, s
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
 NATIVE_SPIN = 1
-"""Index of the canary that measures the machine's speed: compiled code, so it is the same under every Python."""
+"""Index, among the canaries (fixed work timed beside each round), of compiled code: its time is the machine's speed."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,12 @@ class Run:
 
     @cached_property
     def records(self) -> dict[str, Record]:
+        """The records by key."""
         return {record.key: record for record in self.fingerprint.records}
 
     @cached_property
     def view(self) -> View:
+        """The fingerprint as a ``View``, which finds records, targets and comparisons."""
         return View(self.fingerprint)
 
 
@@ -74,12 +76,12 @@ class SideCase:
 
     @property
     def value(self) -> Value | None:
-        """The compared figure; without the board, because two machines have different ones."""
+        """The compared figure, ns, without its board (two machines have different ones); None if it has no value."""
         return WithFigures.measured(self.record, FIGURE)
 
     @property
     def samples(self) -> tuple[Sampled, ...]:
-        """The samples of each run that has some."""
+        """The samples of the case, for each run that has some."""
         found = [run.sampled[self.key] for run in self.runs if run.sampled is not None and self.key in run.sampled]
         return tuple(one for one in found if one.slopes.size)
 
@@ -94,11 +96,12 @@ class Side:
 
     @property
     def machine(self) -> Machine:
+        """The machine of all runs."""
         return self.runs[0].fingerprint.machine
 
     @cached_property
     def identities(self) -> dict[tuple[object, ...], Run]:
-        """The runs by an identity that a copy shares."""
+        """The runs by machine, time and partner, which a copy of a run shares."""
         return {_identity(run.fingerprint): run for run in self.runs}
 
     @cached_property

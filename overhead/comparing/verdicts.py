@@ -76,10 +76,12 @@ class Verdicts:
 
     @property
     def failed(self) -> list[CaseVerdict]:
+        """The cases that are slower by more than ``fail_over`` per cent."""
         return [case for case in self.cases if case.failed]
 
     @property
     def measured(self) -> int:
+        """How many cases have a value on at least one side."""
         return sum(case.measured for case in self.cases)
 
     @property
@@ -89,14 +91,12 @@ class Verdicts:
         return [case for case in self.cases if case.measured and (case.smallest is None or case.smallest > most)]
 
     def tested_enough(self, *, allow_missing: bool = False) -> bool:
-        """Whether a gate may pass: a case was tested, and no measured one is untested.
-
-        ``allow_missing`` forgives the cases that are ``missing``.
-        """
+        """Whether a case was tested and no measured one is untested; ``allow_missing`` forgives those ``missing``."""
         blind = [case for case in self.untested if not (allow_missing and case.missing)]
         return not blind and self.measured > len(self.untested)
 
     def count(self, verdict: Verdict) -> int:
+        """How many cases have this verdict."""
         return sum(case.verdict == verdict for case in self.cases)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""A person's own call and step: what it costs, what bounds it, and what would change that.
-
-The package can be called: ``overhead.explain(step)`` is ``overhead.explain.explaining.explain(step)``.
-"""
+"""What a user's own call or step costs, what bounds it, and what would change that; ``overhead.explain(step)``."""
 
 from __future__ import annotations
 

@@ -16,19 +16,16 @@ _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
 """Methods of ``torch.Tensor`` that may copy from the device to the host and wait for it."""
-_WAITS = (("", "synchronize"), ("Stream", "synchronize"), ("Event", "synchronize"))
-"""Functions of ``torch.cuda`` that wait and return nothing."""
 
 
 @dataclass(frozen=True)
 class StepChange:
     """Another way to run the same step.
 
-    ``make``: the step in the other way; it may run the step if that leaves no trace, and raises what forbids it.
-    ``why_not``: why it does not apply to a step that has run in this process; empty if it does. ``label``: ``measured``
-    if it computes the same, ``bound`` if it leaves out something that the program needs. ``captures``: it records the
-    step once, so that Python values that change from step to step would stay as they were. ``compiles``: it translates
-    the step first, which may take minutes.
+    ``make``: gives the step in the other way, or raises what forbids it. ``why_not``: why it does not apply to what has
+    run in this process; empty if it does. ``label``: ``measured`` if it computes the same, ``bound`` if it leaves out
+    something that the program needs. ``captures``: it records the step once, so Python values stay as they were then.
+    ``compiles``: it translates the step first, which may take minutes.
     """
 
     make: Callable[[StepFunction], StepFunction]
@@ -48,8 +45,8 @@ def _without_cuda() -> str:
     return "" if torch.cuda.is_initialized() or has_cuda_context() else "the step does not use PyTorch on CUDA"
 
 
-def captured(step: StepFunction) -> StepFunction:
-    """A CUDA graph of the whole step, launched as one."""
+def capture_graph(step: StepFunction) -> StepFunction:
+    """A function that launches a CUDA graph of the whole step. Raises what the step or the capture raises."""
     import torch
 
     graph: Any = torch.cuda.CUDAGraph()
@@ -86,19 +83,15 @@ def _not_compiled(mode: str) -> str:
 
 
 def _without_synchronisations(step: StepFunction) -> StepFunction:
-    """The step with recorded values in the place of ``.item()`` and of other reads and waits.
-
-    It shows how much the waits cost at most. It is no program that anyone could use.
-    """
+    """The step with recorded values in place of reads and waits: a bound on their cost, and no usable program."""
     import torch
 
     tape = Tape()
     before = {name: getattr(torch.Tensor, name) for name in _READS}
     for name, method in before.items():
         setattr(torch.Tensor, name, tape.read(method))
-    for owner, name in _WAITS:
-        holder = getattr(torch.cuda, owner) if owner else torch.cuda
-        setattr(holder, name, tape.wait(getattr(holder, name)))
+    for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
+        owner.synchronize = tape.wait(owner.synchronize)
     for _ in range(_RECORDED_STEPS):
         tape.record(step)
     for name, method in before.items():
@@ -119,7 +112,7 @@ class Tape:
         """The methods that read a value while steps were recorded."""
 
     def record(self, step: StepFunction) -> Any:
-        """Run a step and keep what it reads."""
+        """Run a step and keep the values that it reads from the device; returns what the step returns."""
         self._values, self._mode = [], "recording"
         try:
             return step()
@@ -138,7 +131,7 @@ class Tape:
             self._mode = "off"
 
     def read(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """A method that reads a value of the device, recorded and replayed. Other uses of it are left alone."""
+        """A tensor's ``method`` wrapped: it records what it reads from the device, and replays it."""
 
         def reading(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if self._mode == "off" or not tensor.is_cuda:
@@ -159,7 +152,7 @@ class Tape:
         return reading
 
     def wait(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that waits; while a step is replayed it does nothing."""
+        """A ``function`` that waits, wrapped: while a step is replayed it does nothing and returns None."""
         return lambda *args, **kwargs: None if self._mode == "replaying" else function(*args, **kwargs)
 
 
@@ -170,7 +163,7 @@ def _to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 ALTERNATIVES: dict[str, StepChange] = {
-    "CUDA graph": StepChange(captured, _without_cuda, captures=True),
+    "CUDA graph": StepChange(capture_graph, _without_cuda, captures=True),
     **{
         f"torch.compile {mode}".removesuffix(" default"): StepChange(
             functools.partial(_compiled, mode), functools.partial(_not_compiled, mode), compiles=True

@@ -1,7 +1,6 @@
 """Try an alternative in a process of its own: is it possible, how long does it take to make, are its results the same.
 
-The process loads the program as every process does, with fixed seeds, so that the original and the alternative start
-from the same state. Both run the same number of steps before the ones that are compared. Nothing is restored.
+Each process loads the program with fixed seeds and runs the same number of steps first, so all start from one state.
 """
 
 from __future__ import annotations
@@ -26,19 +25,18 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES, StepFunction
-from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, of_result, of_state
-from overhead.explain.steps import program_line, said
+from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, result_values, state_values
+from overhead.explain.steps import error_text, program_line
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
 _SEED = 1
-_decode = msgspec.json.Decoder(str).decode
 
 
 class AttemptJob(Struct, frozen=True, kw_only=True):
-    """``setup``: Python text after which ``step`` is the step. ``alternative``: its name; empty for the step as it is.
+    """What to try. ``setup``: Python text that defines ``step``. ``alternative``: its name; empty for the step itself.
 
-    ``against``: Python text after which ``step`` is the user's own alternative. ``path``: entries of ``sys.path`` that
+    ``against``: Python text that defines the user's own alternative as ``step``. ``path``: entries of ``sys.path`` that
     the program needs. ``file``: where the answer goes. ``torch``: the program imports PyTorch, which is seeded before.
     """
 
@@ -67,8 +65,8 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def attempted(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
-    """The attempts of these jobs. Each child process gets ``limit_s`` seconds and three quarters of the memory."""
+def run_attempts(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
+    """The result of each job, in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
     return [_attempted(job, ChildLimits(limit_s, count_descendants=True)) for job in jobs]
 
 
@@ -76,7 +74,7 @@ def _attempted(job: AttemptJob, limits: ChildLimits) -> Attempt:
     with scratch.subfolder() as folder:
         placed = msgspec.structs.replace(job, file=str(Path(folder) / "attempt"))
         try:
-            with ChildProcess("overhead.explain.attempts", placed, _decode, limits) as child:
+            with ChildProcess("overhead.explain.attempts", placed, msgspec.json.Decoder(str).decode, limits) as child:
                 file = child.receive()
         except ChildEnded as ended:
             return Attempt(reason=str(ended))
@@ -86,23 +84,20 @@ def _attempted(job: AttemptJob, limits: ChildLimits) -> Attempt:
 
 
 @functools.cache
-def steps_of(text: str) -> list[StepFunction]:
-    """The step of each job in a JSON text, ready to be timed. Each has its own state: the program is loaded for each.
-
-    A step that cannot be made raises the reason when it is called. The statements of a process share the steps.
-    """
+def load_steps(text: str) -> list[StepFunction]:
+    """The step of each ``AttemptJob`` in a JSON text, loaded and warm; calling one that cannot be made raises why."""
     return [_ready(job) for job in msgspec.json.decode(text, type=list[AttemptJob])]
 
 
 def _ready(job: AttemptJob) -> StepFunction:
     try:
-        made = prepared(job)[0]
+        made = prepare_step(job)[0]
         for _ in range(_WARM_STEPS):
             made()
         wait_for_device()
         return made
     except Exception as error:
-        reason = said(error)
+        reason = error_text(error)
 
         def raising() -> None:
             raise RuntimeError(reason)
@@ -110,10 +105,10 @@ def _ready(job: AttemptJob) -> StepFunction:
         return raising
 
 
-def prepared(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """A function that runs one step, the step that holds its state, and the seconds that making it took.
+def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
+    """Seed, load and warm up: a function that runs one step, the step that holds its state, and the seconds to make it.
 
-    Seeds, loads and warms up first. Raises ``NotPossible``, or what the step or the alternative raised.
+    Raises ``NotPossible``, or what the step or the alternative raised.
     """
     if job.torch:
         import torch  # noqa: F401 - each process starts with another seed
@@ -164,7 +159,7 @@ def _warm(step: StepFunction) -> list[str]:
             step()
         before = state.host_values(step)
         step()
-    return state.changed(before, state.host_values(step))
+    return state.changed_names(before, state.host_values(step))
 
 
 @contextlib.contextmanager
@@ -182,15 +177,16 @@ def _side_stream() -> Any:
 
 
 def wait_for_device() -> None:
+    """Wait until PyTorch's CUDA work is done, if there is any."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 def run_attempt(job: AttemptJob) -> Attempt:
-    """The attempt itself, in the child."""
+    """Make the alternative and run the compared steps, in the child; an error becomes the reason of the result."""
     try:
-        made, step, making_s = prepared(job)
+        made, step, making_s = prepare_step(job)
         before = checksums(step)
         began = time.perf_counter()
         results, left_out, room = [], NotCompared(), _room(job.file)
@@ -199,11 +195,11 @@ def run_attempt(job: AttemptJob) -> Attempt:
             if index == 0:
                 wait_for_device()
                 making_s += time.perf_counter() - began
-            values, unread = of_result(f"step {index + 1}", result, room)
+            values, unread = result_values(f"step {index + 1}", result, room)
             results += values
             room -= sum(value.data.nbytes for value in values)
             left_out |= unread
-        values, unread = of_state(step, before, room)
+        values, unread = state_values(step, before, room)
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:

@@ -1,27 +1,37 @@
-"""The statements to measure, as the parent hands them to its workers: a file that an environment variable names."""
+"""The statements to measure, as the parent hands them to its workers, and functions of the caller as such text.
+
+A file holds the statements; an environment variable names the file.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import importlib
+import importlib.util
 import os
+import pickle
+import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from overhead import scratch
-from overhead.errors import Unavailable
+from overhead.errors import Unavailable, UsageError, one_line
 
 VARIABLE = "OVERHEAD_CALLS"
+SCRIPT = "__overhead_script__"
+"""``__name__`` of a script that is run again to find one of its functions."""
 
 
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
-    """What a trial found out about one statement.
+    """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
 
-    ``one_ns``: a rough time of one call with its wait. ``waits``: the names of the waits; empty if ``--wait`` gave a
-    statement. ``prints``: it writes to standard output.
+    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``prints``: it writes to standard output.
     """
 
     one_ns: float
@@ -46,12 +56,12 @@ class CallSpec(Struct, frozen=True, kw_only=True):
     found: list[FoundCall] = []
 
     def add_path(self) -> None:
-        """Let imports find what the caller's imports find."""
+        """Add ``path`` to ``sys.path``, so that imports find what the caller's imports find."""
         sys.path += [entry for entry in self.path if entry not in sys.path]
 
 
 def read_spec() -> CallSpec:
-    """The statements to measure. Raises ``Unavailable`` if none were given."""
+    """The statements that ``handing_over_spec`` gives this process. Raises ``Unavailable`` if there are none."""
     file = os.environ.get(VARIABLE)
     if not file:
         raise Unavailable("no statement was given", 'overhead time "CALL"')
@@ -59,8 +69,8 @@ def read_spec() -> CallSpec:
 
 
 @contextlib.contextmanager
-def handed_over(spec: CallSpec) -> Iterator[None]:
-    """The context in which this process and its workers read this ``spec``."""
+def handing_over_spec(spec: CallSpec) -> Iterator[None]:
+    """A context in which ``read_spec`` returns this ``spec``, in this process and in its workers."""
     with scratch.subfolder() as folder:
         file = Path(folder) / "calls.json"
         file.write_bytes(msgspec.json.encode(spec))
@@ -69,3 +79,69 @@ def handed_over(spec: CallSpec) -> Iterator[None]:
             yield
         finally:
             del os.environ[VARIABLE]
+
+
+def setup_of(function: Callable[[], object], name: str) -> str:
+    """Python text that defines ``name`` as this function, in another process. Raises ``UsageError`` if there is none.
+
+    The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that defines it.
+    """
+    if not callable(function):
+        raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
+    if os.environ.get(VARIABLE):
+        raise UsageError(
+            "a script that is measured runs again: put its own measurement under if __name__ == '__main__'"
+        )
+    module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
+    try:
+        can_import = import_function(module, path) is function
+    except (ImportError, AttributeError, ValueError):
+        can_import = False
+    if module != "__main__" and can_import:
+        return _setup(name, "import_function", module, path)
+    if importlib.util.find_spec("cloudpickle") is not None:
+        return _setup(name, "unpickle_function", base64.b64encode(_pickled(function, path)).decode())
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    if module == "__main__" and file and can_import:
+        return _setup(name, "function_of_script", os.path.abspath(file), path)
+    raise UsageError(
+        f"{path or repr(function)[:100]}: other processes cannot import it; define it at the top of a module, give a "
+        "statement as text, or install cloudpickle: pip install cloudpickle"
+    )
+
+
+def import_function(module: str, path: str) -> Any:
+    """The function with this qualified name in a module."""
+    return _part(importlib.import_module(module), path)
+
+
+def unpickle_function(text: str) -> Any:
+    """The function in a pickle, base64."""
+    return pickle.loads(base64.b64decode(text))
+
+
+def function_of_script(file: str, path: str) -> Any:
+    """The function with this qualified name in a script, which runs without its ``if __name__ == "__main__"``."""
+    scope = runpy.run_path(file, run_name=SCRIPT)
+    first, _, rest = path.partition(".")
+    return _part(scope[first], rest)
+
+
+def _setup(name: str, how: str, *arguments: str) -> str:
+    given = ", ".join(map(repr, arguments))
+    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find({given})"
+
+
+def _pickled(function: Callable[[], object], path: str) -> bytes:
+    import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    try:
+        return bytes(cloudpickle.dumps(function))
+    except Exception as error:  # an object that it holds may raise anything
+        raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None
+
+
+def _part(value: Any, path: str) -> Any:
+    for name in filter(None, path.split(".")):
+        value = getattr(value, name)
+    return value

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import ALTERNATIVES, NO_TORCH
-from overhead.explain.attempts import Attempt, AttemptJob, attempted
+from overhead.explain.alternatives import ALTERNATIVES, NO_TORCH, StepChange
+from overhead.explain.attempts import Attempt, AttemptJob, run_attempts
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.outcome import OutcomeComparison, StepOutcome, compared
+from overhead.explain.outcome import OutcomeComparison, StepOutcome, compare_outcomes
 from overhead.explain.record import CallSite, missing, renamed
-from overhead.explain.timing import Timing, plan_of, time_statements
+from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.profiles import Plan
 from overhead.results import Figure, exactly
 from overhead.runner.progress import Listener
@@ -36,23 +36,11 @@ _SHOWN = 2
 """How many parts that are not compared are named."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _Candidate:
-    """An alternative to time. ``same``: its results are those of the step; None: not known, and ``remark`` says why."""
-
-    name: str
-    job: AttemptJob
-    made: Attempt
-    same: bool | None
-    remark: str = ""
-    compared: OutcomeComparison | None = None
-
-
 class Changes:
-    """Attempts and times alternatives to one step. ``job``: the step. ``found``: what a trial of ``step()`` found out.
-    ``torch``: False for a step of another library than PyTorch, to which only ``against`` is an alternative.
+    """Attempts and times alternatives to one step.
 
-    ``attempted`` and ``timed`` stand for the child processes, so that tests can replace them.
+    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``torch``: False for a step of another library
+    than PyTorch, to which only ``against`` is an alternative. ``attempted``, ``timed``: replaced in tests.
     """
 
     def __init__(
@@ -60,7 +48,7 @@ class Changes:
         job: AttemptJob,
         found: FoundCall,
         listener: Listener,
-        attempted: Callable[..., Sequence[Attempt]] = attempted,
+        attempted: Callable[..., Sequence[Attempt]] = run_attempts,
         timed: Callable[..., Timing] = time_statements,
         *,
         torch: bool = True,
@@ -69,15 +57,15 @@ class Changes:
         self._found, self._listener, self._torch = found, listener, torch
         self._attempted, self._timed = attempted, timed
 
-    def alone(self) -> Timing:
+    def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
-        return self._times([])[0]
+        return self._times({}, {})[0]
 
-    def all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
+    def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and every alternative in the order in which they are shown.
 
-        ``compiled``: include those that compile the step. ``against``: Python text after which ``step`` is the user's
-        own alternative. Raises ``UsageError`` if the step as it is cannot be repeated.
+        ``compiled``: include those that compile the step. ``against``: Python text that defines the user's own
+        alternative as ``step``. Raises ``UsageError`` if the step as it is cannot be repeated.
         """
         names = [name for name, each in ALTERNATIVES.items() if compiled or not each.compiles]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
@@ -85,97 +73,85 @@ class Changes:
         if self._torch:
             jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
         else:
-            found = {name: _without(name, "refused", NO_TORCH, "") for name in names}
-        candidates = self._candidates(jobs, found) if jobs else []
-        timing, timed = self._times(candidates)
+            found = {name: _alternative(name, "refused", NO_TORCH) for name in names}
+        found |= self._tried(jobs) if jobs else {}
+        timing, timed = self._times({name: job for name, job in jobs.items() if found[name].status == "ok"}, found)
         found |= timed
         return timing, [found[name] for name in [*([AGAINST] if against else []), *names]]
 
-    def _candidates(self, jobs: dict[str, AttemptJob], found: dict[str, record.Alternative]) -> list[_Candidate]:
-        """The alternatives that can be timed. The records of all others are added to ``found``."""
-        original, attempts = self._attempts(jobs)
-        candidates = []
-        for name, job in jobs.items():
-            judged = self._compared(name, job, original, attempts[name])
-            if isinstance(judged, _Candidate):
-                candidates.append(judged)
-            else:
-                found[name] = judged
-        return candidates
-
-    def _attempts(self, jobs: dict[str, AttemptJob]) -> tuple[StepOutcome, dict[str, Attempt]]:
-        """What the step computes, and the attempt of each alternative. Attempts that compile run one after another."""
-        short = [name for name in jobs if not _compiles(name)]
+    def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
+        """Each alternative without its times. Attempts that compile the step run one after another."""
+        short = [name for name in jobs if not _change(name).compiles]
         self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
         original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)
         if original.outcome is None:
-            raise UsageError(f"the step cannot be repeated: {_said(original)}")
+            where = f" ({original.where})" if original.where else ""
+            raise UsageError(f"the step cannot be repeated: {original.reason}{where}")
         found = dict(zip(short, made, strict=True))
         for name in jobs:
-            if _compiles(name):
+            if name not in found:
                 self._listener.working(f"{name}: one attempt, which compiles the step")
                 found[name] = self._attempted([jobs[name]], limit_s=COMPILE_S)[0]
-        return original.outcome, found
+        return {name: self._compared(name, original.outcome, one) for name, one in found.items()}
 
-    def _compared(
-        self, name: str, job: AttemptJob, original: StepOutcome, made: Attempt
-    ) -> _Candidate | record.Alternative:
-        """The alternative if it can be timed; else the record of why not."""
+    def _compared(self, name: str, original: StepOutcome, made: Attempt) -> record.Alternative:
+        """The alternative; its status is ``ok`` if it can be timed."""
         if made.outcome is None:
-            return _without(name, "refused" if made.refused else "failed", made.reason, made.where)
-        if _kind(name) != "measured":
-            return _Candidate(name, job, made, None)
-        found = compared(original, made.outcome, own=bool(job.against))
-        made = msgspec.structs.replace(made, outcome=None)  # lets go of the values
+            return _alternative(name, "refused" if made.refused else "failed", made.reason, made.where)
+        if _change(name).label != "measured":
+            return _alternative(name, "ok", making_s=made.making_s)
+        found = compare_outcomes(original, made.outcome, own=name == AGAINST)
+        counts: dict[str, Any] = {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())}
         if not found.differences:
-            remark = "; ".join(filter(None, [found.unknown, _not_compared(found)]))
-            return _Candidate(name, job, made, None if found.unknown else True, remark, found)
-        if compared(original, self._again).differences:
-            return _Candidate(name, job, made, None, "the step itself gives different results in two processes")
-        return _without(name, "differs", found.differences[0], "", compared=found)
+            remark, same = "; ".join(filter(None, [found.unknown, _not_compared(found)])), not found.unknown or None
+            return _alternative(name, "ok", remark, making_s=made.making_s, same_results=same, **counts)
+        if compare_outcomes(original, self._again).differences:
+            remark = "the step itself gives different results in two processes"
+            return _alternative(name, "ok", remark, making_s=made.making_s)
+        return _alternative(name, "differs", found.differences[0], same_results=False, **counts)
 
     @functools.cached_property
     def _again(self) -> StepOutcome:
         """What the step computes in one more process."""
         return self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
 
-    def _times(self, candidates: Sequence[_Candidate]) -> tuple[Timing, dict[str, record.Alternative]]:
+    def _times(
+        self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
+    ) -> tuple[Timing, dict[str, record.Alternative]]:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
-        if candidates:
-            self._listener.working(f"timing the step and {', '.join(one.name for one in candidates)} in turn")
+        if jobs:
+            self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
         try:
             timing = self._timed(
-                self._spec(candidates),
+                self._spec([self._job, *jobs.values()]),
                 self._listener,
-                plan=self._plan(len(candidates)),
+                plan=self._plan(len(jobs)),
                 others_may_fail=True,
-                silence_s=COMPILE_S if any(_compiles(one.name) for one in candidates) else ATTEMPT_S,
+                silence_s=COMPILE_S if any(_change(name).compiles for name in jobs) else ATTEMPT_S,
             )
         except UsageError as error:
-            if not candidates:
+            if not jobs:
                 raise
-            timing = self.alone()
-            reasons = {one.name: str(error) for one in candidates}
+            timing, reasons = self.time_alone(), dict.fromkeys(jobs, str(error))
         else:
-            others = zip(candidates, timing.calls[1:], strict=True)
-            reasons = {one.name: call.reason for one, call in others if call.figure("complete") is None}
+            others = zip(jobs, timing.calls[1:], strict=True)
+            reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
         found = {}
-        for position, one in enumerate(candidates, 1):
-            if one.name not in reasons:
-                found[one.name] = _with(one, timing, position)
-            elif len(candidates) > 1:
-                found |= self._times([one])[1]
+        for position, (name, job) in enumerate(jobs.items(), 1):
+            if name not in reasons:
+                found[name] = _with_times(tried[name], timing, position)
+            elif len(jobs) > 1:
+                found |= self._times({name: job}, tried)[1]
             else:
-                found[one.name] = _without(one.name, "failed", reasons[one.name], "")
+                found[name] = _alternative(name, "failed", reasons[name])
         return timing, found
 
-    def _spec(self, candidates: Sequence[_Candidate]) -> CallSpec:
-        jobs = [self._job, *(one.job for one in candidates)]
+    def _spec(self, jobs: Sequence[AttemptJob]) -> CallSpec:
         names = ["step", *(f"other_{position}" for position in range(1, len(jobs)))]
         text = msgspec.json.encode(jobs).decode()
         return CallSpec(
             calls=[f"{name}()" for name in names],
-            setup=f"from overhead.explain.attempts import steps_of\n{', '.join(names)}, = steps_of({text!r})",
+            setup=f"from overhead.explain.attempts import load_steps\n{', '.join(names)}, = load_steps({text!r})",
             path=self._job.path,
             found=[self._found] * len(jobs),
         )
@@ -187,7 +163,7 @@ class Changes:
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
         making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
-            plan_of(statements),
+            sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
             sampling_s=sampling_s,
@@ -195,12 +171,9 @@ class Changes:
         )
 
 
-def _kind(name: str) -> record.AlternativeKind:
-    return ALTERNATIVES[name].label if name in ALTERNATIVES else "measured"
-
-
-def _compiles(name: str) -> bool:
-    return name in ALTERNATIVES and ALTERNATIVES[name].compiles
+def _change(name: str) -> StepChange:
+    """The alternative of this name; the user's own is measured and compiles nothing."""
+    return ALTERNATIVES.get(name) or StepChange(lambda step: step, lambda: "")
 
 
 def _not_compared(found: OutcomeComparison) -> str:
@@ -210,52 +183,36 @@ def _not_compared(found: OutcomeComparison) -> str:
     return f"not compared: {shown}{more}" if shown else ""
 
 
-def _counts(found: OutcomeComparison | None) -> dict[str, Any]:
-    """The fields of an alternative that tell how many values were compared."""
-    return {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())} if found else {}
-
-
-def _said(made: Attempt) -> str:
-    return f"{made.reason} ({made.where})" if made.where else made.reason
-
-
-def _without(
-    name: str, status: record.AlternativeStatus, reason: str, where: str, *, compared: OutcomeComparison | None = None
+def _alternative(
+    name: str, status: record.AlternativeStatus, reason: str = "", where: str = "", making_s: float = 0.0, **fields: Any
 ) -> record.Alternative:
-    """An alternative that has no times."""
+    """An alternative that has no times yet."""
+    making = Figure(name="making", value=making_s * 1e9, rule="one attempt, with the first step")
     return record.Alternative(
         name=name,
-        kind=_kind(name),
+        kind=_change(name).label,
         status=status,
         reason="" if status == "differs" else reason,
         results=reason if status == "differs" else "",
-        same_results=False if status == "differs" else None,
         site=CallSite(line=where),
-        **_counts(compared),
         step=missing("step", reason),
         gain=missing("gain", reason, "ratio"),
-        making=missing("making", reason),
+        making=making if status == "ok" else missing("making", reason),
         repaid_after=missing("repaid_after", reason, "count"),
+        **fields,
     )
 
 
-def _with(one: _Candidate, timing: Timing, position: int) -> record.Alternative:
-    """An alternative with its times. ``position``: of its statement in ``timing``."""
-    step = renamed(timing.calls[position].figure("complete"), "step")
-    making = Figure(name="making", value=one.made.making_s * 1e9, rule="one attempt, with the first step")
+def _with_times(one: record.Alternative, timing: Timing, position: int) -> record.Alternative:
+    """The alternative with its times. ``position``: of its statement in ``timing``."""
     ratio = next((ratio for ratio in timing.ratios if ratio.position == position + 1), None)
-    gain = _gain(ratio.ratio if ratio is not None else None)
-    return record.Alternative(
-        name=one.name,
-        kind=_kind(one.name),
-        status="ok",
-        step=step,
+    gain = _gain(ratio.ratio if ratio else None)
+    return msgspec.structs.replace(
+        one,
+        step=renamed(timing.calls[position].figure("complete"), "step"),
         gain=gain,
-        making=making,
-        repaid_after=_repaid(making, ratio.difference if ratio is not None else None),
-        same_results=one.same,
-        reason="; ".join(filter(None, [one.remark, gain.reason])),
-        **_counts(one.compared),
+        repaid_after=_repaid(one.making, ratio.difference if ratio else None),
+        reason="; ".join(filter(None, [one.reason, gain.reason])),
     )
 
 

@@ -1,18 +1,24 @@
-"""Read the trace that ``torch.profiler.export_chrome_trace`` writes: its events as steps, calls and device work."""
+"""Read the trace that PyTorch's profiler exports, as steps; and mark operations with their lines for it."""
 
 from __future__ import annotations
 
 import bisect
+import contextlib
+import os
 import re
 import statistics
+import sys
+import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from overhead.errors import BadFile
 from overhead.explain.record import CallSite
+from overhead.explain.steps import call_site
 from overhead.explain.trace import NO_SITE, TO_HOST, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
 _T = TypeVar("_T")
@@ -44,18 +50,24 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 
 
 def call_kind(name: str) -> CallKind:
-    """What a call of the CUDA or HIP runtime or driver does, by its name."""
+    """What a call of the CUDA or HIP runtime or driver does, by its name; ``other`` if it is none of the kinds."""
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
-_Event = Mapping[str, Any]
+class _Event:
+    """An event of the file; its times in ns."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.name, self.thread = str(fields["name"]), str(fields.get("tid", ""))
+        self.start = float(fields["ts"]) * 1000
+        self.end = (float(fields["ts"]) + float(fields.get("dur", 0))) * 1000
+        self.process, self.arguments = fields.get("pid", ""), fields.get("args") or {}
+
+
 _LISTS = {
     "cpu_op": "operations",
-    "cuda_runtime": "calls",
-    "cuda_driver": "calls",
-    "kernel": "device",
-    "gpu_memcpy": "device",
-    "gpu_memset": "device",
+    **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
+    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "device"),
 }
 
 
@@ -69,7 +81,7 @@ def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
 
 
-def _sorted_out(events: Iterable[_Event]) -> dict[str, list[_Event]]:
+def _sorted_out(events: Iterable[Mapping[str, Any]]) -> dict[str, list[_Event]]:
     """The events by kind: ``steps``, ``sites``, ``memory``, and the values of ``_LISTS``."""
     found: dict[str, list[_Event]] = defaultdict(list)
     for event in events:
@@ -78,37 +90,21 @@ def _sorted_out(events: Iterable[_Event]) -> dict[str, list[_Event]]:
         if category in ("user_annotation", "cpu_op"):
             kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
         if category == "cpu_instant_event" and name == "[memory]":
-            found["memory"].append(event)
+            found["memory"].append(_Event(event))
         elif kind and event.get("ph") == "X":
-            found[kind].append(event)
+            found[kind].append(_Event(event))
     return found
-
-
-def _start(event: _Event) -> float:
-    return float(event["ts"]) * 1000
-
-
-def _end(event: _Event) -> float:
-    return (float(event["ts"]) + float(event.get("dur", 0))) * 1000
-
-
-def _thread(event: _Event) -> str:
-    return str(event.get("tid", ""))
-
-
-def _arguments(event: _Event) -> Mapping[str, Any]:
-    return event.get("args") or {}
 
 
 def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
     for work in map(_device_work, found["device"]):
         by_correlation[work.correlation].append(work)
-    sites = _Spans((_thread(each), _start(each), _end(each), _site(str(each["name"]))) for each in found["sites"])
+    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found["sites"])
     operations = _outermost(found["operations"], sites)
     calls = list(_calls(found["calls"], operations, sites, by_correlation))
-    memory = sorted((_start(each), int(_arguments(each).get("Bytes", 0))) for each in found["memory"])
-    windows = sorted((_start(each), _end(each)) for each in found["steps"])
+    memory = sorted((each.start, int(each.arguments.get("Bytes", 0))) for each in found["memory"])
+    windows = sorted((each.start, each.end) for each in found["steps"])
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
@@ -126,15 +122,9 @@ def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
 
 
 def _device_work(event: _Event) -> DeviceWork:
-    arguments = _arguments(event)
-    stream = f"{arguments.get('device', event.get('pid', ''))}:{arguments.get('stream', event.get('tid', ''))}"
-    return DeviceWork(
-        str(event["name"]),
-        stream,
-        _start(event),
-        _end(event),
-        int(arguments.get("correlation", 0)),
-    )
+    arguments = event.arguments
+    stream = f"{arguments.get('device', event.process)}:{arguments.get('stream', event.thread)}"
+    return DeviceWork(event.name, stream, event.start, event.end, int(arguments.get("correlation", 0)))
 
 
 def _site(name: str) -> CallSite:
@@ -165,15 +155,15 @@ class _Spans(Generic[_T]):
 
 def _outermost(events: Iterable[_Event], sites: _Spans[CallSite]) -> list[HostOperation]:
     by_thread: dict[str, list[_Event]] = defaultdict(list)
-    for event in sorted(events, key=lambda event: (_start(event), -_end(event))):
-        by_thread[_thread(event)].append(event)
+    for event in sorted(events, key=lambda event: (event.start, -event.end)):
+        by_thread[event.thread].append(event)
     found = []
     for thread, own in by_thread.items():
-        starts, index = [_start(event) for event in own], 0
+        starts, index = [event.start for event in own], 0
         while index < len(own):
-            start, end = starts[index], _end(own[index])
+            start, end = starts[index], own[index].end
             after = max(index + 1, bisect.bisect_left(starts, end))
-            name = str(own[index]["name"]).removeprefix(_BACKWARD)
+            name = own[index].name.removeprefix(_BACKWARD)
             site = sites.within(thread, start, end) or NO_SITE
             found.append(HostOperation(name, start, end, thread, after - index - 1, site))
             index = after
@@ -189,9 +179,9 @@ def _calls(
     """The runtime calls by start, each with its operation and how long it waits for the device."""
     inside = _Spans((each.thread, each.start, each.end, each) for each in operations)
     queue = _PendingWork()
-    for event in sorted(events, key=_start):
-        name, start, end, thread = str(event["name"]), _start(event), _end(event), _thread(event)
-        kind, correlation = call_kind(name), int(_arguments(event).get("correlation", 0))
+    for event in sorted(events, key=lambda event: event.start):
+        name, start, end, thread = event.name, event.start, event.end, event.thread
+        kind, correlation = call_kind(name), int(event.arguments.get("correlation", 0))
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
         done = kind == "synchronisation" or any(
@@ -210,8 +200,7 @@ class _PendingWork:
     def __init__(self) -> None:
         self._ends: list[float] = []
         self._last: dict[str, float] = {}
-        self._usual: list[float] = []
-        """How long each call took that issued work while the queue had room."""
+        self._usual: list[float] = []  # how long each call took that issued work while the queue had room
 
     def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
         """A call that issues work: how long it waited for room in the queue."""
@@ -228,3 +217,51 @@ class _PendingWork:
         """A call that waits: the streams it waited for, and for how long."""
         done = {stream: last for stream, last in self._last.items() if last <= end + _SKEW_NS}
         return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
+
+
+def torch_folders(torch: Any) -> list[str]:
+    """The folders of torch and its libraries, each with a separator at its end; their lines tell a user nothing."""
+    home = Path(torch.__file__).parents[1]
+    return [str(home / name) + os.sep for name in ("torch", "triton", "functorch")]
+
+
+@contextlib.contextmanager
+def marked_sites(torch: Any, folder: str) -> Iterator[None]:
+    """A context that writes the program's line of each operation and wait into PyTorch's profile, for later reading.
+
+    ``folder``: lines are written relative to it.
+    """
+    from unittest import mock
+
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    libraries = torch_folders(torch)
+    mark = torch._C._profiler._RecordFunctionFast
+    main = threading.main_thread().ident
+
+    def marked(frame: Any) -> Any:
+        site = call_site(frame, folder, libraries)
+        if not site.line and threading.get_ident() != main and main is not None:
+            # A backward pass on a device runs in a thread of its own, while the program waits in its line.
+            site = call_site(sys._current_frames().get(main), folder, libraries)
+        return mark(f"{SITE_MARK}{site.line}|{site.inside}")
+
+    class Sites(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            with marked(sys._getframe(1)):
+                return func(*args, **(kwargs or {}))
+
+    def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*args: Any, **kwargs: Any) -> Any:
+            with marked(sys._getframe(1)):
+                return call(*args, **kwargs)
+
+        return wait
+
+    waits = [(torch.cuda.Stream, "synchronize"), (torch.cuda.Event, "synchronize"), (torch._C, "_cuda_synchronize")]
+    with contextlib.ExitStack() as ends:
+        for owner, name in waits:
+            if hasattr(owner, name):
+                ends.enter_context(mock.patch.object(owner, name, waiting(getattr(owner, name))))
+        with Sites():
+            yield

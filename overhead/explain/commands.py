@@ -1,7 +1,4 @@
-"""The commands ``time`` and ``explain``.
-
-Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
-"""
+"""The commands ``time`` and ``explain``; each imports what it needs when it runs, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -55,7 +52,8 @@ def add_commands(commands: Any) -> None:
 
 
 def time_command(a: argparse.Namespace) -> int:
-    from overhead.explain.show_timing import timing_blocks
+    """Run ``overhead time`` and print its result; returns the exit code."""
+    from overhead.explain.show import timing_blocks
     from overhead.explain.timing import time
     from overhead.runner.progress import Progress
 
@@ -65,6 +63,7 @@ def time_command(a: argparse.Namespace) -> int:
 
 
 def explain_command(a: argparse.Namespace) -> int:
+    """Run ``overhead explain``, write its files and print the result; returns the exit code."""
     from overhead.explain.explaining import ExplainInterrupted, explain
     from overhead.explain.page import save_explained_page
     from overhead.explain.record import save_explanation, to_dict

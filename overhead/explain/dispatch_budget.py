@@ -15,8 +15,7 @@ from typing import Any
 from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, Unavailable, UsageError
-from overhead.explain.call_sites import marked_sites, torch_folders
-from overhead.explain.chrome_trace import SITE_MARK, read_chrome_trace
+from overhead.explain.chrome_trace import SITE_MARK, marked_sites, read_chrome_trace, torch_folders
 from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
 
@@ -35,27 +34,24 @@ _END = "the end of the block"
 
 @dataclass
 class BlockCounts:
-    """What a block did: one entry, ``(name, line)``, for each launch and synchronisation.
+    """What a block did: ``(name, line)`` of each launch and synchronisation, complete when the block has ended.
 
-    ``means``: what was counted as a launch. The lists are filled when the block ends.
+    ``means``: what was counted as a launch, in words.
     """
 
     means: str = ""
     launches: list[tuple[str, str]] = field(default_factory=list)
     synchronisations: list[tuple[str, str]] = field(default_factory=list)
 
-    def over(self, *, launches: int | None = None, synchronisations: int | None = None) -> str:
-        """What exceeds the budget, with its lines; empty if nothing. None: no limit."""
+    def over_budget(self, *, launches: int | None = None, synchronisations: int | None = None) -> str:
+        """A text of what exceeds these limits, with its lines; empty if nothing does. None: no limit."""
         said = []
-        for name, found, most in (
-            ("launch", self.launches, launches),
-            ("synchronisation", self.synchronisations, synchronisations),
+        for one, several, found, most in (
+            (f"launch ({self.means})", f"launches ({self.means})", self.launches, launches),
+            ("synchronisation", "synchronisations", self.synchronisations, synchronisations),
         ):
             if most is not None and len(found) > most:
-                what = f" ({self.means})" if name == "launch" else ""
-                plural = "es" if name == "launch" else "s"
-                said.append(f"{len(found)} {name}{plural if len(found) != 1 else ''}{what}, the budget is {most}:")
-                said += _listed(found)
+                said += [f"{len(found)} {one if len(found) == 1 else several}, the budget is {most}:", *_listed(found)]
         return "\n".join(said)
 
 
@@ -69,13 +65,12 @@ def _listed(found: Sequence[tuple[str, str]]) -> list[str]:
 
 
 @contextlib.contextmanager
-def counted(folder: str = "") -> Iterator[BlockCounts]:
-    """Count what the block does. ``folder``: lines are written relative to it.
+def count_block(folder: str = "") -> Iterator[BlockCounts]:
+    """A context that counts the launches and synchronisations of its block. ``folder``: lines are relative to it.
 
-    If torch has started CUDA, calls of the CUDA runtime are counted, by ``torch.profiler``, in all threads. Else the
-    operations of this thread that would each start at least one kernel on a GPU are counted, and its reads of values,
-    which would wait for it. Raises ``Unavailable`` if torch is missing or its profiler sees no
-    call of the runtime.
+    If torch has started CUDA, ``torch.profiler`` counts runtime calls in all threads. Else operations of this thread
+    that would start a kernel on a GPU are counted, and its reads of values, which would wait for it. Raises
+    ``Unavailable`` if torch is missing or its profiler sees no call of the runtime.
     """
     folder = folder or os.getcwd()
     try:
@@ -93,14 +88,14 @@ def counted(folder: str = "") -> Iterator[BlockCounts]:
 
 @contextlib.contextmanager
 def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
+    from unittest import mock
+
     from torch.utils._python_dispatch import TorchDispatchMode
 
     found.means = "operations that start a kernel on a GPU"
     libraries = torch_folders(torch)
-    number = None
-    """The tensor that PyTorch made last of a number of Python."""
-    inside: list[str] = []
-    """The methods that read and have not returned: what they call is part of them."""
+    number = None  # the tensor that PyTorch made last of a number of Python
+    inside: list[str] = []  # the methods that read and have not returned: what they call is part of them
 
     def line(frame: Any) -> str:
         site = call_site(frame, folder, libraries)
@@ -137,7 +132,7 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for name in _READS:
-            stack.enter_context(_replaced(torch.Tensor, name, reading(name)))
+            stack.enter_context(mock.patch.object(torch.Tensor, name, reading(name)))
         stack.enter_context(Count())
         yield
 
@@ -151,16 +146,6 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
         return any(masks)
     tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
     return any(tag in func.tags for tag in tags) and kwargs.get("output_size") is None
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    own, before = name in vars(owner), getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before) if own else delattr(owner, name)
 
 
 @contextlib.contextmanager
@@ -185,10 +170,7 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
 
 def add_calls(found: BlockCounts, trace: Trace) -> None:
-    """Add the launches and synchronisations of a profile up to the wait that ends the block.
-
-    Raises ``Unavailable`` if the profile does not have that wait.
-    """
+    """Add a profile's calls to ``found``, up to the wait that ends the block; ``Unavailable`` without that wait."""
     calls = [call for step in trace.steps for call in step.calls]
     end = next((call.start for call in calls if call.site.line == _END), None)
     if end is None:
@@ -205,7 +187,7 @@ def _entry(call: HostCall) -> tuple[str, str]:
 
 
 def check_limits(*limits: int | None) -> None:
-    """Raise ``UsageError`` for limits that are no budget."""
+    """Raise ``UsageError`` unless at least one limit is given, and all that are given are whole numbers from 0 on."""
     given = [most for most in limits if most is not None]
     if not given or any(type(most) is not int or most < 0 for most in given):
         raise UsageError("dispatch_budget: give launches=N, synchronisations=N, or both; N is a whole number from 0 on")

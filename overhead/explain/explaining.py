@@ -13,46 +13,33 @@ import msgspec
 
 from overhead import machine
 from overhead.errors import UsageError
+from overhead.explain import record
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
+from overhead.explain.host_work import gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
-from overhead.explain.record import (
-    LIBRARIES,
-    Alternative,
-    DeviceGap,
-    ExplainedProgram,
-    Explanation,
-    OperationRow,
-    ReplayCheck,
-    StepCounts,
-    StepTiming,
-    StepVerdict,
-    SynchronisationRow,
-    UsedLibrary,
-    missing,
-    renamed,
-)
+from overhead.explain.record import missing, renamed
 from overhead.explain.replay import step_parts
-from overhead.explain.step_profile import gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements
-from overhead.explain.trace import busy
-from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, sentences
+from overhead.explain.trace import Trace, busy_ns
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
-_Row = TypeVar("_Row", OperationRow, SynchronisationRow, DeviceGap)
+_Row = TypeVar("_Row", record.OperationRow, record.SynchronisationRow, record.DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
+_BESIDE = "in the profiled process, in turn with the profiles of the host"
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
 class ExplainInterrupted(KeyboardInterrupt):
     """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what the profile shows."""
 
-    def __init__(self, explanation: Explanation) -> None:
+    def __init__(self, explanation: record.Explanation) -> None:
         super().__init__("what the profile tells is in the attribute explanation")
         self.explanation = explanation
 
@@ -66,16 +53,15 @@ def explain(
     alternatives: bool = True,
     source_lines: bool = False,
     listener: Listener | None = None,
-) -> Explanation:
+) -> record.Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
 
     ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
     returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
     given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
-    measures the step only. ``source_lines``: include the text of the program's lines.
-
-    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
-    out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
+    measures the step only. ``source_lines``: include the text of the program's lines. Raises ``UsageError``, one line,
+    for a step that raises, cannot be repeated, is too short or too long, hangs or runs out of memory, and
+    ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
     """
     listener = listener or Listener()
     source = _source(step, arguments)
@@ -91,9 +77,9 @@ def explain(
     interrupted = False
     try:
         if alternatives:
-            timing, found = changes.all(compiled=compiled, against=other.setup if other else "")
+            timing, found = changes.try_all(compiled=compiled, against=other.setup if other else "")
         else:
-            timing, found = changes.alone(), []
+            timing, found = changes.time_alone(), []
     except KeyboardInterrupt:
         interrupted, timing, found = True, _without_times(source, profile), []
     result = explanation(source, profile, timing, found)
@@ -105,27 +91,12 @@ def explain(
 
 def _without_times(source: StepSource, profile: StepProfile) -> Timing:
     """Times without figures, for a step that was profiled and not timed."""
-    tried = profile.found
+    tried, reason = profile.found, "interrupted before it was measured"
     call = CallTiming(
-        call="step()",
-        status="unavailable",
-        reason="interrupted before it was measured",
-        wait=tried.said,
-        on=tried.adapter,
-        bound="",
-        flags=[],
-        prints=tried.prints,
-        figures=[],
+        call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=[]
     )
-    return Timing(
-        created="",
-        setup=source.setup,
-        machine=machine.identity(),
-        versions=machine.versions(sorted(set(tried.packages))),
-        calls=[call],
-        ratios=[],
-        notes=[],
-    )
+    versions = machine.versions(sorted(set(tried.packages)))
+    return Timing(created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call])
 
 
 def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepSource:
@@ -137,19 +108,21 @@ def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepS
 
 
 def explanation(
-    source: StepSource, profile: StepProfile, timing: Timing, alternatives: Sequence[Alternative] = ()
-) -> Explanation:
-    """The explanation from what was measured. Pure, except for the time of day."""
+    source: StepSource, profile: StepProfile, timing: Timing, alternatives: Sequence[record.Alternative] = ()
+) -> record.Explanation:
+    """The explanation from the profile of a step and its times. Pure, except for the time of day."""
     call = timing.calls[0]
-    step = _timing(call, profile)
-    trace = profile.trace
-    operations = operation_rows(trace.quiet(), profile.host) if trace is not None else []
-    synchronisations = synchronisation_rows(trace) if trace is not None else []
-    counts = step_counts(trace) if trace is not None else _no_counts(profile.reason)
+    names = {"wall": "complete", "issue": "issue", "fixed": "fixed"}
+    times = {name: renamed(call.figure(of), name, call.reason or "not measured") for name, of in names.items()}
+    step = record.StepTiming(**times, busy=_busy(call, profile))
+    trace = profile.trace or Trace(())
+    operations = operation_rows(trace.quiet(), profile.host)
+    synchronisations = synchronisation_rows(trace)
+    counts = step_counts(trace, profile.reason or "no step was profiled")
     check, verdict = _judged(profile, step, counts, operations, synchronisations)
-    found = Explanation(
+    found = record.Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        program=ExplainedProgram(
+        program=record.ExplainedProgram(
             file=source.file,
             function=source.function,
             arguments=source.arguments,
@@ -160,20 +133,20 @@ def explanation(
         versions=timing.versions,
         step=step,
         per_step=counts,
-        profiled_steps=len(trace.steps) if trace is not None else 0,
+        profiled_steps=len(trace.steps),
         operations=operations,
         synchronisations=synchronisations,
-        gaps=gap_rows(trace) if trace is not None else [],
+        gaps=gap_rows(trace),
         replay=check,
         verdict=verdict,
         alternatives=list(alternatives),
         not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
     )
-    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=sentences(found)))
+    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 
 
-def with_source(found: Explanation, folder: str) -> Explanation:
-    """The explanation with the text of each line of the program; ``folder``: that of the program."""
+def with_source(found: record.Explanation, folder: str) -> record.Explanation:
+    """The explanation with the text of each line that it names; files are read from the program's ``folder``."""
 
     def sited(row: _Row) -> _Row:
         file, _, line = row.site.line.rpartition(":")
@@ -188,20 +161,14 @@ def with_source(found: Explanation, folder: str) -> Explanation:
     )
 
 
-def _library(profile: StepProfile) -> UsedLibrary:
-    return LIBRARIES.get(profile.library, "none")
-
-
-def _timing(call: CallTiming, profile: StepProfile) -> StepTiming:
-    names = {"wall": "complete", "issue": "issue", "fixed": "fixed"}
-    times = {name: renamed(call.figure(of), name, call.reason or "not measured") for name, of in names.items()}
-    return StepTiming(**times, busy=_busy(call, profile))
+def _library(profile: StepProfile) -> record.UsedLibrary:
+    return record.LIBRARIES.get(profile.library, "none")
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
     if profile.trace is not None and profile.trace.has_device:
-        times = [busy(step.device) for step in profile.trace.steps]
+        times = [busy_ns(step.device) for step in profile.trace.steps]
         return Figure(
             name="busy",
             value=statistics.median(times),
@@ -215,18 +182,13 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     return missing("busy", "no device takes part" if not profile.device else profile.reason or "not measured")
 
 
-def _no_counts(reason: str) -> StepCounts:
-    names = ("launches", "copies", "allocations", "driver_allocations", "synchronisations")
-    return StepCounts(**{name: missing(name, reason, "count") for name in names})
-
-
 def _judged(
     profile: StepProfile,
-    step: StepTiming,
-    counts: StepCounts,
-    operations: Sequence[OperationRow],
-    synchronisations: Sequence[SynchronisationRow],
-) -> tuple[ReplayCheck, StepVerdict]:
+    step: record.StepTiming,
+    counts: record.StepCounts,
+    operations: Sequence[record.OperationRow],
+    synchronisations: Sequence[record.SynchronisationRow],
+) -> tuple[record.ReplayCheck, record.StepVerdict]:
     trace = profile.trace
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
@@ -234,17 +196,14 @@ def _judged(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
     parts = step_parts(trace.quiet(), profile.host)
-    measured = _measured(profile.step_ns)
+    measured = Figure(name="measured", value=profile.step_ns, rule=_BESIDE)
+    if profile.step_ns <= 0:
+        why = "more steps took no longer than few: the times beside the profile are not resolved"
+        measured = missing("measured", why)
     check = check_replay(parts.step, measured)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     return check, judge(parts, check, operations, synchronisations, counts.launches.value)
-
-
-def _measured(step_ns: float) -> Figure:
-    if step_ns <= 0:
-        return missing("measured", "more steps took no longer than few: the times beside the profile are not resolved")
-    return Figure(name="measured", value=step_ns, rule="in the profiled process, in turn with the profiles of the host")
 
 
 def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
@@ -255,7 +214,7 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
         found.append("No work on a device: launches, synchronisations and gaps do not apply.")
     else:
         found.append("Waits of one stream for another are not modelled in the replay.")
-        if unknown := profile.host.unknown(profile.trace):
+        if unknown := profile.host.count_unknown_steps(profile.trace):
             found.append(
                 f"{unknown} of {count(len(profile.trace.steps), 'profiled step')} run other operations than the steps "
                 "that were profiled without CUPTI: their host times contain what CUPTI adds."

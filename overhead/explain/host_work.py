@@ -1,7 +1,7 @@
-"""The host's own work in a profiled step: without the cost of the profiler, and without waiting for the device. Pure.
+"""What a profile says of a step: host work without the profiler's cost and without waits; counts; and the rows. Pure.
 
-CUPTI, which profiles the device's work, slows the runtime calls of the host by an amount that differs from call to
-call. So the host's times come from another profile of the same operations, without the device.
+CUPTI, which profiles the device's work, slows each runtime call of the host by another amount. So the host's times come
+from another profile of the same operations, without the device.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,15 +17,17 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from overhead.explain.trace import StepTrace, Trace, quiet_mean, spans_of
+from overhead.explain import record
+from overhead.explain.record import CallSite, missing
+from overhead.explain.trace import CallKind, HostOperation, StepTrace, Trace, quiet_mean, union_of_spans
+from overhead.results import Figure
 
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """``operation_ns``: what the profiler adds to the host's time for each operation, nested ones included, ns.
+    """What the profiler costs. ``operation_ns``: for each operation, nested ones included, in the host's time.
 
-    ``entry_ns``: from the end of an operation to the start of the next one in a loop without other work: the time that
-    PyTorch needs to get from Python into an operation.
+    ``entry_ns``: the time that PyTorch needs to get from Python into an operation.
     """
 
     operation_ns: float = 0.0
@@ -32,10 +35,7 @@ class ProfilerCost:
 
 
 class ReturnTimes(Struct, frozen=True):
-    """Times without a profiler, ns: from the start of a call, when the device has no work, until it returns.
-
-    ``step``: of the step. ``loop``: of a loop that runs one operation several times and nothing else.
-    """
+    """Times of calls without a profiler, ns, each on an idle device: of the step, and of a loop of one operation."""
 
     step: Sequence[float] = ()
     loop: Sequence[float] = ()
@@ -46,10 +46,10 @@ _MOST_BLOCKED = 0.05
 
 
 def profiler_cost(alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0) -> ProfilerCost:
-    """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it.
+    """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it (``returns``).
 
-    ``blocked_ns``: how long a step waits for the device. What the profiler adds may pass within such waits. So if they
-    are more than 5 % of the step, the cost is that of the loop.
+    ``blocked_ns``: how long a step waits for the device. Above 5 % of the step, the waits may hide the profiler's cost;
+    then that in the loop is taken.
     """
     waits = blocked_ns > _MOST_BLOCKED * quiet_mean(returns.step)
     gaps = [after.start - before.end for step in loop.steps for before, after in itertools.pairwise(step.operations)]
@@ -76,17 +76,16 @@ _NO_TRACE, _NO_COST = Trace(()), ProfilerCost()
 
 @dataclass(frozen=True)
 class HostTimes:
-    """The times of the host.
+    """The times of the host. ``alone``: steps profiled without the device, each of which began on an idle device.
 
-    ``alone``: steps profiled without the device, each of which began when the device had no work. Used only for steps
-    that run the same operations in the same order. ``cost``: of the profiler in them.
+    They count for steps that run the same operations in the same order. ``cost``: of the profiler in them.
     """
 
     alone: Trace = _NO_TRACE
     cost: ProfilerCost = _NO_COST
 
-    def of(self, step: StepTrace, call_ns: float) -> HostWork:
-        """The host's work in a step. ``call_ns``: what CUPTI adds to each runtime call."""
+    def work_of(self, step: StepTrace, call_ns: float) -> HostWork:
+        """A function of the host's work between two times of a step, ns. ``call_ns``: what CUPTI adds to each call."""
         parts = _Parts(step, call_ns)
         usual = self._usual.get(_names(step)) or (parts.own_ns, self._costs(step))
         work, debt = [], 0.0
@@ -109,8 +108,7 @@ class HostTimes:
         return between
 
     def call_ns(self, trace: Trace) -> float:
-        """What CUPTI adds to each runtime call, ns. For each step: the extra time compared with the host's profile,
-        divided by the step's runtime calls; the median over the steps.
+        """What CUPTI adds to each runtime call, ns: the median over the steps of the extra time against ``alone``.
 
         Parts in which the host waits do not count. 0 if no other part has a call.
         """
@@ -124,15 +122,13 @@ class HostTimes:
                 found.append(sum(parts.own_ns[index] - usual[0][index] for index in free) / calls)
         return max(0.0, statistics.median(found)) if found else 0.0
 
-    def unknown(self, trace: Trace) -> int:
-        """How many steps run other operations than the steps that were profiled without the device."""
+    def count_unknown_steps(self, trace: Trace) -> int:
+        """How many steps of the trace run other operations than the steps that were profiled without the device."""
         return sum(_names(step) not in self._usual for step in trace.steps)
 
     @cached_property
     def _usual(self) -> dict[tuple[str, ...], tuple[list[float], list[float]]]:
-        """The usual time of each part with the profiler, and the profiler's cost in each, by the names of a step's
-        operations in order.
-        """
+        """By the names of a step's operations: the usual time of each part with the profiler, and its cost there."""
         kinds: dict[tuple[str, ...], list[StepTrace]] = {}
         for step in self.alone.steps:
             kinds.setdefault(_names(step), []).append(step)
@@ -153,13 +149,10 @@ def _names(step: StepTrace) -> tuple[str, ...]:
 
 
 class _Parts:
-    """A step cut into parts: the time before the first operation, the first operation, the time before the second one,
-    and so on; the last part is the time after the last operation.
+    """A step cut at the start and end of each operation, which counts from the end of those before it if they overlap.
 
-    Operations of several threads may overlap; then an operation counts from the end of those before it. ``calls``: the
-    number of runtime calls in each part that do not wait. ``waits``: whether a part has a call that may wait for the
-    device. ``own``: at each edge of the parts, the time that the host had worked since the start of the step.
-    ``own_ns``: that of each part.
+    For each part: ``calls``: how many runtime calls do not wait; ``waits``: whether one may wait for the device;
+    ``own_ns``: the host's work. ``own``: at each edge, the work since the start of the step.
     """
 
     def __init__(self, step: StepTrace, call_ns: float) -> None:
@@ -168,7 +161,7 @@ class _Parts:
         waiting = [call for call in step.calls if call.no_work > 0]
         free = sorted((call.start, call.end - call.queue_full) for call in step.calls if not call.blocked)
         self._start = step.start
-        self._lost = spans_of(
+        self._lost = union_of_spans(
             [
                 *((call.end - call.no_work, call.end) for call in waiting),
                 *((max(start, end - call_ns), end) for start, end in free),
@@ -196,3 +189,115 @@ def _numbers(times: Iterable[float], edges: Sequence[float]) -> list[int]:
         bisect.bisect_left(ordered, end) - bisect.bisect_left(ordered, start)
         for start, end in itertools.pairwise(edges)
     ]
+
+
+BETWEEN = "between operations"
+"""The row of host work outside of all operations: the program's own Python, and that of its libraries."""
+_CALLS: dict[str, tuple[CallKind, ...]] = {
+    "launches": ("launch",),
+    "copies": ("copy", "set"),
+    "driver_allocations": ("allocation",),
+    "synchronisations": ("synchronisation",),
+}
+"""The kinds of calls that each count adds up."""
+_NO_OPERATION = HostOperation(BETWEEN, 0, 0, "")
+_MOST_GAPS = 10
+_Key = tuple[str, CallSite]
+
+
+def step_counts(trace: Trace, reason: str = "no step was profiled") -> record.StepCounts:
+    """The counts of a step: medians of the steps, with the fewest and the most. ``reason``: why there are no steps."""
+    if not trace.steps:
+        return record.StepCounts(**{name: missing(name, reason, "count") for name in ("allocations", *_CALLS)})
+    found = {"allocations": _count("allocations", [len(step.allocations) for step in trace.steps])}
+    seen = trace.has_device or any(step.calls for step in trace.steps)
+    for name, kinds in _CALLS.items():
+        counts = [sum(map(step.count, kinds)) for step in trace.steps]
+        found[name] = _count(name, counts) if seen else missing(name, "no work on a device was seen", "count")
+    return record.StepCounts(**found)
+
+
+def _count(name: str, counts: Sequence[int]) -> Figure:
+    return Figure(name=name, unit="count", value=statistics.median(counts), low=min(counts), high=max(counts))
+
+
+def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
+    """The outermost operations by name and line, the one with most host work first, and the host work between them.
+
+    What PyTorch takes from Python to an operation belongs to the operation.
+    """
+    count: Counter[_Key] = Counter()
+    host_ns: dict[_Key, float] = defaultdict(float)
+    device_ns: dict[_Key, float] = defaultdict(float)
+    between, call_ns = 0.0, host.call_ns(trace)
+    for step in trace.steps:
+        for call in step.calls:
+            if call.operation is not None:
+                work = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
+                device_ns[_key(call.operation)] += sum(each.end - each.start for each in work)
+        work_of, last = host.work_of(step, call_ns), step.start
+        for operation in step.operations:
+            start = max(last, operation.start)  # operations of several threads may overlap
+            end = max(start, operation.end)
+            before = work_of(last, start)
+            entry = min(before, host.cost.entry_ns)
+            count[_key(operation)] += 1
+            host_ns[_key(operation)] += entry + work_of(start, end)
+            between += before - entry
+            last = end
+        between += work_of(last, step.end)
+    steps = max(1, len(trace.steps))
+    rows = [
+        record.OperationRow(
+            name=key[0],
+            count=count[key] / steps,
+            host_ns=host_ns[key] / steps,
+            device_ns=device_ns[key] / steps,
+            site=key[1],
+        )
+        for key in count
+    ]
+    if rows or between:
+        rows.append(record.OperationRow(name=BETWEEN, count=1, host_ns=between / steps))
+    return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
+
+
+def _key(operation: HostOperation) -> _Key:
+    return operation.name, operation.site
+
+
+def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
+    """The synchronisations by kind and line, the one that blocks longest first."""
+    count: Counter[_Key] = Counter()
+    blocked: dict[_Key, float] = defaultdict(float)
+    for step in trace.steps:
+        for call in step.synchronisations:
+            what = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
+            key = (what, call.site)
+            count[key] += 1
+            blocked[key] += call.blocked
+    steps = max(1, len(trace.steps))
+    rows = [
+        record.SynchronisationRow(what=key[0], count=count[key] / steps, blocked_ns=blocked[key] / steps, site=key[1])
+        for key in count
+    ]
+    return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
+
+
+def gap_rows(trace: Trace) -> list[record.DeviceGap]:
+    """The longest times without device work, between the first and the last work of the step of median length."""
+    if not trace.steps:
+        return []
+    step = sorted(trace.steps, key=lambda step: step.end - step.start)[len(trace.steps) // 2]
+    starts = [operation.start for operation in step.operations]
+    found, end = [], float("inf")
+    for work in step.device:
+        if work.start > end:
+            middle = (end + work.start) / 2
+            at = bisect.bisect_right(starts, middle) - 1
+            running = step.operations[at] if at >= 0 and step.operations[at].end >= middle else _NO_OPERATION
+            found.append(
+                record.DeviceGap(ns=work.start - end, before=work.name[:4000], host=running.name, site=running.site)
+            )
+        end = work.end if end == float("inf") else max(end, work.end)
+    return sorted(found, key=lambda gap: -gap.ns)[:_MOST_GAPS]

@@ -53,7 +53,7 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
 
 
 class StepOutcome(Struct, frozen=True):
-    """``results``: of each step. ``state``: after the last one. ``left_out``: parts that are not compared."""
+    """What some steps computed: their ``results``, the ``state`` after the last one; ``left_out`` is not compared."""
 
     results: list[StepValue]
     state: list[StepValue]
@@ -61,10 +61,9 @@ class StepOutcome(Struct, frozen=True):
 
 
 class OutcomeComparison(Struct, frozen=True):
-    """Two outcomes. ``differences``: in words. ``count``: of the values that were compared.
+    """Two outcomes. ``differences``: in words. ``count``: of the values that were compared. ``left_out``: the others.
 
-    ``left_out``: parts that were not compared. ``unknown``: why values that do not
-    differ do not show that the results are the same.
+    ``unknown``: why the results may differ although these values do not; empty if they are the same.
     """
 
     differences: list[str]
@@ -73,11 +72,8 @@ class OutcomeComparison(Struct, frozen=True):
     unknown: str = ""
 
 
-def of_result(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], NotCompared]:
-    """The values of one step's result, and the parts that are not compared. Names begin with ``name``.
-
-    The values are copies, so that a later step may reuse the memory. ``room``: how many bytes they may have.
-    """
+def result_values(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], NotCompared]:
+    """Copies of the values in a step's result, at most ``room`` bytes, and the parts left out, as ``name.part``."""
     leaves, left_out = _reached(result, name)
     return _readable(leaves, left_out, room), left_out
 
@@ -85,16 +81,17 @@ def of_result(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[Step
 def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
     """What an object reaches, by name, and the parts that cannot be read."""
     unread: dict[str, str] = {}
-    leaves = {file_text(f"{name}.{part}".strip(".")): leaf for part, leaf in state.reach(root, unread).items()}
+    found = state.reachable_values(root, unread)
+    leaves = {file_text(f"{name}.{part}".strip(".")): leaf for part, leaf in found.items()}
     return leaves, {file_text(f"{name}.{part}".strip(".")): (1, reason) for part, reason in unread.items()}
 
 
-def of_state(
+def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """The arrays that a step reaches, and the parts that are not compared.
+    """The arrays that a step reaches, at most ``room`` bytes, and the parts that are left out.
 
-    ``before``: earlier checksums. ``room``: how many bytes the values may have; arrays that have changed come first.
+    ``before``: earlier checksums; arrays that have changed since come first.
     """
     leaves, left_out = _reached(step)
     now = checksums(step)
@@ -106,7 +103,7 @@ def of_state(
 
 
 def checksums(step: Callable[..., Any]) -> dict[str, int]:
-    """A checksum of each array that a step reaches and that can be read."""
+    """A checksum of each array that a step reaches and that can be read, by name."""
     found = {}
     for name, leaf in _reached(step)[0].items():
         if state.is_array(leaf):
@@ -166,11 +163,11 @@ def _text(value: Any) -> str:
     return file_text(text)
 
 
-def compared(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> OutcomeComparison:
-    """What two outcomes share. ``own``: the second is another program, whose state may have other names.
+def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = False) -> OutcomeComparison:
+    """Compare two outcomes. ``own``: the second is another program, whose state may have other names.
 
-    Then the state that one of them changes is compared where both reach it. If nothing else can be compared, and the
-    second one changes nothing, it is a difference that the first one changes its state.
+    Then only state that both reach and one changes is compared. If nothing else can be, and the second changes nothing,
+    it is a difference that the first changes its state.
     """
     left_out, unknown = first.left_out | second.left_out, ""
     results = [[one for one in each.results if one.name not in left_out] for each in (first, second)]

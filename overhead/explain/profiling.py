@@ -1,10 +1,9 @@
 """Profile a PyTorch step in a process of its own, and join the lines of its operations with their times.
 
 After a process has once profiled with CUPTI, each launch takes 2.7 to 6 us longer, even when the profiler is off again
-(four programs on an H200, driver 580.159). So the times of the host come from profiles without CUPTI, in turn with the
-step without a profiler. Then a profile with CUPTI records the device's work, and the last one the call sites. Host time
-comes from the profile with CUPTI only where the host waits and where that gives less, or if the profiles have different
-operations.
+(four programs on an H200, driver 580.159). So host times come from profiles without CUPTI, in turn with times of the
+step without a profiler. Later, one profile with CUPTI records the device's work, and another one the lines. Host times
+with CUPTI count only where the host waits and they are shorter, or if the profiles have different operations.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.child import Send, serve
 from overhead.errors import BadFile, UsageError, one_line
-from overhead.explain.call_sites import marked_sites
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.chrome_trace import STEP_MARK, read_chrome_trace
+from overhead.explain.chrome_trace import STEP_MARK, marked_sites, read_chrome_trace
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
-from overhead.explain.steps import StepSource, said
+from overhead.explain.steps import StepSource, error_text
 from overhead.explain.trace import StepTrace, Trace, quiet_mean
-from overhead.explain.trial import SILENCE_S, TrialRefused, answers, try_call
+from overhead.explain.user_statement import SILENCE_S, TrialRefused, child_answers, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 
@@ -97,7 +95,7 @@ _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Profiled).decod
 class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
-    ``host``: the times of the host. ``step_ns``: a step in the profiled process without the profiler.
+    ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
     """
 
     found: FoundCall
@@ -111,14 +109,13 @@ class StepProfile:
 
 
 def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
-    """Try the step in a child process, and profile it where it uses PyTorch.
+    """Try the step in a child process, and profile it where it uses PyTorch. ``doing`` is told what is done next.
 
-    Raises ``UsageError`` with one line for a step that raises, cannot be repeated, crashes, hangs, takes too long or
-    runs out of memory.
+    Raises ``UsageError`` for a step that raises, cannot be repeated, crashes, hangs, takes too long or too much memory.
     """
     with scratch.subfolder() as folder:
         job = ProfileJob(source, folder)
-        with contextlib.closing(answers(__name__, job, _decode, SILENCE_S, doing)) as said_by_child:
+        with contextlib.closing(child_answers(__name__, job, _decode, SILENCE_S, doing)) as said_by_child:
             found = next(said_by_child)
             try:
                 child = next(said_by_child)
@@ -146,14 +143,11 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
 
 def _together(folder: str, names: Iterable[str]) -> Trace:
     traces = (read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name) for name in names)
-    return Trace([step for trace in traces for step in trace.settled().steps])
+    return Trace([step for trace in traces for step in trace.without_first_step().steps])
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
-    """The first trace with the lines and allocations of the second, and what could not be found out.
-
-    Operations and synchronisations are matched by their order in the step.
-    """
+    """The first trace with the lines and allocations of the second, matched by order, and what is not known or ''."""
     model = next((step for step in sites.steps if step.operations), None)
     if model is None:
         return plain, "no call sites were recorded"
@@ -201,25 +195,23 @@ def _profiled(job: ProfileJob, send: Send) -> _Profiled:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
             return _TorchProfile(torch, step, job, device, send, processor).run()
     except Exception as error:
-        return _Profiled(library, device, reason=f"the step cannot be profiled: {said(error)}")
+        return _Profiled(library, device, reason=f"the step cannot be profiled: {error_text(error)}")
 
 
+@dataclasses.dataclass
 class _TorchProfile:
     """Profiles a step with both profilers of PyTorch."""
 
-    def __init__(
-        self,
-        torch: Any,
-        step: Callable[[], Any],
-        job: ProfileJob,
-        device: str,
-        doing: Callable[[str], None],
-        processor: QuietProcessor,
-    ) -> None:
-        self.torch, self.step, self.job, self.device = torch, step, job, device
-        self.doing, self.processor = doing, processor
-        self.on_cuda = bool(device) and torch.cuda.is_initialized()
-        self.synchronize: Callable[[], object] = torch.cuda.synchronize if self.on_cuda else lambda: None
+    torch: Any
+    step: Callable[[], Any]
+    job: ProfileJob
+    device: str
+    doing: Callable[[str], None]
+    processor: QuietProcessor
+
+    def __post_init__(self) -> None:
+        self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
+        self.synchronize: Callable[[], object] = self.torch.cuda.synchronize if self.on_cuda else lambda: None
 
     def run(self) -> _Profiled:
         for _ in range(_WARM_STEPS):
@@ -243,10 +235,9 @@ class _TorchProfile:
         return _Profiled("torch", self.device, step_s * 1e9, missing, returns=returns)
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
-        """Profile the host's work in so many steps for each trace, and in loops of one operation. In turn, time
-        both without a profiler, because the speed of a processor changes within a second.
+        """Profile so many steps for each trace, and loops of one operation, in turn with both without a profiler.
 
-        Returns the time of a step, s, and the return times.
+        In turn, because the speed of a processor changes within a second. The time of a step, s, and the return times.
         """
         loop = self._loop()
         number = int(min(_MOST_RETURNS, max(_FEWEST_RETURNS, _RETURNS_S / max(one_s, 1e-9))))
@@ -305,11 +296,7 @@ class _TorchProfile:
         return found
 
     def _host_trace(self, name: str, steps: Sequence[Callable[[], object]]) -> None:
-        """Profile the operations of the steps by PyTorch's older profiler. Each begins when the device has no work.
-
-        ``torch.profiler`` records runtime calls through CUPTI even if only ``ProfilerActivity.CPU`` is requested, and
-        that slows them down.
-        """
+        """Profile steps, each on an idle device, by PyTorch's older profiler: ``torch.profiler`` always uses CUPTI."""
         from torch.autograd import profiler_legacy
 
         self.processor.leave_if_slow()
@@ -346,8 +333,7 @@ class _TorchProfile:
 def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The operations in the records of each thread, as events of a Chrome trace.
 
-    PyTorch's own reader of these records takes six times as long, and leaves many objects in memory; freeing them would
-    slow down the next timing.
+    PyTorch's own reader takes six times as long, and leaves many objects, whose end would slow down the next timing.
     """
     from torch.autograd.profiler_util import _filter_name
 
@@ -371,17 +357,13 @@ def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, 
 
 
 def step_seconds(times: Sequence[tuple[float, float]]) -> float:
-    """The time of a step from pairs of ``_times``, s. The quiet quarter of the short times and that of the long times
-    count, because what else runs on the machine only adds to a time. The wait at the end of each drops out.
-    """
+    """The time of a step, s, from pairs of times of n and 3 n steps over n; of both the quickest quarter counts."""
     short, long = (quiet_mean(part) for part in zip(*times, strict=True))
     return (long - short) / 2
 
 
 def _keep_freed_memory() -> None:
-    """Let the C library keep what is freed. In memory that is new to a process, an operation costs the profiler up to
-    three times as much, because the system has to provide each page.
-    """
+    """Let the C library keep freed memory: in new pages an operation costs the profiler up to three times as much."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
         for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)

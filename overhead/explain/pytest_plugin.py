@@ -11,11 +11,11 @@ import pytest
 if TYPE_CHECKING:
     from overhead.explain.dispatch_budget import BlockCounts
 
-Budget = Callable[..., contextlib.AbstractContextManager["BlockCounts"]]
-
 
 @pytest.fixture
-def dispatch_budget(request: pytest.FixtureRequest) -> Budget:
+def dispatch_budget(
+    request: pytest.FixtureRequest,
+) -> Callable[..., contextlib.AbstractContextManager[BlockCounts]]:
     """A context that fails the test if its block of PyTorch code exceeds a budget, and lists what it did, by line.
 
     ``with dispatch_budget(launches=12, synchronisations=0): step()``. Call the step once before, because a first call
@@ -26,15 +26,15 @@ def dispatch_budget(request: pytest.FixtureRequest) -> Budget:
     @contextlib.contextmanager
     def budget(*, launches: int | None = None, synchronisations: int | None = None) -> Iterator[BlockCounts]:
         from overhead.errors import Unavailable
-        from overhead.explain.dispatch_budget import check_limits, counted
+        from overhead.explain.dispatch_budget import check_limits, count_block
 
         check_limits(launches, synchronisations)
         try:
-            with counted(folder) as found:
+            with count_block(folder) as found:
                 yield found
         except Unavailable as error:
             pytest.skip(f"dispatch_budget: {error.reason}")
-        if said := found.over(launches=launches, synchronisations=synchronisations):
+        if said := found.over_budget(launches=launches, synchronisations=synchronisations):
             pytest.fail(said, pytrace=False)
 
     return budget

@@ -40,10 +40,7 @@ class _Part(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 
 
 class ExplainedProgram(_Part, kw_only=True):
-    """What was explained. ``file``: relative to the folder of the program. ``library``: whose device work it issues.
-
-    ``device``: its name; empty if the step runs on the processor.
-    """
+    """What was explained. ``file``: relative to the program's folder. ``device``: empty if it runs on the processor."""
 
     file: LongText
     function: Name
@@ -53,10 +50,10 @@ class ExplainedProgram(_Part, kw_only=True):
 
 
 class StepTiming(_Part, kw_only=True):
-    """The times of the original step: the slope of T(n) over n steps, in fresh processes without a profiler.
+    """The times of one more step, in fresh processes without a profiler. ``wall``: until its work is done.
 
-    ``wall``: until the work of a step is done. ``issue``: until the step returns, with the time that it is blocked.
-    ``fixed``: the intercept of T(n). ``busy``: how long the device works on a step, from the profile.
+    ``issue``: until it returns, with the time that it is blocked. ``fixed``: what any number of steps pays once.
+    ``busy``: how long the device works on a step, from the profile.
     """
 
     wall: Figure
@@ -66,7 +63,7 @@ class StepTiming(_Part, kw_only=True):
 
 
 class StepCounts(_Part, kw_only=True):
-    """Calls of one step, unit ``count``. ``low`` and ``high`` of a figure: fewest and most of the profiled steps.
+    """Calls of one step, with the fewest and most of the profiled steps as interval.
 
     ``allocations``: of the library's allocator. ``driver_allocations``: those that reach the driver.
     """
@@ -87,10 +84,7 @@ class CallSite(_Part, kw_only=True):
 
 
 class OperationRow(_Part, kw_only=True):
-    """Outermost library operations of one name and line. ``host_ns``: host work for all of them, without blocking.
-
-    ``device_ns``: of the work that they issued.
-    """
+    """Outermost operations of one name and line. ``host_ns``: without waits. ``device_ns``: of the work they issued."""
 
     name: LongText
     count: float
@@ -118,9 +112,9 @@ class DeviceGap(_Part, kw_only=True):
 
 
 class ReplayCheck(_Part, kw_only=True):
-    """The replayed step against the same step in the same process with the profiler off.
+    """The replayed step against the same step measured without the profiler. ``ratio``: replayed over measured.
 
-    ``ratio``: replayed over measured. ``ok``: within 15 %. ``reason``: why there is no replay.
+    ``ok``: within 15 %. ``reason``: why there is no replay, or why it is not ``ok``.
     """
 
     replayed: Figure
@@ -164,7 +158,7 @@ class Alternative(_Part, kw_only=True):
     site: CallSite = CallSite()
 
     def verdict(self) -> str:
-        """Whether its results are those of the step, in words; empty for one that has no results to compare."""
+        """In words, whether its results are those of the step; empty for one that has no results to compare."""
         if self.status == "differs":
             return "other results"
         if self.status != "ok" or self.kind != "measured":
@@ -207,7 +201,7 @@ def missing(name: str, reason: str, unit: str = "ns") -> Figure:
 
 
 def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
-    """The figure under this name; without one, the reason."""
+    """The figure under this name; for None, one without a value, for this reason."""
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
 
 

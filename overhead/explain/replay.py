@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
-from overhead.explain.trace import HostCall, StepTrace, Trace, busy
+from overhead.explain.trace import HostCall, StepTrace, Trace, busy_ns
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
@@ -22,7 +22,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class QueueAction:
-    """Host work of ``work_ns``, then device work for streams, then a wait until the streams ``waits_for`` are done.
+    """Host work, then ``jobs`` (stream and ns of device work), then a wait for the streams in ``waits_for``.
 
     ``latency_ns``: from the call that issues the work to its start on an idle device.
     """
@@ -39,10 +39,9 @@ class QueueModel:
 
     steps: Sequence[Sequence[QueueAction]]
     wake_ns: float = 0.0
-    depth: int = QUEUE_DEPTH
 
     def without_waits(self) -> QueueModel:
-        """The same steps without synchronisations: a bound, since the program may need their values."""
+        """A copy of the model without synchronisations: a bound, since the program may need their values."""
         steps = [[dataclasses.replace(action, waits_for=()) for action in step] for step in self.steps]
         return dataclasses.replace(self, steps=steps)
 
@@ -59,7 +58,7 @@ class StepParts:
     without_waits: float
 
     @property
-    def lost(self) -> float:
+    def synchronisation_share(self) -> float:
         """The share of the step that synchronisations cost, from 0 to 1."""
         return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
@@ -68,16 +67,17 @@ class _Queue:
     """The state of host and device while actions are replayed."""
 
     def __init__(self, model: QueueModel) -> None:
-        self.wake_ns, self.depth = model.wake_ns, model.depth
-        self.now = 0.0
+        self.wake_ns, self.now = model.wake_ns, 0.0
         self.ends: dict[str, float] = {}
-        self.pending: list[float] = []
-        """The ends of the work in the queue, as a heap."""
+        self.pending: list[float] = []  # the ends of the work in the queue, as a heap
 
     def run(self, action: QueueAction) -> None:
         self.now += action.work_ns
         for stream, duration in action.jobs:
-            self._make_room()
+            while self.pending and self.pending[0] <= self.now:
+                heapq.heappop(self.pending)
+            if len(self.pending) >= QUEUE_DEPTH:
+                self.now = heapq.heappop(self.pending)
             start = max(self.ends.get(stream, 0.0), self.now + action.latency_ns)
             self.ends[stream] = start + duration
             heapq.heappush(self.pending, start + duration)
@@ -85,14 +85,8 @@ class _Queue:
         if done > self.now:
             self.now = done + self.wake_ns
 
-    def _make_room(self) -> None:
-        while self.pending and self.pending[0] <= self.now:
-            heapq.heappop(self.pending)
-        if len(self.pending) >= self.depth:
-            self.now = heapq.heappop(self.pending)
 
-
-def replay(model: QueueModel) -> float:
+def replayed_step_ns(model: QueueModel) -> float:
     """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
     queue = _Queue(model)
     ends = []
@@ -104,38 +98,34 @@ def replay(model: QueueModel) -> float:
     return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps))
 
 
-def queue_model(trace: Trace, host: HostTimes, depth: int = QUEUE_DEPTH) -> QueueModel:
-    """The queue model of a trace, with the host's own work."""
+def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
+    """The profiled steps as host work, device work and waits, to be replayed; the host's work comes from ``host``."""
     call_ns = host.call_ns(trace)
-    latencies = {name: max(0.0, ns - call_ns) for name, ns in launch_latencies(trace).items()}
-    steps = [list(_actions(step, host.of(step, call_ns), call_ns, latencies)) for step in trace.steps]
-    return QueueModel(steps, wake_time(trace), depth)
+    latencies = {name: max(0.0, ns - call_ns) for name, ns in launch_latencies_ns(trace).items()}
+    steps = [list(_actions(step, host.work_of(step, call_ns), call_ns, latencies)) for step in trace.steps]
+    return QueueModel(steps, wake_ns(trace))
 
 
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
-    """The parts of a typical step: every profiled step is replayed alone, and the medians are taken."""
+    """The parts of a typical step: the medians over the profiled steps, each of which is replayed alone."""
     whole = queue_model(trace, host)
     found: list[StepParts] = []
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
         host_ns = sum(action.work_ns for action in actions)
-        found.append(StepParts(replay(model), host_ns, busy(step.device), replay(model.without_waits())))
-    return StepParts(
-        *(
-            statistics.median(getattr(one, name) for one in found)
-            for name in ("step", "host", "device", "without_waits")
-        )
-    )
+        unwaited_ns = replayed_step_ns(model.without_waits())
+        found.append(StepParts(replayed_step_ns(model), host_ns, busy_ns(step.device), unwaited_ns))
+    return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
 
 
-def wake_time(trace: Trace) -> float:
+def wake_ns(trace: Trace) -> float:
     """From the end of the device's work to the return of a call that waited for it; the median, ns."""
     blocked = [call for step in trace.steps for call in step.calls if call.blocked > 0]
     return statistics.median([call.end - call.start - call.blocked for call in blocked]) if blocked else 0.0
 
 
-def launch_latencies(trace: Trace) -> dict[str, float]:
-    """By the name of the call: from its start to the start of its work where the device was idle; the medians, ns."""
+def launch_latencies_ns(trace: Trace) -> dict[str, float]:
+    """By the name of the call: the median time from its start to that of its work on an idle device, ns; '' for all."""
     idle: dict[str, list[float]] = {}
     end = float("-inf")
     for step in trace.steps:

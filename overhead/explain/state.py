@@ -23,15 +23,12 @@ _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, e
 """Types whose ``repr`` tells the value, and is the same in every process."""
 
 
-def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
-    """What a step or its result reaches, by name: arrays, plain values, and objects in which no parts are found.
-
-    A name is ``model.weight``, ``self.count`` or, for the key of a dictionary that is no text, ``cache.[3]``.
+def reachable_values(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
+    """What a step or its result reaches, by name (``model.weight``): arrays, plain values, objects without known parts.
 
     Visits closures, bound objects, containers, attributes, and the global variables that the program's own functions
-    name, but not those of the standard library and of installed packages. A gradient is a part of its
-    tensor. A random generator is described by its state. ``unread`` gets the objects whose parts are not all read,
-    with the reason.
+    name, but not those of installed packages. A gradient is a part of its tensor, the state one of a random generator.
+    ``unread`` gets the reason for each object whose parts are not all read.
     """
     found: dict[str, Any] = {}
     seen = {id(root)}
@@ -58,7 +55,7 @@ def reach(root: Any, unread: dict[str, str] | None = None) -> dict[str, Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether this is a Python value, or an empty container."""
+    """Whether this is a value of a plain Python type, such as a number or a text, or an empty container."""
     try:
         return isinstance(value, _PLAIN) or (isinstance(value, _CONTAINERS) and not len(value))
     except Exception:  # the class of the program may raise anything
@@ -66,7 +63,7 @@ def is_plain(value: Any) -> bool:
 
 
 def why_unread(error: Exception) -> str:
-    """Why a part of the state is not known: what the program's class raised."""
+    """Why a part of the state is not known, in words: what the program's class raised."""
     return f"cannot be read: {one_line(error)[:200]}"
 
 
@@ -79,10 +76,10 @@ def is_array(value: Any) -> bool:
 
 
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
-    """The part of the state that device work cannot change: Python values, and copies of arrays in host memory."""
+    """The state of a step that device work cannot change, by name: Python values, and copies of arrays on the host."""
     return {
         name: _copied(value) if is_array(value) else value
-        for name, value in reach(step).items()
+        for name, value in reachable_values(step).items()
         if is_plain(value) or (is_array(value) and not _on_device(value))
     }
 
@@ -91,8 +88,8 @@ def _on_device(value: Any) -> bool:
     return bool(getattr(value, "is_cuda", False)) or type(value).__module__.partition(".")[0] == "cupy"
 
 
-def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The names whose value differs between two results of ``host_values``, and those that only the second holds."""
+def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The names whose values differ in two results of ``host_values``, and those that only the second one has."""
     return [name for name, value in after.items() if name not in before or not _same(before[name], value)]
 
 

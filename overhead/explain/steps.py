@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from overhead.errors import UsageError, check_text, one_line, unknown
-from overhead.explain.callables import setup_of
+from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
 from overhead.explain.state import is_own_code
 
@@ -28,10 +28,9 @@ _SUITE = str(Path(__file__).parents[1]) + os.sep
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
-    """Where a step comes from. ``setup``: Python text after which ``step`` is the step, in any process.
+    """Where a step comes from. ``setup``: Python text that defines ``step``, in any process. ``file``: for the reader.
 
-    ``file``: the program, for the reader. ``path``: entries of ``sys.path`` that the program needs. ``folder``: the
-    program's own; lines are shown relative to it.
+    ``path``: entries of ``sys.path`` that the program needs. ``folder``: the program's; lines are relative to it.
     """
 
     setup: str
@@ -43,23 +42,18 @@ class StepSource(Struct, frozen=True, kw_only=True):
 
 
 def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
-    """The source of ``FILE.py:FUNCTION`` or ``module:function``. ``arguments``: ``NAME=VALUE``, literals or text.
-
-    Raises ``UsageError``.
-    """
+    """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or ``UsageError``."""
     place, colon, function = text.rpartition(":")
     if not (place and colon and all(part.isidentifier() for part in function.split("."))):
         raise UsageError(f"{text}: name a function, FILE.py:FUNCTION or module:function")
     check_text(text)
     given = dict(map(_argument, arguments))
-    if is_file := place.endswith(".py"):
+    shown, folder = place, os.getcwd()
+    if place.endswith(".py"):
         if not Path(place).is_file():
             raise UsageError(f"{place}: no such file")
-        folder = str(Path(place).resolve().parent)
-        place = str(Path(place).resolve())
-    else:
-        folder = os.getcwd()
-    shown = os.path.relpath(place, folder) if is_file else place
+        file = Path(place).resolve()
+        place, shown, folder = str(file), file.name, str(file.parent)
     found = f"load_step({place!r}, {function!r}, literals({given!r}))"
     return StepSource(
         setup=f"from {__name__} import literals, load_step\nstep = {found}",
@@ -103,9 +97,9 @@ def literals(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:
-    """The step that a function returns; the function itself if what it returns is no function without arguments.
+    """The step that a function returns, or the function itself if it returns no function. Raises ``UsageError``.
 
-    ``place``: a file or a module. Called in the process that runs the step. Raises ``UsageError``.
+    ``place``: a file or a module. Calls the function with ``arguments``, in the process that runs the step.
     """
     found = _module(place)
     for name in function.split("."):
@@ -175,13 +169,13 @@ def _checked(call: Callable[[], Any]) -> Any:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        raise UsageError(said(error)) from error
+        raise UsageError(error_text(error)) from error
 
 
-def said(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
-    """The error in one line, with the innermost line of the program that raised it: ``train.py:12, in step: ...``.
+def error_text(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
+    """The error in one line, with the program's line that raised it: ``train.py:12, in step: ValueError: no``.
 
-    ``otherwise``: what says the error if it comes from no line of a file of the program.
+    ``otherwise``: what gives the text if the error comes from no line of a file of the program.
     """
     if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
         error = error.__cause__
@@ -190,7 +184,7 @@ def said(error: BaseException, otherwise: Callable[[BaseException], str] = one_l
 
 
 def program_line(error: BaseException, *, texts: bool = False) -> str:
-    """The innermost line of the program from which the error came: ``train.py:12, in step``; empty if there is none.
+    """The innermost line of the program that raised the error: ``train.py:12, in step``; empty if there is none.
 
     ``texts``: count code without a file, such as ``<string>``, as the program's.
     """
@@ -205,10 +199,7 @@ def program_line(error: BaseException, *, texts: bool = False) -> str:
 
 
 def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[str]) -> CallSite:
-    """The line of the program that leads to this frame, and the innermost line of another library.
-
-    ``libraries``: folders whose lines say nothing to the reader, such as that of torch itself.
-    """
+    """The line of the program that leads to this frame, and the innermost line of a library outside ``libraries``."""
     inside = ""
     while frame is not None:
         code = frame.f_code

@@ -13,22 +13,18 @@ from msgspec import Struct
 
 from overhead import machine, results, scratch
 from overhead.errors import BadFile, UsageError, check_text
-from overhead.explain.call_spec import CallSpec, FoundCall, handed_over
-from overhead.explain.callables import setup_of
-from overhead.explain.trial import LONGEST_CALL_S, SILENCE_S, tried
+from overhead.explain.call_spec import CallSpec, FoundCall, handing_over_spec, setup_of
+from overhead.explain.user_statement import SILENCE_S, try_statements
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import Comparison, Figure, Machine, Profile, Record, WithFigures
+from overhead.results import Comparison, Figure, Machine, Record, WithFigures
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.progress import Listener
 from overhead.runner.run import RunRequest, measure
 from overhead.runner.schedule import Choice
 
-FORMAT = "overhead-time"
-_PROFILE: Profile = "quick"
-"""The profile whose precision decides between ``ok`` and ``noisy``."""
 _STACK = Path(__file__).with_name("call_stack.py")
 _MIXED = (
     "the answers of a process cannot be read: the program writes to a file descriptor that it has not opened, or "
@@ -46,7 +42,7 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     """The figures of one statement, times in ns. ``wait``: how the end of the work is awaited. ``on``: the device.
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
-    ``next_run``: where the next run should put ``complete``, if it varies between machines as the suite's cases do.
+    ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none.
     """
 
     call: str
@@ -54,9 +50,9 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     reason: str
     wait: str
     on: str
-    bound: str
+    bound: str = ""
     flags: list[str]
-    prints: bool
+    prints: bool = False
     figures: list[Figure]
     next_run: list[float] | None = None
 
@@ -79,15 +75,15 @@ class Timing(Struct, frozen=True, kw_only=True):
     As text: one line for each statement, with ``complete`` and ``met`` in microseconds.
     """
 
-    format: str = FORMAT
+    format: str = "overhead-time"
     version: int = 1
     created: str
     setup: str
     machine: Machine
     versions: dict[str, str]
     calls: list[CallTiming]
-    ratios: list[CallRatio]
-    notes: list[str]
+    ratios: list[CallRatio] = []
+    notes: list[str] = []
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.calls))
@@ -110,7 +106,6 @@ def time(
     ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
     runs in each process, once for each statement. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or
     a statement that returns when all work is done; without it the library in use is found. Takes up to a minute.
-
     Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
     """
     check_text(setup, wait)
@@ -132,17 +127,15 @@ def time_statements(
     spec: CallSpec,
     listener: Listener | None = None,
     *,
-    longest_s: float = LONGEST_CALL_S,
     silence_s: float = SILENCE_S,
     plan: Plan | None = None,
     labels: Sequence[str] = (),
     others_may_fail: bool = False,
 ) -> Timing:
-    """The same for a ``CallSpec``, which may have the answers of an earlier ``tried`` in ``found``.
+    """Measure the statements of ``spec``; they are tried first unless ``spec.found`` has what a trial found out.
 
-    ``longest_s``: the longest call that is accepted. ``silence_s``: the longest that SETUP or a call may take.
-    ``plan``: None for that of ``overhead time``. ``labels``: what the reader sees instead of the statements.
-    ``others_may_fail``: only the first statement must give a figure.
+    ``silence_s``: the longest that SETUP or a call may take. ``plan``: None for that of ``overhead time``. ``labels``:
+    what the reader sees instead of the statements. ``others_may_fail``: only the first one must give a figure.
     """
     if not 1 <= len(spec.calls) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
@@ -151,14 +144,14 @@ def time_statements(
     if not spec.found:
         listener.working("a trial of each statement")
         began = monotonic()
-        spec = tried(spec, silence_s=silence_s, longest_s=longest_s)
+        spec = try_statements(spec, silence_s=silence_s)
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s)
-    with handed_over(spec), scratch.subfolder() as folder:
+    with handing_over_spec(spec), scratch.subfolder() as folder:
         try:
-            plan = plan or plan_of(spec.found)
+            plan = plan or sampling_plan(spec.found)
             limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
-            request = RunRequest(["call"], Choice(), _PROFILE, plan, plugins=plugins, out=Path(folder), limits=limits)
+            request = RunRequest(["call"], Choice(), "quick", plan, plugins=plugins, out=Path(folder), limits=limits)
             outcome = measure(request, listener)
         except BadFile:
             raise UsageError(_MIXED) from None
@@ -167,8 +160,8 @@ def time_statements(
     return _timing(spec, labels or spec.calls, outcome.fingerprint, others_may_fail)
 
 
-def plan_of(found: Sequence[FoundCall]) -> Plan:
-    """About 20 s of sampling in five processes; three processes with at least 60 calls each where calls are slow."""
+def sampling_plan(found: Sequence[FoundCall]) -> Plan:
+    """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least 60 calls each."""
     slowest_s = max(one.one_ns for one in found) / 1e9
     slow = slowest_s > _SLOW_CALL_S
     processes = 3 if slow else 5

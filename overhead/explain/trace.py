@@ -15,8 +15,6 @@ from overhead.explain.record import CallSite
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TO_HOST = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
 """A copy into pageable memory blocks its call, also without a synchronisation after it."""
-
-
 NO_SITE = CallSite()
 """Nothing is known of the line."""
 
@@ -54,7 +52,7 @@ class HostCall:
 
     @property
     def no_work(self) -> float:
-        """The part of the call that is no host work: all of a call that waits for work, with its return."""
+        """The part of the call that is no host work, ns: all of it if it waits for device work, else ``queue_full``."""
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
@@ -71,10 +69,9 @@ class DeviceWork:
 
 @dataclass(frozen=True)
 class StepTrace:
-    """One step: its window on the host, what ran in it, and the device work that it issued.
+    """One step from ``start`` to ``end`` on the host, what ran then, and the device work that it issued, by start.
 
-    ``operations`` (the outermost ones), ``calls`` and ``device`` are sorted by start. Device work may end after the
-    window. ``allocations``: bytes that the library's allocator handed out.
+    Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the library's allocator.
     """
 
     start: float
@@ -86,6 +83,7 @@ class StepTrace:
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
+        """The device work by its number, which the call that issued it has too."""
         found: dict[int, list[DeviceWork]] = {}
         for work in self.device:
             found.setdefault(work.correlation, []).append(work)
@@ -111,13 +109,8 @@ class StepTrace:
         return any(TO_HOST.search(work.name) for work in self.by_correlation.get(call.correlation, ()))
 
     def count(self, kind: CallKind) -> int:
-        """How many calls of this kind."""
+        """How many calls of this kind the step makes."""
         return len(self.synchronisations) if kind == "synchronisation" else sum(c.kind == kind for c in self.calls)
-
-    @property
-    def blocked(self) -> float:
-        """How long the host waits for the device in this step."""
-        return sum(call.blocked for call in self.synchronisations)
 
 
 @dataclass(frozen=True)
@@ -126,16 +119,16 @@ class Trace:
 
     steps: Sequence[StepTrace]
 
-    def settled(self) -> Trace:
-        """Without the first step, which begins on an idle device; the trace itself if it has no other step."""
+    def without_first_step(self) -> Trace:
+        """The trace without its first step, which begins on an idle device; the same if it has no other step."""
         return Trace(self.steps[1:] or self.steps)
 
     def quiet(self) -> Trace:
-        """The quarter of the steps that took the host least, three at least; all if they run different operations."""
+        """The steps that took the host least: a quarter, three at least; all if they differ in their operations."""
         if not self.alike:
             return self
         lengths = sorted(step.end - step.start for step in self.steps)
-        longest = lengths[: quiet_number(lengths)][-1:]
+        longest = lengths[: _quiet_number(lengths)][-1:]
         return Trace([step for step in self.steps if step.end - step.start <= longest[0]])
 
     @property
@@ -145,32 +138,33 @@ class Trace:
 
     @property
     def blocked_ns(self) -> float:
-        """How long the host waits for the device in a typical step."""
-        return statistics.median([step.blocked for step in self.steps]) if self.steps else 0.0
+        """How long the host waits for the device in a typical step, ns: the median; 0 without a step."""
+        waits = [sum(call.blocked for call in step.synchronisations) for step in self.steps]
+        return statistics.median(waits) if waits else 0.0
 
     @property
     def has_device(self) -> bool:
+        """Whether a step issued work to a device."""
         return any(step.device for step in self.steps)
 
 
-def quiet_number(times: Sequence[object]) -> int:
-    """How many of these times are the quarter that took least, three at least."""
+def _quiet_number(times: Sequence[object]) -> int:
     return max(3, len(times) // 4)
 
 
 def quiet_mean(times: Iterable[float]) -> float:
-    """The mean of the quarter of these times that took least, three at least; 0 for no times."""
+    """The mean of the shortest quarter of these times, three at least; 0 for no times."""
     ordered = sorted(times)
-    return statistics.fmean(ordered[: quiet_number(ordered)]) if ordered else 0.0
+    return statistics.fmean(ordered[: _quiet_number(ordered)]) if ordered else 0.0
 
 
-def busy(work: Iterable[DeviceWork]) -> float:
-    """How long at least one of these runs."""
-    return sum(end - start for start, end in spans_of((each.start, each.end) for each in work))
+def busy_ns(work: Iterable[DeviceWork]) -> float:
+    """How long at least one of these pieces of work runs, ns."""
+    return sum(end - start for start, end in union_of_spans((each.start, each.end) for each in work))
 
 
-def spans_of(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The times that at least one of these pairs of start and end covers, in order."""
+def union_of_spans(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The spans (start and end) that these spans cover together, in order and without overlap."""
     spans: list[tuple[float, float]] = []
     for start, end in sorted(times):
         if spans and start <= spans[-1][1]:

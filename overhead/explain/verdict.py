@@ -1,28 +1,18 @@
 """What bounds a step, by rule. Pure: times in, a verdict out.
 
-``lost`` is the share of the replayed step that goes away without its synchronisations. A third or more: bound by
-synchronisation. Under a tenth: bound by the host or by the device, whichever works longer, and mixed if neither works
-15 % longer. Between: mixed.
+If a third or more of the replayed step goes away without its synchronisations, it is bound by them. Under a tenth, it
+is bound by the host or the device, whichever works 15 % longer. Anything else is mixed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from overhead.explain.record import (
-    Alternative,
-    BoundKind,
-    CallSite,
-    Explanation,
-    OperationRow,
-    ReplayCheck,
-    StepVerdict,
-    SynchronisationRow,
-    missing,
-)
+from overhead.explain import record
+from overhead.explain.host_work import BETWEEN
+from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict, missing
 from overhead.explain.replay import StepParts
-from overhead.explain.step_profile import BETWEEN
 from overhead.reading.format import (
     between,
     count,
@@ -49,7 +39,7 @@ _SPAN = 2
 
 
 def resolved_times(time: Figure) -> Sequence[float]:
-    """The time, ns; both of a bimodal one; none if it is not resolved or has no value."""
+    """The time, ns; both of a time with two speeds; none if it has no value or its interval is too wide."""
     if speeds := two_speeds(time):
         return speeds if speeds[0] > 0 else ()
     found = time.measured
@@ -59,21 +49,21 @@ def resolved_times(time: Figure) -> Sequence[float]:
 
 
 def time_text(time: Figure) -> str:
-    """A time in µs with its interval, without unit; both times of a bimodal one; else why there is none."""
+    """A time in µs with its interval, without unit; both of a time with two speeds; else why there is none."""
     times = resolved_times(time)
     if len(times) > 1:
         return " or ".join(number(each / 1e3) for each in times)
     return micro_spread(time) if times else unresolved(time)
 
 
-def why_unresolved(one: Alternative) -> str:
+def why_unresolved(one: record.Alternative) -> str:
     """Why the time of an alternative that was timed is not shown; empty if it is."""
     unclear = one.step.measured and not resolved_times(one.step)
     return f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
 
 
-def sentences(found: Explanation) -> list[str]:
-    """The verdict in words. If the time of the step is not resolved, the first sentence says so."""
+def verdict_sentences(found: record.Explanation) -> list[str]:
+    """The verdict in sentences. If the time of the step is not known well enough, the first one says so."""
     said, wall = list(found.verdict.sentences), found.step.wall
     if found.verdict.kind == "unclear" or not wall.measured or resolved_times(wall):
         return said
@@ -93,7 +83,7 @@ def _untold(what: str, time: Figure) -> str:
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
-    """The replayed step against the one measured in the same process without the profiler."""
+    """The check of a replay against the step that was measured in the same process without the profiler."""
     replayed = Figure(name="replayed", value=replayed_ns)
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
         return ReplayCheck(replayed=replayed, measured=measured, reason=measured.reason or "no time was measured")
@@ -108,13 +98,13 @@ def no_replay(reason: str) -> ReplayCheck:
     return ReplayCheck(replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason)
 
 
-def bound_of(parts: StepParts) -> tuple[BoundKind, float]:
-    """What bounds the step, and the factor of ``StepVerdict``."""
+def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
+    """What bounds the step, and how many times as long it takes as the next part (or as the step without waits)."""
     high, low = max(parts.host, parts.device), min(parts.host, parts.device)
     ratio = high / low if low > 0 else float("inf")
-    if parts.lost >= _MUCH:
+    if parts.synchronisation_share >= _MUCH:
         return "synchronisation", parts.step / parts.without_waits
-    if parts.lost >= _LITTLE:
+    if parts.synchronisation_share >= _LITTLE:
         return "mixed", parts.step / parts.without_waits
     if ratio < _EQUAL:
         return "mixed", ratio
@@ -125,7 +115,7 @@ def judge(
     parts: StepParts,
     check: ReplayCheck,
     operations: Sequence[OperationRow] = (),
-    synchronisations: Sequence[SynchronisationRow] = (),
+    synchronisations: Sequence[record.SynchronisationRow] = (),
     launches: float | None = None,
 ) -> StepVerdict:
     """The verdict on a profiled step with device work. It is ``unclear`` if the replay fails its check."""
@@ -140,50 +130,43 @@ def judge(
             )
         return StepVerdict(kind="unclear", overhead_share=share, sentences=[why, _DOCTOR])
     kind, times = bound_of(parts)
-    said = [_SENTENCE[kind](parts, factor(times) if times < math.inf else "many times")]
+    said = [_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times")]
     if share is not None:
         said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
     if launches and parts.host > parts.device:
         number = count(round(launches), "launch").replace("launchs", "launches")
         said.append(f"{number} a step: {micro_of(parts.host / launches)} µs of host work for each.")
     said += most_host_work(operations)
-    if synchronisations and parts.lost >= 0.01:
+    if synchronisations and parts.synchronisation_share >= 0.01:
         worst = synchronisations[0]
         number = count(round(sum(row.count for row in synchronisations)), "synchronisation")
         said.append(
-            f"{number} a step cost {percent(parts.lost)} of it; the host waits longest in "
+            f"{number} a step cost {percent(parts.synchronisation_share)} of it; the host waits longest in "
             f"{worst.what}{_at(worst.site)}, {micro_of(worst.blocked_ns)} µs."
         )
     return StepVerdict(kind=kind, factor=times if times < math.inf else None, overhead_share=share, sentences=said)
 
 
-def _both(parts: StepParts) -> str:
-    return f"in the profile, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
-
-
-def _mixed(parts: StepParts, times: str) -> str:
-    if parts.lost < _LITTLE:
-        return f"Mixed: {_both(parts)}. Both must become faster for the step to become much faster."
+def _bound_sentence(kind: record.BoundKind, parts: StepParts, times: str) -> str:
+    both = f"in the profile, a step takes the host {micro_of(parts.host)} µs and the device {micro_of(parts.device)} µs"
+    if kind == "host":
+        return f"Host-bound: {both}, {times} less."
+    if kind == "device":
+        return f"Device-bound: {both}, {times} more. Less host work would not make it faster."
+    if kind == "synchronisation":
+        return (
+            f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
+            f"{micro_of(parts.without_waits)} µs without its synchronisations ({times} faster)."
+        )
+    if parts.synchronisation_share < _LITTLE:
+        return f"Mixed: {both}. Both must become faster for the step to become much faster."
     return (
-        f"Mixed: {_both(parts)}; synchronisations cost {percent(parts.lost)} of the step, "
+        f"Mixed: {both}; synchronisations cost {percent(parts.synchronisation_share)} of the step, "
         f"and without them the {'host' if parts.host > parts.device else 'device'} would bound it."
     )
 
 
-_SENTENCE: dict[BoundKind, Callable[[StepParts, str], str]] = {
-    "host": lambda parts, times: f"Host-bound: {_both(parts)}, {times} less.",
-    "device": lambda parts, times: (
-        f"Device-bound: {_both(parts)}, {times} more. Less host work would not make it faster."
-    ),
-    "synchronisation": lambda parts, times: (
-        f"Bound by synchronisation: in the profile, a step takes {micro_of(parts.step)} µs, and "
-        f"{micro_of(parts.without_waits)} µs without its synchronisations ({times} faster)."
-    ),
-    "mixed": _mixed,
-}
-
-
-def _at(site: CallSite) -> str:
+def _at(site: record.CallSite) -> str:
     return f" at {site.line}" if site.line else ""
 
 
@@ -194,7 +177,7 @@ def _between(operations: Sequence[OperationRow]) -> float | None:
 
 
 def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
-    """A sentence about the operations that take most of the host's time, and one about the time between them."""
+    """Sentences: which operations take most of the host's time, and how much is between them; none if not known."""
     share, first = _between(operations), next((row for row in operations if row.name != BETWEEN), None)
     said = []
     if first is not None and share is not None:
@@ -222,12 +205,8 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
 def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bool) -> StepVerdict:
     """The verdict on a step without a profile, from its two times: until it returns, and until its work is done."""
     if synchronous and resolved_times(wall):
-        return StepVerdict(
-            kind="host",
-            sentences=[
-                f"The step is {time_text(wall)} µs of work in the calling thread: it returns when its work is done.",
-            ],
-        )
+        said = f"The step is {time_text(wall)} µs of work in the calling thread: it returns when its work is done."
+        return StepVerdict(kind="host", sentences=[said])
     if len(resolved_times(wall)) != 1 or len(resolved_times(issue)) != 1:
         what, time = ("until the step returns", issue) if len(resolved_times(wall)) == 1 else ("of a step", wall)
         return StepVerdict(kind="unclear", sentences=[f"No verdict: {_untold(f'the time {what}', time)}."])
@@ -236,15 +215,7 @@ def judge_times(wall: Figure, issue: Figure, *, synchronous: bool, on_device: bo
     work = "Device-bound" if on_device else "Bound by the work that the library runs beside the calling thread"
     both = f"the step returns after {time_text(issue)} µs, and its work is done after {time_text(wall)} µs"
     if share >= _BLOCKING:
-        return StepVerdict(
-            kind="unclear",
-            sentences=[
-                f"Bound by the host or by synchronisation: {both}.",
-                "Host work and waiting inside the step cannot be told apart without a profile of this library.",
-            ],
-        )
-    return StepVerdict(
-        kind="device",
-        factor=1 / share if share > 0 else None,
-        sentences=[f"{work}: {both}.", "Faster calls would not make it faster."],
-    )
+        hint = "Host work and waiting inside the step cannot be told apart without a profile of this library."
+        return StepVerdict(kind="unclear", sentences=[f"Bound by the host or by synchronisation: {both}.", hint])
+    sentences = [f"{work}: {both}.", "Faster calls would not make it faster."]
+    return StepVerdict(kind="device", factor=1 / share if share > 0 else None, sentences=sentences)

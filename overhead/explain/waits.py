@@ -20,12 +20,11 @@ _LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class Wait:
-    """A way to wait for all work of a statement.
+    """A way to wait for all work of a statement. ``name``: the value of ``--wait``. ``said``: the call, for the reader.
 
-    ``name``: the value of ``--wait``. ``said``: the call, for the reader. ``api``, ``adapter``: of the device, as in
-    ``results.Target``. ``make``: a function that waits, from the names of the statement and its kept results.
-    ``spins``: the wait keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock
-    of the device (a ``StreamHolder``).
+    ``api``, ``adapter``: of the device. ``make``: a function that waits, from the names of the statement and its kept
+    results. ``spins``: it keeps the processor busy. ``keeps``: it needs the results of CALL. ``clock``: makes the clock
+    of the device (a ``StreamHolder``); None if there is none.
     """
 
     name: str
@@ -66,16 +65,9 @@ def find_waits(names: Names, results: Iterable[Any]) -> list[Wait]:
     return [wait for wait in found if wait not in on_cuda[1:] and wait is not NOTHING] or [NOTHING]
 
 
-def in_turn(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
-    """An action that runs all of them, one after another; a single one itself."""
-    if len(actions) == 1:
-        return actions[0]
-
-    def all_of_them() -> None:
-        for action in actions:
-            action()
-
-    return all_of_them
+def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    """A function that runs all of these, one after another; a single one itself."""
+    return actions[0] if len(actions) == 1 else lambda: [action() for action in actions]
 
 
 def _imported(name: str, asked: bool) -> Any:
@@ -151,14 +143,12 @@ def has_cuda_context() -> bool:
     from overhead.probes.cuda.api import CudaDriver, CudaError, open_library
 
     flags, active = ctypes.c_uint(), ctypes.c_int()
-    try:
+    with contextlib.suppress(Unavailable, CudaError):  # CUDA is not there, or nothing has initialised it
         driver = CudaDriver(open_library())
         for device in range(driver.number("cuDeviceGetCount")):
             driver.call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
             if active.value:
                 return True
-    except (Unavailable, CudaError):  # CUDA is not there, or nothing has initialised it
-        pass
     return False
 
 
@@ -227,10 +217,6 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     return Wait(stack, said, str(info["backend_type"]), str(info["device"])[:200], make)
 
 
-def _nothing(names: Names, results: list[Any], asked: bool) -> Wait | None:
-    return NOTHING if asked else None
-
-
 def _flat(values: Iterable[Any]) -> list[Any]:
     """The values, those inside lists, tuples and dicts among them, and the attributes of the callables."""
     found: list[Any] = []
@@ -251,7 +237,7 @@ def _flat(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def uses(package: str, names: Names, results: Iterable[Any]) -> bool:
+def uses_package(package: str, names: Names, results: Iterable[Any]) -> bool:
     """Whether the statement uses the package. The suite itself imports NumPy, so one of its values must be there."""
     if package != "numpy" or "numpy" not in sys.modules:
         return package in sys.modules
@@ -269,7 +255,7 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
     "jax": _jax,
     "wgpu-native": functools.partial(_webgpu, "wgpu", "wgpu-native"),
     "dawn": functools.partial(_webgpu, "wgpudawn", "dawn"),
-    "none": _nothing,
+    "none": lambda names, results, asked: NOTHING if asked else None,
 }
 """By the value of ``--wait``: the wait from the names and results of a statement, and whether the user asked for it;
 None where the statement does not use the library. Raises ``Unavailable``."""

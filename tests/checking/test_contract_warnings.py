@@ -42,7 +42,7 @@ SECOND = 1_000_000_000
         (device_time_warning(1500.0, window=40_000.0), ""),
     ],
 )
-def test_only_suspicious_times_are_told(said: str, words: str) -> None:
+def test_only_suspicious_times_give_a_warning(said: str, words: str) -> None:
     assert words in said
     assert bool(said) == bool(words)
 
@@ -51,7 +51,7 @@ def span(n: int, ns: float) -> DeviceTime:
     return DeviceTime(n, ns, busy=True, quantum=1.0, method="given")
 
 
-def test_a_device_time_that_does_not_grow_with_n_is_told() -> None:
+def test_a_device_time_that_does_not_grow_with_n_gives_a_warning() -> None:
     assert "not of one" in span_warning(span(25, 1500.0), span(200, 1510.0))
     assert span_warning(span(25, 40_000.0), span(200, 300_000.0)) == ""
 
@@ -82,7 +82,7 @@ class Slow(Chain):
 
 
 @pytest.mark.parametrize("max_n", [4, 1000])  # a run measures chains of few units too
-def test_a_chain_of_few_or_long_units_is_checked_in_a_short_time(max_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_of_a_chain_with_slow_units_issues_few_of_them(max_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chain, found = Slow(max_n), Findings()
     monkeypatch.setattr(calls, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
     contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))

@@ -141,7 +141,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_planted_mistake_is_found(name: str, report: Report) -> None:
+def test_check_finds_a_planted_mistake_in_a_stack(name: str, report: Report) -> None:
     number, mistake = list(MISTAKES).index(name), MISTAKES[name]
     whats = (f"mistake-{number}@", f"mistake-{number} ")
     found = [one for row in report.rows if row.what.startswith(whats) for one in row.findings]
@@ -159,7 +159,7 @@ def test_a_planted_mistake_is_found(name: str, report: Report) -> None:
         ("__import__('ctypes').string_at(0)", "crashed", "killed by SIGSEGV"),
     ],
 )
-def test_a_hang_or_a_crash_is_one_row(call: str, result: Result, said: str, tmp_path: Path) -> None:
+def test_check_reports_a_hang_or_a_crash_as_one_row(call: str, result: Result, said: str, tmp_path: Path) -> None:
     path = planted(tmp_path, 99, Mistake("return int(self._words[0])", f"return int({call})", said))
     report = check([path], seconds=0, silence_s=3)
     (fault,) = (row for row in report.rows if row.failed)
@@ -168,7 +168,7 @@ def test_a_hang_or_a_crash_is_one_row(call: str, result: Result, said: str, tmp_
     assert [row.result for row in report.rows].count("verified") == 3  # the other patterns do not read
 
 
-def test_the_examples_have_no_mistake() -> None:
+def test_check_finds_no_mistake_in_the_example_stacks() -> None:
     report = check([EXAMPLES / f"{name}.py" for name in ("my_gpu_stack", "my_stack", "my_workload_stack")], seconds=0)
     assert {row.result for row in report.rows} == {"verified"}
     assert [one for row in report.rows for one in row.findings if one.level == "error"] == []
@@ -195,7 +195,7 @@ WORKLOAD_MISTAKES = {
 
 
 @pytest.mark.parametrize("name", WORKLOAD_MISTAKES)
-def test_a_mistake_in_a_workload_is_found(name: str, tmp_path: Path) -> None:
+def test_check_finds_a_planted_mistake_in_a_workload(name: str, tmp_path: Path) -> None:
     mistake = WORKLOAD_MISTAKES[name]
     text = (EXAMPLES / "my_workload_stack.py").read_text(encoding="utf-8")
     assert text.count(mistake.before) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.measured import ClaimValue
-from overhead.claims.rules import AttributionVerdict, attributed
+from overhead.claims.rules import AttributionVerdict, attribution_verdict
 from overhead.results import Fingerprint, Value
 from tests.fakes.report import fingerprint, record, share
 
@@ -30,10 +30,10 @@ def of_share(low: float, high: float) -> ClaimValue:
         ([], ""),
     ],
 )
-def test_an_attribution_is_right_if_its_part_takes_half(
+def test_an_attribution_is_right_if_the_named_part_takes_half_of_the_number(
     shares: list[tuple[float, float]], verdict: AttributionVerdict
 ) -> None:
-    assert attributed([of_share(*share) for share in shares]) == verdict
+    assert attribution_verdict([of_share(*share) for share in shares]) == verdict
 
 
 def test_a_right_number_can_be_attributed_to_the_wrong_part() -> None:
@@ -49,14 +49,14 @@ def test_a_right_number_can_be_attributed_to_the_wrong_part() -> None:
     assert "Attributed to the WebGPU API alone." in one.sentence
 
 
-def test_the_published_method_gets_a_verdict_of_its_own() -> None:
+def test_the_number_by_the_published_method_gets_a_verdict_of_its_own() -> None:
     kind = {"stack": "firefox", "caller": "browser", "software": True, "adapter": "llvmpipe"}
     made = record(each=20_000.0, fixed=100e6, **kind)  # type: ignore[arg-type]
     one = judged("firefox-1.04ms", fingerprint(made))
     assert (one.verdict, one.as_published, one.attribution) == ("refuted", "reproduced", "wrong")
 
 
-def test_the_run_that_the_page_shows_in_full_comes_before_a_newer_part() -> None:
+def test_a_claim_is_judged_by_the_run_that_the_page_shows_and_not_by_a_newer_partial_run() -> None:
     """A claim and a key figure then have the same value."""
     others = [record(stack, each=5_000.0) for stack in ("dawn", "vulkan", "torch")]
     whole = fingerprint(record(each=20_000.0), *others, created="2026-01-01T00:00:00Z")

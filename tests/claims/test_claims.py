@@ -11,9 +11,9 @@ import pytest
 from overhead.blocks.markdown import markdown
 from overhead.blocks.terminal import show
 from overhead.claims.judging import Judged, judge, judge_runs, summary
+from overhead.claims.measured import against_of
 from overhead.claims.registry import Claim, ClaimTest, Selector, claims, published_points, sources
 from overhead.claims.rules import VERDICTS, bounds, evaluate, published
-from overhead.claims.select import against_of
 from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
@@ -83,7 +83,7 @@ def test_the_formula_of_a_claim_gives_its_published_value(claim: Claim) -> None:
     assert evaluate(claim.formula, claim.parts) == pytest.approx(claim.value, abs=0.5000005 * 10.0**-digits)
 
 
-def test_the_registry_is_complete() -> None:
+def test_the_registry_has_25_claims_with_unique_ids_and_all_sources() -> None:
     ids = [claim.id for claim in CLAIMS]
     assert len(set(ids)) == len(ids) >= 25
     points = published_points()
@@ -95,7 +95,7 @@ def test_the_registry_is_complete() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
-def test_a_claim_is_consistent(claim: Claim) -> None:
+def test_the_fields_of_a_claim_agree_with_each_other(claim: Claim) -> None:
     assert (claim.test is None) == bool(claim.untested)
     low, high = published(claim)
     assert low <= high
@@ -136,7 +136,7 @@ def _selectors(test: ClaimTest | None) -> list[Selector]:
     return [] if test is None else [s for s in (test.of, against_of(test)) if s is not None]
 
 
-def test_verdicts_follow_the_figures() -> None:
+def test_a_measured_figure_gets_the_verdict_of_the_rules() -> None:
     def verdict(naive: float, each: float, **kind: object) -> str:
         made = record(each=each, fixed=naive - each, **kind)  # type: ignore[arg-type]
         return _verdict("naive-20x", made)
@@ -152,14 +152,14 @@ def _verdict(claim: str, *records: Record) -> str:
     return judged(claim, fingerprint(*records)).verdict
 
 
-def test_different_verdicts_on_two_targets_give_partial() -> None:
+def test_a_claim_with_different_verdicts_on_two_targets_is_partial() -> None:
     far, near = record(each=20_000.0, fixed=380_000.0), record("dawn", each=20_000.0, fixed=1_000.0)
     assert _verdict("naive-20x", far) == "reproduced"
     assert _verdict("naive-20x", near) == "refuted"
     assert _verdict("naive-20x", far, near) == "partial"
 
 
-def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
+def test_a_claim_that_a_case_fails_is_reproduced_by_a_case_that_fails() -> None:
     params: Params = {"mode": "default", "steps": 1000}
     broken = record(
         "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="failed", reason="RecursionError"
@@ -175,7 +175,7 @@ def test_a_case_that_fails_reproduces_a_claim_of_failure() -> None:
     assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
 
 
-def test_a_missing_record_comes_with_the_command_that_measures_it() -> None:
+def test_a_claim_without_a_record_names_the_command_that_measures_it() -> None:
     found = {one.claim.id: one for one in judge_runs([fingerprint()])}
     assert found["graph-1.6x"].verdict == "not testable here"
     command = "overhead run -p cuda-driver -p cuda-graph --pattern per-submit --pattern replay"
@@ -184,7 +184,7 @@ def test_a_missing_record_comes_with_the_command_that_measures_it() -> None:
     assert "--workload acrobot" in found["acrobot-jax-172x"].making
 
 
-def test_a_ratio_compares_only_records_of_one_device_and_machine() -> None:
+def test_a_claimed_ratio_is_formed_only_from_records_of_one_device_and_machine() -> None:
     chromium = record("chromium", caller="browser", adapter="NVIDIA H200 (driver 1)")
     dawn = record("dawn", caller="native", adapter="NVIDIA H200")
     other = record("dawn", caller="native", adapter="AMD Radeon")
@@ -200,7 +200,7 @@ def _measured(claim: str, *records: Record) -> int:
     return len(judged(claim, fingerprint(*records)).measured)
 
 
-def test_the_newest_run_of_each_machine_counts() -> None:
+def test_a_claim_is_judged_by_the_newest_run_of_each_machine() -> None:
     old = fingerprint(record(each=20_000.0, fixed=1_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-02-01T00:00:00Z")
     far = fingerprint(
@@ -213,7 +213,7 @@ def test_the_newest_run_of_each_machine_counts() -> None:
     assert {m.machine for m, _ in both.measured} == {"Fake GPU", "X"}
 
 
-def test_a_run_that_sets_environment_variables_counts_only_if_there_is_no_other() -> None:
+def test_a_run_with_environment_variables_is_used_only_if_there_is_no_other() -> None:
     plain = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     changed = fingerprint(
         record(each=20_000.0, fixed=1_000.0), created="2026-02-01T00:00:00Z", environment={"WGPU_POWER_PREF": "low"}
@@ -222,7 +222,7 @@ def test_a_run_that_sets_environment_variables_counts_only_if_there_is_no_other(
     assert judged("naive-20x", changed).verdict == "refuted"
 
 
-def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
+def test_a_claim_uses_an_older_run_with_a_value_if_the_newest_has_none() -> None:
     old = fingerprint(record(each=20_000.0, fixed=380_000.0), created="2026-01-01T00:00:00Z")
     new = fingerprint(record(each=None, status="failed", reason="withdrawn"), created="2026-02-01T00:00:00Z")
     one = judged("naive-20x", old, new)
@@ -231,7 +231,9 @@ def test_a_newer_run_without_a_value_does_not_hide_an_older_value() -> None:
     assert (alone.verdict, alone.measured[0][0].measured) == ("inconclusive", None)
 
 
-def test_hostile_names_are_escaped_in_all_formats(everything: Fingerprint, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_device_names_are_escaped_in_terminal_markdown_and_json(
+    everything: Fingerprint, capsys: pytest.CaptureFixture[str]
+) -> None:
     hostile = record(each=20_000.0, fixed=380_000.0, adapter="<img src=x>|`x`\x1b[31m")
     found = judge_runs([fingerprint(hostile), everything])
     text = markdown(verdict_blocks(found))
@@ -244,7 +246,7 @@ def test_hostile_names_are_escaped_in_all_formats(everything: Fingerprint, capsy
     assert summary(found).startswith(f"{len(CLAIMS)} published claims: ")
 
 
-def test_judge_takes_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_judge_reads_files_and_folders_and_skips_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(each=20_000.0, fixed=380_000.0)))
     alone = judge([tmp_path / "a.json"])
     (tmp_path / "bad.json").write_text("{")
@@ -254,7 +256,7 @@ def test_judge_takes_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFix
         judge([tmp_path / "missing.json"])
 
 
-def test_a_chain_time_includes_the_wait_and_the_flaw_uses_unequal_steps() -> None:
+def test_a_claim_about_n_steps_includes_the_wait_and_its_flaw_compares_unequal_step_counts() -> None:
     def made(stack: str, pattern: str, each: float, fixed: float, api: str) -> Record:
         params: Params = {"elements": 10_000}
         found = record(stack, pattern, each, fixed, api=api, adapter=GPU, unit="step", params=params)  # type: ignore[arg-type]
@@ -271,20 +273,20 @@ def test_a_chain_time_includes_the_wait_and_the_flaw_uses_unequal_steps() -> Non
     assert "simulation fused elements=10000" in flawed.label
 
 
-def test_a_verdict_from_another_kind_of_hardware_says_so() -> None:
+def test_a_verdict_from_another_kind_of_hardware_names_both_kinds() -> None:
     """The published figure is from a CPU; the test is of CUDA graphs, so it needs a GPU."""
     eager, graph = (
         record("torch-compile", each=each, api="CUDA", adapter=GPU, params={"mode": mode, "ops": 5})
         for each, mode in ((20_000.0, "eager"), (40_000.0, "reduce-overhead"))
     )
     one = judged("reduce-overhead-2.78x", fingerprint(eager, graph))
-    assert one.verdict == "refuted" != one.told
-    for text in (one.told, one.sentence, markdown(verdict_blocks([one]))):
+    assert one.verdict == "refuted" != one.verdict_text
+    for text in (one.verdict_text, one.sentence, markdown(verdict_blocks([one]))):
         assert "easured on a GPU, the source on: Apple M4, on the CPU" in text
     alike = judged("naive-20x", fingerprint(record(each=21_000.0, fixed=1_000.0)))
-    assert alike.told == alike.verdict == "refuted"
+    assert alike.verdict_text == alike.verdict == "refuted"
     software = judged("firefox-1.04ms", fingerprint(record("firefox", caller="browser", software=True)))
-    assert "measured on a software adapter" in software.told
+    assert "measured on a software adapter" in software.verdict_text
 
 
 def test_a_compiled_loop_is_compared_with_the_same_number_of_eager_steps() -> None:

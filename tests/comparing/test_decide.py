@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, FloatArray, Shift, Shifts, holm, paired, trials
+from overhead.comparing.decide import ALPHA, FloatArray, Shift, Shifts, holm_levels, paired_shifts, side_shifts
 
 TRIALS = 800
 
@@ -18,22 +18,22 @@ def processes(dice: np.random.Generator, count: int, spread: float, run: float) 
     return np.asarray(dice.normal(0, run) + dice.normal(0, spread, count))
 
 
-def test_one_run_per_side_without_a_floor_gives_welchs_test() -> None:
+def test_one_run_per_side_without_an_assumed_spread_of_runs_gives_welchs_test() -> None:
     dice = np.random.default_rng(1)
     base, new = dice.normal(0, 0.01, 4), dice.normal(0.02, 0.03, 5)
-    (found,) = trials([[base]], [[new]], floor=0.0)
+    (found,) = side_shifts([[base]], [[new]], floor=0.0)
     assert found.p() == pytest.approx(float(stats.ttest_ind(base, new, equal_var=False).pvalue))
     assert found.centre == pytest.approx(new.mean() - base.mean())
 
 
 @pytest.mark.parametrize(("count", "spread"), [(3, 0.002), (3, 0.01), (3, 0.05), (3, 0.2), (5, 0.01), (5, 0.1)])
-def test_false_verdicts_stay_below_the_level_with_one_run_per_side(count: int, spread: float) -> None:
+def test_one_run_per_side_gives_no_more_false_verdicts_than_promised(count: int, spread: float) -> None:
     """With three to five processes of any spread, and a run-to-run spread equal to the floor."""
     dice = np.random.default_rng(count)
     p = []
     for _ in range(TRIALS):
         base, new = ([processes(dice, count, spread, decide.FLOOR)] for _ in "ab")
-        p.append(trials([base], [new])[0].p())
+        p.append(side_shifts([base], [new])[0].p())
     for level in (ALPHA, ALPHA / 10):
         error = math.sqrt(level * (1 - level) / TRIALS)
         assert np.mean(np.array(p) <= level) <= level + 3 * error
@@ -41,7 +41,7 @@ def test_false_verdicts_stay_below_the_level_with_one_run_per_side(count: int, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
-def test_false_verdicts_stay_below_the_level_with_several_runs_per_side(run: float, cases: int) -> None:
+def test_several_runs_per_side_give_no_more_false_verdicts_than_promised(run: float, cases: int) -> None:
     """The spreads of the cases differ by a factor of three, and all cases of a run share a disturbance."""
     dice = np.random.default_rng(cases)
     wrong = 0
@@ -53,14 +53,14 @@ def test_false_verdicts_stay_below_the_level_with_several_runs_per_side(run: flo
                 shared = dice.normal(0, run)
                 for case, size in enumerate(sizes):
                     side[case].append(shared + processes(dice, 3, 0.005 * size, run * size))
-        p = [trial.p() for trial in trials(sides[0], sides[1])]
-        wrong += any(one <= level for one, level in zip(p, holm(p), strict=True))
+        p = [trial.p() for trial in side_shifts(sides[0], sides[1])]
+        wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
     assert wrong / 200 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 200)
 
 
 @pytest.mark.parametrize(("cases", "common"), [(1, 0.0), (5, 0.02), (20, 0.0), (20, 0.02), (30, 0.005)])
 @pytest.mark.parametrize("pairs", [3, 5])
-def test_false_verdicts_stay_below_the_level_with_pairs(pairs: int, cases: int, common: float) -> None:
+def test_pairs_of_processes_give_no_more_false_verdicts_than_promised(pairs: int, cases: int, common: float) -> None:
     """Both processes of a pair share one disturbance, and all cases of a process share another."""
     dice = np.random.default_rng([pairs, cases, round(1e3 * common)])
     wrong = 0
@@ -70,15 +70,15 @@ def test_false_verdicts_stay_below_the_level_with_pairs(pairs: int, cases: int, 
         base, new = (
             weather + dice.normal(0, common, (pairs, 1)) + size * dice.standard_normal((pairs, cases)) for _ in "ab"
         )
-        p = [trial.p() for trial in paired(list((new - base).T))]
-        wrong += any(one <= level for one, level in zip(p, holm(p), strict=True))
+        p = [trial.p() for trial in paired_shifts(list((new - base).T))]
+        wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
     assert wrong / 400 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 400)
 
 
 def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
     dice = np.random.default_rng(8)
     quiet = [dice.normal(0, 0.01, 3) for _ in range(5)]
-    alone, beside = paired(quiet), paired([*quiet, dice.normal(0, 1.0, 3)])
+    alone, beside = paired_shifts(quiet), paired_shifts([*quiet, dice.normal(0, 1.0, 3)])
     for one, other in zip(alone, beside, strict=False):
         assert other.smallest(ALPHA) < 2 * one.smallest(ALPHA)
 
@@ -86,18 +86,18 @@ def test_one_very_noisy_case_does_not_hide_shifts_of_the_others() -> None:
 def test_pairs_of_one_case_give_students_paired_test() -> None:
     dice = np.random.default_rng(5)
     base, new = dice.normal(0, 0.1, 6), dice.normal(0.05, 0.1, 6)
-    (found,) = paired([new - base])
+    (found,) = paired_shifts([new - base])
     assert found.p() == pytest.approx(float(stats.ttest_rel(new, base).pvalue))
-    assert paired([]) == []
+    assert paired_shifts([]) == []
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-def test_the_smallest_detectable_shift_is_detected(runs: int) -> None:
+def test_the_stated_smallest_shift_is_detected_as_often_as_promised(runs: int) -> None:
     dice = np.random.default_rng(runs)
     cases, called = 5, []
     for _ in range(TRIALS // 4):
         sides = [[[processes(dice, 3, 0.01, 0.01) for _ in range(runs)] for _ in range(cases)] for _ in "ab"]
-        for trial in trials(sides[0], sides[1]):
+        for trial in side_shifts(sides[0], sides[1]):
             smallest = trial.smallest(ALPHA / cases)
             slower = Shifts(tuple(Shift(s.centre + smallest, s.error, s.df) for s in trial.ways))
             called.append(slower.p() <= ALPHA / cases)
@@ -106,11 +106,11 @@ def test_the_smallest_detectable_shift_is_detected(runs: int) -> None:
 
 def test_holm_raises_the_level_after_each_rejection() -> None:
     p = [0.04, 0.001, 0.02, 0.5]
-    levels = holm(p, 0.05)
+    levels = holm_levels(p, 0.05)
     assert levels == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
     assert [a <= b for a, b in zip(p, levels, strict=True)] == [False, True, False, False]
-    assert [a <= b for a, b in zip([0.01, 0.04], holm([0.01, 0.04], 0.05), strict=True)] == [True, True]
-    assert holm([]) == []
+    assert [a <= b for a, b in zip([0.01, 0.04], holm_levels([0.01, 0.04], 0.05), strict=True)] == [True, True]
+    assert holm_levels([]) == []
 
 
 def test_the_interval_excludes_a_ratio_of_one_exactly_if_the_test_rejects() -> None:
@@ -120,7 +120,7 @@ def test_the_interval_excludes_a_ratio_of_one_exactly_if_the_test_rejects() -> N
         assert (not low <= 0 <= high) == (shift.p() <= ALPHA)
 
 
-def test_a_verdict_must_hold_with_and_without_the_canary() -> None:
+def test_a_case_tested_in_two_ways_is_different_only_if_both_agree() -> None:
     moved, still = Shift(0.7, 0.01, math.inf), Shift(0.0, 0.01, math.inf)
     assert Shifts((moved,)).p() < 1e-6
     assert Shifts((moved, still)).p() == 1.0
@@ -130,9 +130,9 @@ def test_a_verdict_must_hold_with_and_without_the_canary() -> None:
     assert Shifts((moved, moved)).p() == Shifts((moved,)).p()
 
 
-def test_a_spread_of_zero_is_replaced_by_the_clock_resolution() -> None:
+def test_equal_processes_get_a_small_positive_error_instead_of_zero() -> None:
     still = [np.zeros(3)]
-    (trial,) = trials([still], [still], floor=0.0)
+    (trial,) = side_shifts([still], [still], floor=0.0)
     assert trial.p() == 1.0
     runs = [np.zeros(3), np.zeros(3)]
-    assert all(math.isfinite(s.error) and s.error > 0 for t in trials([runs] * 30, [runs] * 30) for s in t.ways)
+    assert all(math.isfinite(s.error) and s.error > 0 for t in side_shifts([runs] * 30, [runs] * 30) for s in t.ways)

@@ -58,7 +58,7 @@ def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> N
     assert (slower.processes, slower.runs) == ((5, 5), (1, 1))
 
 
-def test_only_the_named_axis_may_differ() -> None:
+def test_variants_are_pairs_of_cases_that_differ_on_the_named_axis_alone() -> None:
     found = compare(EXAMPLE, across="caller=binding,native,ffi")
     assert [case.case for case in found.cases] == ["numpy@CPU:CPU step per-submit native chained alloc=in-place"]
     assert found.new == ("caller=native",)
@@ -85,14 +85,16 @@ def test_variants_with_different_units_are_refused(tmp_path: Path) -> None:
         ("", "unknown axis ''; known: size"),
     ],
 )
-def test_a_wrong_name_is_refused_in_one_line_with_exit_code_2(
+def test_a_wrong_axis_or_value_is_refused_in_one_line_with_exit_code_2(
     asked: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compare", str(made(tmp_path)), "--across", asked]) == 2
     assert capsys.readouterr().err == f"overhead: {said}\n"
 
 
-def test_the_command_prints_json_and_has_a_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_across_prints_json_and_exits_with_1_over_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = ["compare", str(made(tmp_path)), "--across", "size=small,middle"]
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -71,7 +71,7 @@ def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) 
     assert set(by_case(loud).values()) == {"undecided"}
 
 
-def test_a_machine_at_half_its_speed_is_not_a_regression(tmp_path: Path) -> None:
+def test_cases_on_a_machine_at_half_its_speed_are_not_slower(tmp_path: Path) -> None:
     disturbance = Disturbance(spread=0.004, preemptions=0.0, slowdown=2.0)
     found = compared(
         tmp_path, Made(seed=1, disturbance=disturbance), Made(seed=2, disturbance=disturbance, slow=True), 5
@@ -81,7 +81,7 @@ def test_a_machine_at_half_its_speed_is_not_a_regression(tmp_path: Path) -> None
     assert all(case.ratio and case.ratio.value == pytest.approx(2.0, rel=0.05) for case in found.cases)
 
 
-def test_fail_over_fails_a_case_only_if_its_whole_interval_is_slower(tmp_path: Path) -> None:
+def test_fail_over_fails_a_case_only_if_its_whole_interval_is_over_the_limit(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, costs={**COSTS, "large": 1.3 * COSTS["large"]}).write(tmp_path / "b.json")
     large = next(c for c in compare(base, new).cases if c.verdict == "slower")
@@ -107,7 +107,7 @@ def in_turn(folder: Path, common: int = 3, numbers: tuple[int, ...] = (), **chan
     return paths[0], paths[1]
 
 
-def test_runs_taken_together_are_compared_pair_by_pair(tmp_path: Path) -> None:
+def test_runs_measured_in_turn_are_compared_by_pairs_of_processes(tmp_path: Path) -> None:
     slower = {name: 1.03 * cost for name, cost in COSTS.items()}
     base, new = in_turn(tmp_path, costs=slower)
     found = compare(base, new)
@@ -120,11 +120,11 @@ def test_runs_taken_together_are_compared_pair_by_pair(tmp_path: Path) -> None:
     assert set(by_case(compare(new, base)).values()) == {"faster"}
 
 
-def test_the_same_build_twice_taken_together_is_the_same(tmp_path: Path) -> None:
+def test_two_runs_of_one_build_measured_in_turn_are_the_same(tmp_path: Path) -> None:
     assert set(by_case(compare(*in_turn(tmp_path))).values()) == {"same"}
 
 
-def test_runs_taken_together_are_matched_by_their_id_and_not_by_file_name(tmp_path: Path) -> None:
+def test_runs_measured_in_turn_are_matched_by_their_id_and_not_by_file_name(tmp_path: Path) -> None:
     for common in (1, 2):
         in_turn(tmp_path, common)
     for old, new in (("1", "x"), ("2", "1"), ("x", "2")):
@@ -138,7 +138,7 @@ def test_runs_taken_together_are_matched_by_their_id_and_not_by_file_name(tmp_pa
     assert not compare(tmp_path / "base", tmp_path / "new").yardstick.startswith("measured in turn")
 
 
-def test_a_process_that_died_does_not_change_the_other_pairs(tmp_path: Path) -> None:
+def test_a_worker_process_that_died_does_not_change_the_other_pairs(tmp_path: Path) -> None:
     found = compare(*in_turn(tmp_path, numbers=(1, 2, 3, 4, 8)))
     assert {c.processes for c in found.cases} == {(5, 5)}
     (tmp_path / "less").mkdir()
@@ -155,7 +155,7 @@ def test_a_process_that_died_does_not_change_the_other_pairs(tmp_path: Path) -> 
     ],
 )
 @pytest.mark.parametrize("samples", [True, False])
-def test_a_different_window_or_kernel_is_refused_and_named(
+def test_cases_with_another_timed_window_or_kernel_are_refused_with_the_difference(
     tmp_path: Path, changes: dict[str, Any], reason: str, samples: bool
 ) -> None:
     found = compared(tmp_path, Made(seed=1), Made(seed=2, **changes), samples=samples)
@@ -163,21 +163,21 @@ def test_a_different_window_or_kernel_is_refused_and_named(
     assert all(reason in c.reason for c in found.cases)
 
 
-def test_different_method_versions_are_not_compared(tmp_path: Path) -> None:
+def test_runs_of_different_method_versions_are_refused(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     new = Made(seed=2, method_version=99).write(tmp_path / "b.json")
     with pytest.raises(BadFile, match=r"method_version is 99, that of .*a\.json is"):
         compare(base, new)
 
 
-def test_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
+def test_runs_of_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json")
     other = Made(seed=2, machine=msgspec.structs.replace(MACHINE, id="ba9876543210")).write(tmp_path / "b.json")
     with pytest.raises(BadFile, match=r"machine ba9876543210, but 0123456789ab in a\.json"):
         compare([base, other], base)
 
 
-def test_two_machines_give_ratios_without_a_test(tmp_path: Path) -> None:
+def test_runs_of_two_machines_get_ratios_without_a_test(tmp_path: Path) -> None:
     far = msgspec.structs.replace(MACHINE, id="ba9876543210", cpu="another CPU")
     renamed = Target(stack="fake", api="CPU", adapter="B")
     found = compared(
@@ -197,7 +197,7 @@ def test_two_machines_give_ratios_without_a_test(tmp_path: Path) -> None:
     assert ("torch", "2.13", "2.14") in [(d.field, d.base, d.new) for d in found.differences]
 
 
-def test_without_raw_samples_there_is_a_ratio_but_no_verdict(tmp_path: Path) -> None:
+def test_runs_without_raw_samples_get_ratios_and_no_verdict(tmp_path: Path) -> None:
     base = Made(seed=1).write(tmp_path / "a.json", samples=False)
     new = Made(seed=2).write(tmp_path / "b.json")
     found = compare(base, new)
@@ -206,7 +206,7 @@ def test_without_raw_samples_there_is_a_ratio_but_no_verdict(tmp_path: Path) -> 
     assert all(c.ratio and c.ratio.bounded for c in found.cases)
 
 
-def test_raw_samples_of_another_run_are_refused(tmp_path: Path) -> None:
+def test_a_run_beside_the_raw_samples_of_another_run_is_refused(tmp_path: Path) -> None:
     base, other = Made(seed=1).write(tmp_path / "a.json"), Made(seed=2).write(tmp_path / "b.json")
     (tmp_path / "a.samples.jsonl.gz").write_bytes((tmp_path / "b.samples.jsonl.gz").read_bytes())
     with pytest.raises(BadFile, match="another run"):
@@ -233,7 +233,7 @@ def test_a_case_that_one_side_could_not_measure_has_its_reason(tmp_path: Path) -
     assert {c.reason for c in compare(base, journal).cases} == {"only in BASE; NEW: no library"}
 
 
-def test_unreadable_raw_samples_skip_only_their_run(tmp_path: Path) -> None:
+def test_a_run_with_unreadable_raw_samples_is_skipped_and_the_others_are_compared(tmp_path: Path) -> None:
     folder = runs(tmp_path, "base", range(3))
     new = Made(seed=9).write(tmp_path / "n.json")
     samples = folder / "1.samples.jsonl.gz"
@@ -245,7 +245,9 @@ def test_unreadable_raw_samples_skip_only_their_run(tmp_path: Path) -> None:
         compare(folder / "1.json", new)
 
 
-def test_hostile_names_are_escaped_and_the_json_is_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_device_names_are_escaped_and_the_json_has_no_nan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     hostile = Target(stack="fake", api="CPU", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
     costs = {**COSTS, "middle": 10_000.0}
     found = compared(tmp_path, Made(seed=1, target=hostile), Made(seed=2, target=hostile, costs=costs), 5)

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.claims.judging import Judged, judge_runs
-from overhead.claims.sentences import publication
+from overhead.claims.judging import Judged, judge_runs, publication_text
 from overhead.results import Record
 from tests.fakes.report import fingerprint, record
 
@@ -41,7 +40,7 @@ def test_counts_of_dispatches_are_compared_with_the_published_ones() -> None:
     unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
     assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
     assert "881 dispatches for" in unfused.sentence
-    assert "564 dispatches" in publication(fused.claim, fused.source)
+    assert "564 dispatches" in publication_text(fused.claim, fused.source)
     other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
     assert judged("decode-876-dispatches", other).verdict == "partial"
 

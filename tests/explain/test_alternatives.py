@@ -28,7 +28,7 @@ def _invalid(graph: object) -> Iterator[None]:
         raise RuntimeError("operation failed due to a previous error during capture")
 
 
-def test_the_operation_that_forbids_a_capture_is_named_with_its_line(monkeypatch: Any) -> None:
+def test_a_step_that_cuda_cannot_capture_is_reported_with_the_failing_line(monkeypatch: Any) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     monkeypatch.setattr(torch.cuda, "graph", _invalid)
@@ -64,7 +64,7 @@ def tensor_type(monkeypatch: Any) -> Any:
     return tape
 
 
-def test_replays_recorded_values_in_turn_without_reading(tensor_type: Any) -> None:
+def test_a_tape_replays_recorded_values_without_reading_the_device(tensor_type: Any) -> None:
     tensor = DeviceTensor()
 
     def step() -> Any:
@@ -77,7 +77,7 @@ def test_replays_recorded_values_in_turn_without_reading(tensor_type: Any) -> No
     assert tensor.reads == reads
 
 
-def test_only_copies_to_the_host_are_recorded(tensor_type: Any) -> None:
+def test_a_tape_records_only_copies_to_the_host(tensor_type: Any) -> None:
     tensor = DeviceTensor()
 
     def step() -> Any:
@@ -89,21 +89,21 @@ def test_only_copies_to_the_host_are_recorded(tensor_type: Any) -> None:
     assert tensor_type.replay(step) == 0
 
 
-def test_outside_a_step_the_tensor_is_read(tensor_type: Any) -> None:
+def test_a_tape_lets_a_tensor_be_read_outside_of_a_step(tensor_type: Any) -> None:
     tensor = DeviceTensor()
     tensor_type.record(tensor.item)
     tensor.value = 7
     assert tensor.item() == 7
 
 
-def test_a_step_that_reads_more_than_was_recorded_is_refused(tensor_type: Any) -> None:
+def test_a_tape_raises_if_a_step_reads_more_values_than_it_recorded(tensor_type: Any) -> None:
     tensor = DeviceTensor()
     tensor_type.record(lambda: None)
     with pytest.raises(RuntimeError, match="reads more values"):
         tensor_type.replay(tensor.item)
 
 
-def test_waits_return_at_once_while_replaying(tensor_type: Any) -> None:
+def test_a_tape_skips_waits_during_a_replay(tensor_type: Any) -> None:
     waits = []
     wait = tensor_type.wait(lambda: waits.append(1))
     tensor_type.record(wait)

@@ -6,8 +6,16 @@ import msgspec
 import pytest
 
 from overhead.explain.alternatives import ALTERNATIVES, StepChange
-from overhead.explain.attempts import Attempt, AttemptJob, NotPossible, attempted, prepared, run_attempt, steps_of
-from overhead.explain.outcome import StepOutcome, compared, differences
+from overhead.explain.attempts import (
+    Attempt,
+    AttemptJob,
+    NotPossible,
+    load_steps,
+    prepare_step,
+    run_attempt,
+    run_attempts,
+)
+from overhead.explain.outcome import StepOutcome, compare_outcomes, differences
 
 COUNTER = """
 count = [0]
@@ -22,47 +30,47 @@ def outcome_of(found: Attempt) -> StepOutcome:
     return found.outcome
 
 
-def test_the_outcome_holds_the_results_after_the_first_steps() -> None:
+def test_an_attempt_returns_the_results_of_the_steps_after_the_warm_up() -> None:
     found = run_attempt(AttemptJob(setup=COUNTER))
     assert [value.elements()[0] for value in outcome_of(found).results] == [4, 5, 6]
 
 
-def test_the_user_s_alternative_is_loaded_in_place_of_the_step() -> None:
+def test_an_attempt_runs_the_alternative_of_the_user_instead_of_the_step() -> None:
     other = COUNTER.replace("+= 1", "+= 2")
     found = run_attempt(AttemptJob(setup=COUNTER, against=other))
     assert [value.elements()[0] for value in outcome_of(found).results] == [8, 10, 12]
 
 
-def test_two_steps_that_are_timed_in_turn_share_no_state() -> None:
+def test_two_steps_that_are_timed_in_one_process_do_not_share_state() -> None:
     jobs = [AttemptJob(setup=COUNTER), AttemptJob(setup=COUNTER, against=COUNTER)]
-    step, other = steps_of(msgspec.json.encode(jobs).decode())
+    step, other = load_steps(msgspec.json.encode(jobs).decode())
     assert (step(), step(), other()) == (7, 8, 7)
 
 
 CAPTURE = StepChange(lambda step: step, str, captures=True)
 
 
-def test_a_step_that_changes_state_on_the_host_is_not_captured(monkeypatch: Any) -> None:
+def test_a_step_that_changes_host_values_is_refused_as_a_cuda_graph(monkeypatch: Any) -> None:
     monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
     with pytest.raises(NotPossible, match=r"state on the host that changes with every step: count\.0"):
-        prepared(AttemptJob(setup=COUNTER, alternative="capture"))
+        prepare_step(AttemptJob(setup=COUNTER, alternative="capture"))
 
 
-def test_the_refusal_of_an_optimiser_that_counts_on_the_host_names_capturable(monkeypatch: Any) -> None:
+def test_an_optimiser_that_counts_on_the_host_is_refused_with_the_hint_capturable(monkeypatch: Any) -> None:
     monkeypatch.setitem(ALTERNATIVES, "capture", CAPTURE)
     setup = COUNTER.replace("count[0]", "count['state']['p']['step']").replace("[0]", "{'state': {'p': {'step': 0}}}")
     with pytest.raises(NotPossible, match=r"count\.state\.p\.step; capturable=True keeps the counters"):
-        prepared(AttemptJob(setup=setup, alternative="capture"))
+        prepare_step(AttemptJob(setup=setup, alternative="capture"))
     own_counter = COUNTER.replace("count[0]", "count['step']").replace("[0]", "{'step': 0}")
     with pytest.raises(NotPossible, match=r"count\.step$"):
-        prepared(AttemptJob(setup=own_counter, alternative="capture"))
+        prepare_step(AttemptJob(setup=own_counter, alternative="capture"))
 
 
-def test_a_child_answers_with_the_same_outcome() -> None:
+def test_an_attempt_in_a_child_process_returns_what_it_returns_in_this_one() -> None:
     text = COUNTER.replace("return count[0]", "return [1e-300 * count[0], bytes(9), large * count[0]]")
     job = AttemptJob(setup=f"import numpy\nlarge = numpy.arange(1 << 20)\n{text}")
-    [found], here = attempted([job], limit_s=60), run_attempt(job)
-    same = compared(outcome_of(found), outcome_of(here))
+    [found], here = run_attempts([job], limit_s=60), run_attempt(job)
+    same = compare_outcomes(outcome_of(found), outcome_of(here))
     assert (same.differences, same.count, same.left_out) == ([], 3 * (2 + (1 << 20)) + (1 << 20), {})
 
 
@@ -81,10 +89,10 @@ def step():
 
 @pytest.mark.slow
 @pytest.mark.needs("torch")
-def test_the_first_import_of_pytorch_gives_the_same_random_values_in_each_process() -> None:
+def test_a_step_that_imports_pytorch_gets_the_same_random_values_in_each_process() -> None:
     step = AttemptJob(setup="import torch\nx = torch.rand(3)\ndef step():\n    return x", torch=True)
-    first, second = attempted([step, step], limit_s=120)
-    assert compared(outcome_of(first), outcome_of(second)).differences == []
+    first, second = run_attempts([step, step], limit_s=120)
+    assert compare_outcomes(outcome_of(first), outcome_of(second)).differences == []
 
 
 @pytest.mark.needs("torch")
@@ -98,14 +106,14 @@ def test_a_training_step_that_returns_nothing_is_compared_by_its_state() -> None
         "import torch\nx = torch.ones(2, 4)\ndef step():\n    x + 1",
     ]
     ours, *theirs = [outcome_of(run_attempt(AttemptJob(setup=one, torch=True))) for one in [step, *others]]
-    same, *different = [compared(ours, each, own=True) for each in theirs]
+    same, *different = [compare_outcomes(ours, each, own=True) for each in theirs]
     assert same.differences == []
     assert same.count == 4 * (12 + 3) + 2 + 1  # parameters, gradients and two moments; Adam's counters; steps
     assert all(found.differences for found in different)
 
 
 @pytest.mark.slow
-def test_torch_compile_computes_the_same_and_a_dropped_term_is_found() -> None:
+def test_torch_compile_gives_the_same_results_and_a_step_without_one_term_differs() -> None:
     pytest.importorskip("torch")
     text = """
 import torch
@@ -115,10 +123,10 @@ def step() -> Any:
     x.copy_(weight @ x + 0.01)
     return x
 """
-    plain = attempted([AttemptJob(setup=text)], limit_s=300)[0]
-    compiled = attempted([AttemptJob(setup=text, alternative="torch.compile")], limit_s=300)[0]
+    plain = run_attempts([AttemptJob(setup=text)], limit_s=300)[0]
+    compiled = run_attempts([AttemptJob(setup=text, alternative="torch.compile")], limit_s=300)[0]
     assert differences(outcome_of(plain).results, outcome_of(compiled).results) == []
-    mutant = attempted([AttemptJob(setup=text, against=text.replace(" + 0.01", ""))], limit_s=300)[0]
+    mutant = run_attempts([AttemptJob(setup=text, against=text.replace(" + 0.01", ""))], limit_s=300)[0]
     assert differences(outcome_of(plain).results, outcome_of(mutant).results)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import overhead.explain
-from overhead.explain.call_chain import CallChain
 from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.user_statement import CallChain
 from overhead.measure.fitting.case_figures import estimate
 from overhead.measure.fitting.data import Series
 from overhead.measure.sampling.chain import Chain
@@ -51,7 +51,9 @@ def test_an_error_at_a_later_call_names_the_line_of_the_program(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("host", "device"), [(5_000.0, 500.0), (3_000.0, 13_000.0), (700.0, 0.0)])
-def test_known_costs_of_the_host_and_the_device_are_found(clock: FakeClock, host: float, device: float) -> None:
+def test_a_simulated_statement_gets_its_known_host_and_device_times(
+    clock: FakeClock, host: float, device: float
+) -> None:
     QueueDevice(clock, host, device)
     opened = chains(CallSpec(calls=["q.launch()"], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT]))
     _, events, processes = measured(opened, clock)
@@ -71,7 +73,7 @@ def test_two_statements_are_measured_in_turn_each_with_its_own_setup(clock: Fake
     assert costs == [pytest.approx(2_000.0, rel=0.01), pytest.approx(4_000.0, rel=0.01)]
 
 
-def test_a_wait_of_none_makes_a_synchronous_chain() -> None:
+def test_a_statement_with_the_wait_none_is_a_synchronous_chain() -> None:
     (chain,) = chains(CallSpec(calls=["x.append(1)"], setup="x = []", found=[HERE])).values()
     chain.issue(3)
     chain.wait()
@@ -81,7 +83,7 @@ def test_a_wait_of_none_makes_a_synchronous_chain() -> None:
     assert chain.window() == {"wait": "nothing", "entry": "python"}
 
 
-def test_an_error_in_the_middle_ends_the_case_with_its_line(clock: FakeClock) -> None:
+def test_a_statement_that_raises_while_measured_fails_with_its_line(clock: FakeClock) -> None:
     QueueDevice(clock, 1_000.0, 0.0)
     call = "q.launch()\nif q.launched > 40: raise OSError('the device went away')"
     spec = CallSpec(calls=[call], setup=SETUP, wait="q.synchronize()", found=[BY_TEXT])
@@ -127,7 +129,7 @@ def held_chain(device: QueueDevice, holder: ShortQueue) -> CallChain:
 
 
 @pytest.mark.parametrize(("launches", "held"), [(1, [512, 256, 128]), (5, [128, 64, 32]), (100, [8, 4, 2])])
-def test_the_time_of_the_device_is_taken_from_as_many_calls_as_its_queue_holds(
+def test_the_device_time_is_measured_with_as_many_calls_as_the_queue_of_the_device_holds(
     clock: FakeClock, launches: int, held: list[int]
 ) -> None:
     device = QueueDevice(clock, 1_000.0, 0.0)
@@ -138,7 +140,7 @@ def test_the_time_of_the_device_is_taken_from_as_many_calls_as_its_queue_holds(
     assert chain.executed() == 0, "calls for the device's time do not count"
 
 
-def test_a_call_that_waits_for_the_device_has_no_busy_span(clock: FakeClock) -> None:
+def test_a_statement_that_waits_for_the_device_gets_no_device_busy_time(clock: FakeClock) -> None:
     device = QueueDevice(clock, 1_000.0, 0.0)
     found = held_chain(device, ShortQueue(device, 1_000, 1, waits=True)).device(512)
     assert found is not None

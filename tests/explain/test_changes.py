@@ -9,7 +9,7 @@ from overhead.errors import UsageError
 from overhead.explain.attempts import Attempt, AttemptJob
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import AGAINST, Changes
-from overhead.explain.outcome import StepOutcome, of_result
+from overhead.explain.outcome import StepOutcome, result_values
 from overhead.explain.timing import CallRatio
 from overhead.runner.progress import Listener
 from tests.fakes.timings import call, figure, timing
@@ -19,7 +19,7 @@ JOB = AttemptJob(setup="step = print")
 
 
 def outcome(*results: Any) -> Any:
-    values = [value for index, one in enumerate(results) for value in of_result(f"step {index + 1}", one)[0]]
+    values = [value for index, one in enumerate(results) for value in result_values(f"step {index + 1}", one)[0]]
     return StepOutcome(values, [])
 
 
@@ -68,11 +68,11 @@ REFUSED |= {"torch.compile reduce-overhead": NONE}
 
 def one(attempts: Any, name: Any, times: Any = None) -> Any:
     """The alternative of this name where all others are refused."""
-    found = changes({"": Attempt(outcome(1.0)), **REFUSED, **attempts}, times).all()[1]
+    found = changes({"": Attempt(outcome(1.0)), **REFUSED, **attempts}, times).try_all()[1]
     return next(each for each in found if each.name == name)
 
 
-def test_a_faster_alternative_has_a_gain_and_is_repaid() -> None:
+def test_a_faster_alternative_gets_its_gain_and_the_steps_until_its_making_is_repaid() -> None:
     found = one({"CUDA graph": Attempt(outcome(1.0), making_s=2.0)}, "CUDA graph", times_of(10e6, 2e6))
     assert found.gain.value == pytest.approx(5)
     assert found.gain.low < 5 < found.gain.high
@@ -89,7 +89,7 @@ def test_an_alternative_with_other_results_shows_both_values_and_is_not_timed() 
     assert found.step.value is None
 
 
-def test_a_step_that_differs_from_itself_cannot_be_compared() -> None:
+def test_a_step_with_other_results_in_each_process_gets_alternatives_without_comparison() -> None:
     attempts = {"": [Attempt(outcome(1.0)), Attempt(outcome(5.0))], "CUDA graph": Attempt(outcome(3.0))}
     found = one(attempts, "CUDA graph", times_of(10e6, 2e6))
     assert found.same_results is None
@@ -97,7 +97,7 @@ def test_a_step_that_differs_from_itself_cannot_be_compared() -> None:
     assert found.status == "ok"
 
 
-def test_parts_that_are_not_compared_are_named() -> None:
+def test_an_alternative_names_the_parts_of_the_state_that_were_not_compared() -> None:
     made = Attempt(StepOutcome(outcome(1.0).results, [], {"model.cache": (7, "too large to compare")}))
     found = one({"CUDA graph": made}, "CUDA graph", times_of(10e6, 2e6))
     assert (found.status, found.same_results) == ("ok", True)
@@ -112,19 +112,19 @@ def test_an_alternative_that_is_only_a_bound_is_timed_without_a_comparison_of_re
 
 
 @pytest.mark.parametrize(("refused", "status"), [(True, "refused"), (False, "failed")])
-def test_an_impossible_alternative_keeps_its_reason_and_line(refused: Any, status: Any) -> None:
+def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(refused: Any, status: Any) -> None:
     made = Attempt(reason="not capturable", where="train.py:3, in step", refused=refused)
     found = one({"CUDA graph": made}, "CUDA graph", times_of(2e6))
     assert (found.status, found.reason, found.site.line) == (status, "not capturable", "train.py:3, in step")
     assert found.gain.reason == "not capturable"
 
 
-def test_a_step_that_fails_ends_everything() -> None:
+def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot be repeated: ValueError: no"):
-        changes({"": Attempt(reason="ValueError: no"), **REFUSED}).all()
+        changes({"": Attempt(reason="ValueError: no"), **REFUSED}).try_all()
 
 
-def test_an_unresolved_ratio_gives_no_gain() -> None:
+def test_an_alternative_with_a_wide_interval_gets_no_gain() -> None:
     found = one({"CUDA graph": Attempt(outcome(1.0))}, "CUDA graph", times_of(1e6, 1e4, half=0.5))
     assert found.gain.value is None
     assert found.gain.reason
@@ -135,34 +135,34 @@ BOTH = {"": Attempt(outcome(1.0)), **REFUSED, **dict.fromkeys((AGAINST, "CUDA gr
 
 def test_all_alternatives_are_timed_in_turn_with_the_step() -> None:
     asked: list[int] = []
-    times, found = changes(BOTH, times_of(8e6, 4e6, 2e6), asked).all(compiled=False, against="step = print")
+    times, found = changes(BOTH, times_of(8e6, 4e6, 2e6), asked).try_all(compiled=False, against="step = print")
     assert asked == [3]
     assert [(each.name, each.gain.value) for each in found[:2]] == [(AGAINST, pytest.approx(2)), ("CUDA graph", 4)]
     assert times.calls[0].figures[0].value == 8e6
 
 
-def test_an_alternative_that_fails_beside_the_others_is_timed_alone() -> None:
+def test_an_alternative_that_fails_among_others_is_timed_again_with_the_step_alone() -> None:
     asked: list[int] = []
     times = {3: times_of(8e6, 4e6, None), 2: times_of(8e6, 2e6)}
-    found = changes(BOTH, times.__getitem__, asked).all(against="step = print")[1]
+    found = changes(BOTH, times.__getitem__, asked).try_all(against="step = print")[1]
     assert asked == [3, 2]
     assert [each.gain.value for each in found[:2]] == [pytest.approx(2), pytest.approx(4)]
 
 
-def test_an_alternative_that_ends_the_process_leaves_the_times_of_the_step() -> None:
+def test_alternatives_that_end_the_process_are_failed_and_the_step_still_gets_its_times() -> None:
     asked: list[int] = []
     times = {3: UsageError("the process crashed"), 2: UsageError("out of memory"), 1: times_of(8e6)}
-    first, found = changes(BOTH, times.__getitem__, asked).all(against="step = print")
+    first, found = changes(BOTH, times.__getitem__, asked).try_all(against="step = print")
     assert asked == [3, 1, 2, 1, 2, 1]
     assert first.calls[0].figures[0].value == 8e6
     assert [(each.status, each.reason) for each in found[:2]] == [("failed", "out of memory")] * 2
 
 
-def test_a_step_without_pytorch_has_no_attempts_but_that_of_the_user_s_alternative() -> None:
+def test_a_step_without_pytorch_is_compared_only_with_the_alternative_of_the_user() -> None:
     times = times_of(10e6, 5e6)
-    found = changes({}, times_of(10e6), torch=False).all()[1]
+    found = changes({}, times_of(10e6), torch=False).try_all()[1]
     assert {(each.status, each.reason) for each in found} == {("refused", "the step does not use PyTorch")}
     attempts = {"": Attempt(outcome(1.0)), AGAINST: Attempt(outcome(1.0))}
-    own, *others = changes(attempts, times, torch=False).all(compiled=False, against="step = print")[1]
+    own, *others = changes(attempts, times, torch=False).try_all(compiled=False, against="step = print")[1]
     assert (own.name, own.status, len(others)) == (AGAINST, "ok", 2)
     assert own.gain.value == pytest.approx(2)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from overhead.explain.chrome_trace import SITE_MARK, read_chrome_trace
-from overhead.explain.dispatch_budget import BlockCounts, add_calls, counted
+from overhead.explain.dispatch_budget import BlockCounts, add_calls, count_block
 
 needs_torch = pytest.mark.needs("torch")
 needs_cuda = pytest.mark.needs("torch", "cuda")
@@ -75,11 +75,11 @@ def names(found: list[tuple[str, str]]) -> list[str]:
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-def test_operations_are_counted_without_views_and_empty_tensors() -> None:
+def test_a_budget_counts_operations_without_views_and_empty_tensors() -> None:
     import torch
 
     x = torch.zeros(4, 4)
-    with counted(os.path.dirname(__file__)) as found:
+    with count_block(os.path.dirname(__file__)) as found:
         y = x.add_(1).view(16)[2:].t()
         torch.empty(3)
         y.mul(2)
@@ -91,12 +91,12 @@ def test_operations_are_counted_without_views_and_empty_tensors() -> None:
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
+def test_a_budget_counts_the_operations_of_backward_and_of_an_optimiser() -> None:
     import torch
 
     w = torch.ones(4, requires_grad=True)
     optimiser = torch.optim.SGD([w], lr=0.1, foreach=False)
-    with counted() as found:
+    with count_block() as found:
         (w * 2).sum().backward()
         optimiser.step()
     assert names(found.launches)[:2] == ["aten::mul", "aten::sum"]
@@ -108,9 +108,9 @@ def test_the_operations_of_backward_and_of_an_optimiser_are_counted() -> None:
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
 @pytest.mark.parametrize("code", [*WAIT, "x.numpy()", "np.asarray(x)"])
-def test_a_call_that_waits_is_one_synchronisation(code: str) -> None:
+def test_a_budget_counts_a_call_that_reads_a_tensor_as_one_synchronisation(code: str) -> None:
     given = values("cpu")
-    with counted(os.path.dirname(__file__)) as found:
+    with count_block(os.path.dirname(__file__)) as found:
         exec(code, given)
     assert len(found.synchronisations) == 1
     assert found.synchronisations[0][1].startswith("test_dispatch_budget.py:")
@@ -119,20 +119,20 @@ def test_a_call_that_waits_is_one_synchronisation(code: str) -> None:
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
 @pytest.mark.parametrize("code", DO_NOT_WAIT)
-def test_a_call_that_does_not_wait_is_none(code: str) -> None:
+def test_a_budget_counts_no_synchronisation_for_a_call_that_reads_no_values(code: str) -> None:
     given = values("cpu")
-    with counted() as found:
+    with count_block() as found:
         exec(code, given)
     assert found.synchronisations == []
 
 
 @needs_torch
 @pytest.mark.usefixtures("on_the_host")
-def test_the_methods_of_a_tensor_are_as_before_after_a_block() -> None:
+def test_a_budget_restores_the_methods_of_torch_tensor_after_its_block() -> None:
     import torch
 
     before = dict(vars(torch.Tensor))
-    with pytest.raises(KeyError), counted():
+    with pytest.raises(KeyError), count_block():
         raise KeyError
     assert dict(vars(torch.Tensor)) == before
 
@@ -142,7 +142,7 @@ def event(name: str, start: float, end: float, kind: str, correlation: int = 0) 
     return {**times, "cat": kind, "name": name, "args": {"correlation": correlation, "device": 0, "stream": 7}}
 
 
-def test_a_profile_of_cuda_gives_launches_and_waits_without_its_own() -> None:
+def test_a_budget_on_cuda_leaves_out_the_final_wait_of_the_profiler_itself() -> None:
     events = [
         event(f"{SITE_MARK}step.py:4|", 0, 10, "user_annotation"),
         event("aten::add_", 1, 9, "cpu_op"),
@@ -163,13 +163,13 @@ def test_a_profile_of_cuda_gives_launches_and_waits_without_its_own() -> None:
 
 
 @needs_cuda
-def test_on_cuda_the_same_calls_wait() -> None:
+def test_a_budget_on_cuda_counts_synchronisations_for_exactly_the_listed_calls() -> None:
     """A difference names the calls to move from one list to the other, with the operations that are counted."""
     waited = set()
     for code in (*WAIT, *WAIT_UNSEEN, *DO_NOT_WAIT):
         exec(code, values("cuda"))
         given = values("cuda")
-        with counted() as found:
+        with count_block() as found:
             exec(code, given)
         if found.synchronisations:
             waited.add(code)
@@ -177,7 +177,7 @@ def test_on_cuda_the_same_calls_wait() -> None:
 
 
 @needs_cuda
-def test_on_cuda_launches_and_waits_in_all_threads_are_counted(pool: ThreadPoolExecutor) -> None:
+def test_a_budget_on_cuda_counts_launches_and_waits_of_all_threads(pool: ThreadPoolExecutor) -> None:
     import torch
 
     x = torch.ones(4, device="cuda")
@@ -187,7 +187,7 @@ def test_on_cuda_launches_and_waits_in_all_threads_are_counted(pool: ThreadPoolE
         x.tolist()
 
     work()
-    with counted(os.path.dirname(__file__)) as found:
+    with count_block(os.path.dirname(__file__)) as found:
         work()
         pool.submit(work).result()
         thread = threading.Thread(target=work)
@@ -197,7 +197,7 @@ def test_on_cuda_launches_and_waits_in_all_threads_are_counted(pool: ThreadPoolE
     assert len(found.synchronisations) >= 3
     assert found.launches[0][1].startswith("test_dispatch_budget.py:")
     assert found.synchronisations[0][1].startswith("test_dispatch_budget.py:")
-    with counted() as found:
+    with count_block() as found:
         pass
     assert found.launches == found.synchronisations == []
 
@@ -236,7 +236,7 @@ def run_pytest(folder: Path, text: str) -> str:
 
 
 @needs_torch
-def test_the_fixture_fails_a_test_with_the_list_of_lines(tmp_path: Path) -> None:
+def test_the_pytest_fixture_fails_a_test_over_budget_and_lists_the_lines(tmp_path: Path) -> None:
     said = run_pytest(tmp_path, TESTS)
     assert "1 x  aten::add_  test_step.py:6" in said
     assert "1 x  aten::_local_scalar_dense  test_step.py:8" in said
@@ -244,7 +244,7 @@ def test_the_fixture_fails_a_test_with_the_list_of_lines(tmp_path: Path) -> None
     assert "2 failed, 1 passed" in said
 
 
-def test_the_plugin_imports_nothing_heavy() -> None:
+def test_the_pytest_plugin_does_not_import_numpy_or_torch() -> None:
     heavy = "{'torch', 'numpy', 'msgspec', 'rich'}"
     code = f"import overhead.explain.pytest_plugin, sys; print(sorted({heavy} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.explain.outcome import differences, of_result
+from overhead.explain.outcome import differences, result_values
 from overhead.explain.steps import load_step
 
 FOLDER = Path(__file__).parents[2] / "docs/examples/steps"
@@ -23,20 +23,20 @@ EXAMPLES = [
     ("file", "function", "arguments"),
     [pytest.param(*one[:3], marks=pytest.mark.needs(one[3]), id=f"{one[0]}:{one[1]}") for one in EXAMPLES],
 )
-def test_an_example_is_a_step_that_can_be_repeated(
+def test_each_example_program_gives_a_step_that_runs_several_times(
     monkeypatch: pytest.MonkeyPatch, file: str, function: str, arguments: dict[str, object]
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     step = load_step(str(FOLDER / file), function, arguments)
-    results = [of_result("step", step())[0] for _ in range(4)]
+    results = [result_values("step", step())[0] for _ in range(4)]
     assert results[0]
     assert differences(results[0], results[3])
 
 
 @pytest.mark.needs("torch")
-def test_reading_the_loss_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_training_example_gives_the_same_loss_whether_it_is_read_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     read = load_step(str(FOLDER / "training_step.py"), "training", {})
     quiet = load_step(str(FOLDER / "training_step.py"), "training_quiet", {})
     for _ in range(3):
-        assert differences(of_result("step", read())[0], of_result("step", quiet())[0]) == []
+        assert differences(result_values("step", read())[0], result_values("step", quiet())[0]) == []

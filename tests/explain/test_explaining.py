@@ -38,7 +38,7 @@ ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVID
 ON_CPU = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
 
 
-def test_a_host_bound_step_with_one_read_gets_its_verdict_counts_and_lines() -> None:
+def test_a_host_bound_step_with_one_read_is_explained_with_verdict_counts_and_lines() -> None:
     found = decode_explained()
     assert found.verdict.kind == "host"
     assert found.verdict.factor == pytest.approx((200 + 400 + 100 + 10) / (80 + 20 + 1), rel=0.03)
@@ -52,7 +52,7 @@ def test_a_host_bound_step_with_one_read_gets_its_verdict_counts_and_lines() -> 
     assert found.program.arguments == {"layers": "4"}
 
 
-def test_a_profile_that_does_not_account_for_the_step_gives_no_verdict() -> None:
+def test_a_step_whose_replayed_profile_misses_the_measured_time_gets_no_verdict() -> None:
     found = explanation(SOURCE, profile_of(DECODE, 3 * DEVICE.step_ns(DECODE)), timing_of(3e6, 3e6))
     assert (found.replay.ok, found.verdict.kind) == (False, "unclear")
     assert found.replay.ratio == pytest.approx(1 / 3, rel=0.05)
@@ -62,7 +62,7 @@ def test_a_profile_that_does_not_account_for_the_step_gives_no_verdict() -> None
 @pytest.mark.parametrize(
     ("issue", "kind"), [(990_000.0, "unclear"), (200_000.0, "device")], ids=["issue is all of it", "issue is a fifth"]
 )
-def test_a_library_without_a_profile_is_judged_by_two_times(issue: float, kind: str) -> None:
+def test_a_step_of_a_library_without_a_profiler_is_judged_by_its_two_times(issue: float, kind: str) -> None:
     profile = StepProfile(ON_JAX, "jax", "NVIDIA H200", reason="jax is not profiled: only its times are measured")
     found = explanation(SOURCE, profile, timing_of(1_000_000, issue))
     assert found.verdict.kind == kind
@@ -73,7 +73,7 @@ def test_a_library_without_a_profile_is_judged_by_two_times(issue: float, kind: 
     assert any("jax is not profiled" in sentence for sentence in found.not_seen)
 
 
-def test_any_function_on_the_processor_is_host_work() -> None:
+def test_a_function_on_the_processor_is_judged_host_bound() -> None:
     profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
     found = explanation(SOURCE, profile, timing_of(1_000_000, 1_000_000, on="CPU"))
     assert found.verdict.kind == "host"
@@ -81,7 +81,7 @@ def test_any_function_on_the_processor_is_host_work() -> None:
 
 
 @pytest.mark.parametrize(("wall", "issue"), [(2.0, 0.1), (0.1, 2.0)], ids=["the step", "until it returns"])
-def test_two_times_of_which_one_is_not_resolved_give_no_verdict(wall: float, issue: float) -> None:
+def test_a_step_with_one_uncertain_time_gets_no_verdict(wall: float, issue: float) -> None:
     def time(half: float) -> Figure:
         return Figure(name="", value=1e6, low=1e6 * (1 - half), high=1e6 * (1 + half))
 
@@ -98,7 +98,7 @@ def figures(value: Any) -> list[Figure]:
     return [found for each in value for found in figures(each)] if isinstance(value, list) else []
 
 
-def test_every_missing_number_has_a_reason() -> None:
+def test_an_explanation_gives_a_reason_for_each_missing_figure() -> None:
     profile = StepProfile(ON_CPU, "none", "", reason="a step without PyTorch is not profiled")
     for found in (decode_explained(), explanation(SOURCE, profile, timing_of(1e6, 1e6, on="CPU"))):
         every = figures(found)
@@ -106,7 +106,7 @@ def test_every_missing_number_has_a_reason() -> None:
         assert [figure for figure in every if figure.value is None and not figure.reason] == []
 
 
-def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_an_explanation_is_the_same_after_saving_and_reading(tmp_path: Path) -> None:
     found, path = decode_explained(), tmp_path / "new" / "explained.json"
     save_explanation(path, found)
     assert read_explanation(path) == found
@@ -122,7 +122,9 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"extra": 1}, "not an explanation"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_a_file_that_is_no_explanation_is_refused_in_one_line(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(json.loads(encode_explanation(decode_explained())) | change))
     with pytest.raises(BadFile, match=said) as caught:
@@ -130,7 +132,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any
     assert "\n" not in str(caught.value)
 
 
-def test_source_lines_are_included_only_if_asked(tmp_path: Path) -> None:
+def test_an_explanation_contains_source_lines_only_with_the_option(tmp_path: Path) -> None:
     (tmp_path / "decode.py").write_text("\n" * 13 + "    x = linear(x)\n")
     found = decode_explained()
     assert {row.site.source for row in found.operations} == {""}
@@ -153,7 +155,7 @@ def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Expl
     return explain(step, alternatives=False), asked
 
 
-def test_the_step_is_timed_by_the_call_stack_in_fresh_processes(
+def test_explain_times_the_step_in_fresh_processes_and_not_in_the_profiled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.py").write_text("def step(): pass\n")

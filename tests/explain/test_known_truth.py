@@ -8,10 +8,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from overhead.explain.chrome_trace import read_chrome_trace
-from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
+from overhead.explain.host_work import (
+    BETWEEN,
+    HostTimes,
+    ReturnTimes,
+    operation_rows,
+    profiler_cost,
+    step_counts,
+    synchronisation_rows,
+)
 from overhead.explain.record import BoundKind, ReplayCheck
 from overhead.explain.replay import StepParts, step_parts
-from overhead.explain.step_profile import BETWEEN, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.trace import Trace
 from overhead.explain.verdict import bound_of, check_replay, judge
 from overhead.results import Figure
@@ -40,7 +47,7 @@ PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
 
 
 def profile(parts: known.Parts, device: SimulatedDevice = DEVICE) -> Trace:
-    return read_chrome_trace(device.trace(parts)).settled()
+    return read_chrome_trace(device.trace(parts)).without_first_step()
 
 
 def checked(parts: StepParts, truth_ns: float) -> ReplayCheck:
@@ -54,7 +61,7 @@ def is_host_work(ns: float, parts: known.Parts) -> bool:
 
 
 @pytest.mark.parametrize(("parts", "bound"), PROGRAMS.values(), ids=PROGRAMS)
-def test_counts_are_exact_sums_and_the_replay_within_three_per_cent_and_the_verdict_is_right(
+def test_a_simulated_program_gets_exact_counts_a_replay_within_3_per_cent_and_the_right_verdict(
     parts: list[known.Part], bound: BoundKind
 ) -> None:
     trace, host, truth = profile(parts), DEVICE.host_times(parts), DEVICE.step_ns(parts)
@@ -78,7 +85,7 @@ def test_counts_are_exact_sums_and_the_replay_within_three_per_cent_and_the_verd
     assert verdict.overhead_share == pytest.approx(max(0, 1 - found.device / truth), abs=0.01)
 
 
-def test_synchronisations_carry_their_lines_and_the_time_that_the_host_waits() -> None:
+def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> None:
     first, second = Launch(10_000, 50_000, line="a.py:3"), Launch(4000, 9000)
     parts: list[known.Part] = [first, Read(8000, line="a.py:4"), second, Wait(line="a.py:9")]
     trace = profile(parts)
@@ -93,7 +100,7 @@ def test_synchronisations_carry_their_lines_and_the_time_that_the_host_waits() -
     assert {row.site.line for row in operations if row.name == "aten::add_"} == {"a.py:3", ""}
 
 
-def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
+def test_a_launch_that_waits_for_room_in_the_queue_is_not_counted_as_host_work() -> None:
     parts = [Launch(1000, 12_000)] * 900  # the queue is full from the third step on, and never on an idle device
     device = SimulatedDevice(call_cost_ns=4000)
     trace = read_chrome_trace(device.trace(parts, steps=4))
@@ -106,7 +113,7 @@ def test_a_full_queue_blocks_the_launch_and_is_no_host_work() -> None:
     assert bound_of(found)[0] == "device"
 
 
-def test_a_queue_that_is_full_without_the_profile_of_the_device_does_not_make_the_host_bound() -> None:
+def test_a_queue_that_is_full_only_in_the_host_profile_does_not_give_a_host_bound_verdict() -> None:
     parts = [Launch(1000, 4000)] * 3000
     device = SimulatedDevice(call_cost_ns=2000)
     trace = read_chrome_trace(device.trace(parts, steps=1))
@@ -117,14 +124,14 @@ def test_a_queue_that_is_full_without_the_profile_of_the_device_does_not_make_th
     assert bound_of(found)[0] == "device"
 
 
-def test_the_cost_of_the_profiler_is_taken_out_of_the_host_work() -> None:
+def test_host_work_does_not_contain_the_cost_of_the_profiler() -> None:
     parts = [Launch(10_000, 500)] * 20
     trace, truth = profile(parts), DEVICE.step_ns(parts)
     assert checked(step_parts(trace, HostTimes()), truth).ok is False
     assert checked(step_parts(trace, DEVICE.host_times(parts)), truth).ratio == pytest.approx(1, abs=0.01)
 
 
-def test_calls_that_the_profile_of_the_device_slows_differently_do_not_change_the_host_work() -> None:
+def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more() -> None:
     device = dataclasses.replace(DEVICE, odd_call_cost_ns=9000)
     parts: list[known.Part] = [
         Launch(10_000, 500, "aten::mul"),
@@ -138,12 +145,12 @@ def test_calls_that_the_profile_of_the_device_slows_differently_do_not_change_th
     assert rows == {"aten::mul": 100_000, "aten::linear": 200_000, BETWEEN: 100_000}
 
 
-def test_steps_that_run_other_operations_keep_the_times_of_their_own_profile() -> None:
+def test_steps_with_operations_of_their_own_get_the_times_of_the_device_profile() -> None:
     trace = profile([Launch(10_000, 500)] * 20)
     other = DEVICE.host_times([Launch(10_000, 500)] * 19)
-    assert other.unknown(trace) == len(trace.steps)
+    assert other.count_unknown_steps(trace) == len(trace.steps)
     assert other.call_ns(trace) == 0
-    assert DEVICE.host_times([Launch(10_000, 500)] * 20).unknown(trace) == 0
+    assert DEVICE.host_times([Launch(10_000, 500)] * 20).count_unknown_steps(trace) == 0
     rows = {row.name: row.host_ns for row in operation_rows(trace, other)}
     assert rows["aten::add_"] == pytest.approx(20 * 12_000)
 
@@ -155,19 +162,19 @@ def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
     return profiler_cost(device.alone(step), device.alone(loop), returns, profile(step, device).blocked_ns).operation_ns
 
 
-def test_the_cost_of_the_profiler_is_what_it_adds_to_the_time_until_a_step_returns() -> None:
+def test_the_profiler_cost_is_what_the_profiler_adds_until_a_step_returns() -> None:
     parts: list[known.Part] = [Python(30_000), *[Launch(20_000, 500)] * 20, Read(8000)]
     assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
 
 
-def test_the_profiler_cost_of_a_step_that_waits_is_measured_in_a_loop_of_launches() -> None:
+def test_the_profiler_cost_for_a_step_that_waits_is_that_in_a_loop_of_launches() -> None:
     parts: list[known.Part] = [Launch(4000, 30_000), Read(8000)] * 10
     added = DEVICE.alone(parts).steps[0].end - DEVICE.return_ns(parts)
     assert added < 20 * 3000  # the reads wait for less time in the profile
     assert cost_in(parts, DEVICE) == pytest.approx(4000, rel=0.01)
 
 
-def test_the_call_from_python_into_an_operation_counts_as_part_of_the_operation() -> None:
+def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation() -> None:
     device = dataclasses.replace(DEVICE, entry_ns=3000)
     parts: list[known.Part] = [Python(50_000), *[Launch(10_000, 500)] * 20]
     trace = profile(parts, device)
@@ -177,7 +184,7 @@ def test_the_call_from_python_into_an_operation_counts_as_part_of_the_operation(
     assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
 
 
-def test_a_step_that_waits_for_something_unseen_has_no_verdict() -> None:
+def test_a_step_that_waits_for_something_the_profiler_cannot_see_gets_no_verdict() -> None:
     parts: list[known.Part] = [Launch(10_000, 2000)] * 20
     found = step_parts(profile(parts), DEVICE.host_times(parts))
     check = checked(found, 1.5 * DEVICE.step_ns(parts))
@@ -201,7 +208,7 @@ ANY_PART = st.one_of(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANY_PART, min_size=1, max_size=20).filter(known.device_ns))
-def test_any_program_is_replayed_within_three_per_cent(parts: list[known.Part]) -> None:
+def test_a_random_simulated_program_is_replayed_within_3_per_cent(parts: list[known.Part]) -> None:
     truth = DEVICE.step_ns(parts)
     assume(truth > 20_000)
     assume(any(isinstance(part, Launch) for part in parts))  # a step of reads alone does not tell the cost of a call
@@ -215,7 +222,9 @@ def test_any_program_is_replayed_within_three_per_cent(parts: list[known.Part]) 
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 1))
-def test_every_combination_of_parts_has_one_verdict(host: float, device: float, share: float) -> None:
+def test_each_mix_of_host_device_and_wait_time_gets_the_verdict_of_the_rules(
+    host: float, device: float, share: float
+) -> None:
     free = max(host, device)
     assume(free > 1)
     step = free + share * min(host, device)

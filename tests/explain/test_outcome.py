@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from overhead.explain.outcome import StepOutcome, checksums, compared, differences, of_result, of_state
+from overhead.explain.outcome import StepOutcome, checksums, compare_outcomes, differences, result_values, state_values
 
 INF, NAN = float("inf"), float("nan")
 
 
 def _compare(first: Any, second: Any) -> Any:
-    return differences(of_result("step 1", first)[0], of_result("step 1", second)[0])
+    return differences(result_values("step 1", first)[0], result_values("step 1", second)[0])
 
 
 @pytest.mark.parametrize(("share", "differs"), [(0.5e-3, False), (2e-3, True)])
@@ -31,7 +31,7 @@ def test_a_difference_shows_both_values_where_it_is_largest() -> None:
     assert found == "step 1: 2 and 2.5 (difference 1.6e-01 of the largest value)"
 
 
-def test_few_wrong_elements_among_many_are_found() -> None:
+def test_one_wrong_element_in_a_large_array_is_reported_as_a_difference() -> None:
     ours = np.ones(3_000_000, np.float32)
     for wrong in (0, 1, 1 << 20, 2_999_999):
         theirs = ours.copy()
@@ -40,7 +40,7 @@ def test_few_wrong_elements_among_many_are_found() -> None:
 
 
 @pytest.mark.parametrize("values", [(1, INF), (1, -INF), (1, NAN), (NAN, INF), (2, NAN)])
-def test_values_that_are_not_finite_equal_themselves_only(values: Any) -> None:
+def test_nan_and_infinity_are_equal_only_to_themselves(values: Any) -> None:
     for kind in (list, np.array, lambda pair: np.array(pair, np.complex64)):
         assert _compare(kind(values), kind(values)) == []
         for other in ((1, 2.0), values[::-1], (1, INF) if values[1] != INF else (1, -INF)):
@@ -97,7 +97,7 @@ class Colour(enum.Enum):
         (np.ones(2), {"a": np.ones(2)}),
     ],
 )
-def test_values_of_each_kind_are_compared(ours: Any, theirs: Any) -> None:
+def test_values_of_each_python_and_numpy_type_are_compared(ours: Any, theirs: Any) -> None:
     assert _compare(ours, ours) == []
     assert _compare(ours, theirs)
     assert _compare(theirs, ours)
@@ -105,7 +105,7 @@ def test_values_of_each_kind_are_compared(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.filterwarnings("ignore")
-def test_tensors_of_each_kind_are_compared() -> None:
+def test_tensors_of_each_pytorch_type_are_compared() -> None:
     import torch
 
     def quantised(value: float) -> Any:
@@ -121,17 +121,17 @@ def test_tensors_of_each_kind_are_compared() -> None:
     for ours, theirs in pairs:
         assert _compare(ours, ours) == []
         assert _compare(ours, theirs)
-    left_out = of_result("step 1", torch.ones(2, 2).to_sparse())[1]
+    left_out = result_values("step 1", torch.ones(2, 2).to_sparse())[1]
     assert "cannot be read" in left_out["step 1"][1]
     ours = torch.rand(1000)
     assert all(_compare(ours.to(kind), (ours * 1.001).to(kind)) == [] for kind in small[:2])
 
 
-def test_a_later_step_does_not_change_values_that_were_kept() -> None:
+def test_the_kept_result_of_a_step_does_not_change_when_a_later_step_reuses_the_memory() -> None:
     reused = np.zeros(3)
-    kept = of_result("step 1", reused)[0]
+    kept = result_values("step 1", reused)[0]
     reused += 1
-    assert differences(kept, of_result("step 1", np.zeros(3))[0]) == []
+    assert differences(kept, result_values("step 1", np.zeros(3))[0]) == []
 
 
 def test_a_number_equals_an_array_without_dimensions() -> None:
@@ -161,51 +161,51 @@ class NoArray:
     ],
 )
 def test_a_value_that_cannot_be_read_is_left_out_with_the_reason(value: Any, said: str) -> None:
-    values, left_out = of_result("step 1", {"a": value, "b": 2})
+    values, left_out = result_values("step 1", {"a": value, "b": 2})
     assert [kept.name for kept in values] == ["step 1.b"]
     assert left_out["step 1.a"][1].startswith(f"cannot be read: {said}")
 
 
 def _outcome(result: Any) -> Any:
-    values, left_out = of_result("step 1", result)
+    values, left_out = result_values("step 1", result)
     return StepOutcome(values, [], left_out)
 
 
 @pytest.mark.parametrize(
     ("result", "count"), [(np.ones((3, 4)), 12), ([1, "a", 2.0], 3), (None, 0), ([], 0), (np.ones(0), 0), (1 + 1j, 1)]
 )
-def test_compared_values_are_counted(result: Any, count: int) -> None:
-    found = compared(_outcome(result), _outcome(result))
+def test_a_comparison_counts_the_values_that_it_compared(result: Any, count: int) -> None:
+    found = compare_outcomes(_outcome(result), _outcome(result))
     assert (found.count, bool(found.unknown), found.differences) == (count, count == 0, [])
 
 
 @pytest.mark.parametrize("value", [object(), re.compile("a"), {object()}, Decimal(1), datetime.datetime(2026, 1, 1)])
-def test_objects_of_unknown_types_are_not_compared_and_counted_as_such(value: Any) -> None:
-    found = compared(_outcome([value, 1]), _outcome([value, 1]))
+def test_an_object_of_an_unknown_type_is_left_out_of_the_comparison_and_counted(value: Any) -> None:
+    found = compare_outcomes(_outcome([value, 1]), _outcome([value, 1]))
     assert (found.count, list(found.left_out), found.unknown) == (1, ["step 1.0"], "")
     assert found.left_out["step 1.0"][0] == 1
     assert type(value).__name__ in str(found.left_out) or isinstance(value, set)
-    assert compared(_outcome(value), _outcome(value)).unknown
+    assert compare_outcomes(_outcome(value), _outcome(value)).unknown
 
 
-def test_what_is_too_large_is_not_compared_and_counted_as_such() -> None:
-    values, left_out = of_result("step 1", {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}, room=300)
+def test_an_array_over_the_size_limit_is_left_out_of_the_comparison_and_counted() -> None:
+    values, left_out = result_values("step 1", {"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)}, room=300)
     assert [value.name for value in values] == ["step 1.a", "step 1.c"]
     assert left_out["step 1.b"][0] == 1000
     other = _outcome({"a": np.ones(10), "b": np.ones(1000), "c": np.ones(20)})
-    found = compared(StepOutcome(values, [], left_out), other)
+    found = compare_outcomes(StepOutcome(values, [], left_out), other)
     assert (found.count, found.differences) == (30, [])
 
 
-def test_a_list_of_too_many_values_is_not_called_the_same() -> None:
-    assert compared(_outcome([0] * 200_000), _outcome([0] * 199_999 + [1])).left_out
+def test_a_list_over_the_length_limit_is_not_reported_as_the_same() -> None:
+    assert compare_outcomes(_outcome([0] * 200_000), _outcome([0] * 199_999 + [1])).left_out
 
 
 def _trained(step: Any) -> Any:
     """The outcome of one step."""
     before = checksums(step)
-    values, left_out = of_result("step 1", step())
-    state, unread = of_state(step, before)
+    values, left_out = result_values("step 1", step())
+    state, unread = state_values(step, before)
     return StepOutcome(values, state, left_out | unread)
 
 
@@ -223,31 +223,31 @@ def _nothing() -> None:
     pass
 
 
-def test_a_step_that_returns_nothing_differs_from_one_that_does_nothing() -> None:
-    assert compared(_training(0.5), _trained(_nothing), own=True).differences
-    unknown = compared(_trained(_nothing), _trained(_nothing), own=True)
+def test_a_step_that_only_changes_state_differs_from_a_step_that_does_nothing() -> None:
+    assert compare_outcomes(_training(0.5), _trained(_nothing), own=True).differences
+    unknown = compare_outcomes(_trained(_nothing), _trained(_nothing), own=True)
     assert (unknown.differences, unknown.count, bool(unknown.unknown)) == ([], 0, True)
 
 
 @pytest.mark.parametrize("result", [None, 1.0])
-def test_the_state_is_compared_beside_the_results_of_the_user_s_alternative(result: Any) -> None:
-    assert compared(_training(0.5, result), _training(0.25, result), own=True).differences
-    found = compared(_training(0.5, result), _training(0.5, result), own=True)
+def test_an_alternative_of_the_user_is_compared_by_its_results_and_its_state(result: Any) -> None:
+    assert compare_outcomes(_training(0.5, result), _training(0.25, result), own=True).differences
+    found = compare_outcomes(_training(0.5, result), _training(0.5, result), own=True)
     assert (found.differences, found.count, found.unknown) == ([], 4 if result is None else 5, "")
 
 
-def test_equal_results_do_not_show_that_state_which_only_the_step_changes_is_the_same() -> None:
-    found = compared(_training(0.5, 1.0), _trained(lambda: 1.0), own=True)
+def test_equal_results_are_not_enough_if_the_alternative_does_not_reach_the_changed_state() -> None:
+    found = compare_outcomes(_training(0.5, 1.0), _trained(lambda: 1.0), own=True)
     assert (found.differences, found.count, bool(found.unknown)) == ([], 1, True)
     assert found.left_out["weight"][0] == 4
 
 
-def test_the_user_s_alternative_may_have_arrays_of_its_own_and_other_names() -> None:
+def test_an_alternative_of_the_user_may_have_arrays_and_names_of_its_own() -> None:
     table, copy, scratch = np.ones(3), np.ones(5), np.zeros(2)
 
     def other() -> Any:
         scratch[:] += 1
         return copy[:3].sum()
 
-    found = compared(_trained(lambda: table.sum()), _trained(other), own=True)
+    found = compare_outcomes(_trained(lambda: table.sum()), _trained(other), own=True)
     assert (found.differences, found.count, found.unknown) == ([], 1, "")

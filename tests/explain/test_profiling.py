@@ -12,10 +12,9 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain import profiling
 from overhead.explain.chrome_trace import read_chrome_trace
-from overhead.explain.host_work import HostTimes
+from overhead.explain.host_work import HostTimes, operation_rows, step_counts
 from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
-from overhead.explain.step_profile import operation_rows, step_counts
 from overhead.explain.steps import StepSource, step_named
 from overhead.explain.trace import Trace
 from tests.fakes.explanations import profile_of
@@ -103,7 +102,7 @@ def test_a_step_that_cannot_be_explained_is_refused_in_one_line(program: str, fu
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "cuda")
-def test_kernels_without_a_tensor_are_device_work(program: str) -> None:
+def test_a_kernel_launched_without_a_tensor_counts_as_device_work(program: str) -> None:
     if not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("torch reaches no CUDA device")
     found = profile(program, "sleeping_device")
@@ -112,7 +111,7 @@ def test_kernels_without_a_tensor_are_device_work(program: str) -> None:
     assert step_counts(found.trace).launches.value == 50
 
 
-def test_a_step_without_a_library_is_tried_and_not_profiled(tmp_path: Path) -> None:
+def test_a_step_without_pytorch_is_tried_and_not_profiled(tmp_path: Path) -> None:
     path = tmp_path / "plain.py"
     path.write_text("def step():\n    return sum(range(2000))\n")
     found = profile(str(path), "step")
@@ -139,7 +138,7 @@ def trace_of(parts: list[Part]) -> Trace:
     return trace
 
 
-def test_lines_are_matched_by_the_order_of_the_operations() -> None:
+def test_operations_get_their_lines_by_their_order_in_the_step() -> None:
     joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS))
     assert missing == ""
     for step in joined.steps:
@@ -147,7 +146,7 @@ def test_lines_are_matched_by_the_order_of_the_operations() -> None:
         assert [call.site.line for call in step.synchronisations] == ["a.py:2", "a.py:4"]
 
 
-def test_lines_of_a_step_that_runs_other_operations_are_missing_with_the_reason() -> None:
+def test_a_step_with_other_operations_gets_no_lines_and_the_reason() -> None:
     joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS[1:]))
     assert "their lines are missing" in missing
     assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}
@@ -174,7 +173,7 @@ def _recurrent(torch: Any) -> Any:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("program", [_training, _recurrent])
-def test_both_profilers_see_the_same_operations_in_the_same_order(program: Any, tmp_path: Path) -> None:
+def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(program: Any, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     step = program(torch)
     for _ in range(3):
@@ -187,10 +186,10 @@ def test_both_profilers_see_the_same_operations_in_the_same_order(program: Any, 
     host, both = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "both.json"))
     assert len(host.steps) == 2
     assert len(host.steps[1].operations) > 5
-    assert HostTimes(host).unknown(both) == 0
+    assert HostTimes(host).count_unknown_steps(both) == 0
 
 
-def test_the_time_of_a_step_is_the_difference_of_the_quiet_times() -> None:
+def test_the_time_of_a_step_is_computed_from_the_quickest_times_only() -> None:
     wait, step = 5e-5, 1e-3
     quiet = [(wait + step, wait + 3 * step)] * 5
     one_is_slow = [(2 * step, wait + 3 * step), (wait + step, 9 * step)]

@@ -25,27 +25,27 @@ class Simulation:
         self.step_count += 1
 
 
-def test_reaches_what_a_bound_method_holds() -> None:
-    assert list(state.reach(Simulation().step)) == ["self.positions", "self.step_count", "self.parts.0.mass"]
+def test_the_state_of_a_bound_method_includes_its_object() -> None:
+    assert list(state.reachable_values(Simulation().step)) == ["self.positions", "self.step_count", "self.parts.0.mass"]
 
 
-def test_reaches_closures_defaults_and_named_globals() -> None:
+def test_the_state_of_a_function_includes_closures_defaults_and_globals_it_names() -> None:
     weight = np.ones(2)
 
     def step(scale: Any = 3) -> Any:
         return weight * ARRAY * scale * COUNTER["steps"]
 
-    found = state.reach(step)
+    found = state.reachable_values(step)
     assert found["weight"] is weight
     assert found["ARRAY"] is ARRAY
     assert (found["default0"], found["COUNTER.steps"]) == (3, 0)
 
 
-def test_finds_host_values_that_a_step_changes() -> None:
+def test_a_changed_python_value_or_host_array_is_listed_by_name() -> None:
     simulation = Simulation()
     before = state.host_values(simulation.step)
     simulation.step()
-    assert state.changed(before, state.host_values(simulation.step)) == ["self.positions", "self.step_count"]
+    assert state.changed_names(before, state.host_values(simulation.step)) == ["self.positions", "self.step_count"]
 
 
 def _sequence() -> Any:
@@ -61,21 +61,23 @@ def _sequence() -> Any:
         (iter([1, 2, 3]), next),
     ],
 )
-def test_finds_a_source_of_values_that_moves_on(source: Any, use: Any) -> None:
+def test_an_iterator_or_random_generator_that_advances_is_listed_as_changed(source: Any, use: Any) -> None:
     def step() -> Any:
         return use(source)
 
     before = state.host_values(step)
-    assert state.changed(before, state.host_values(step)) == []
+    assert state.changed_names(before, state.host_values(step)) == []
     step()
-    assert state.changed(before, state.host_values(step))
+    assert state.changed_names(before, state.host_values(step))
 
 
-def test_torch_modules_are_named_as_the_program_names_them() -> None:
+def test_a_weight_of_a_torch_module_is_named_model_dot_weight() -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Linear(2, 3))
     model(torch.ones(2)).sum().backward()
-    names = [name for name, value in state.reach(lambda: model(torch.ones(2))).items() if state.is_array(value)]
+    names = [
+        name for name, value in state.reachable_values(lambda: model(torch.ones(2))).items() if state.is_array(value)
+    ]
     assert names == ["model.0.weight", "model.0.bias", "model.0.weight.grad", "model.0.bias.grad"]
 
 
@@ -95,9 +97,9 @@ class Endless(Mapping[int, int]):
         return key
 
 
-def test_objects_that_raise_or_never_end_do_not_stop_the_walk() -> None:
+def test_objects_that_raise_or_never_end_are_skipped_with_the_reason() -> None:
     unread: dict[str, str] = {}
-    found = state.reach({"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread)
+    found = state.reachable_values({"unreadable": Unreadable(), "endless": Endless(), "count": 3}, unread)
     assert found["count"] == 3
     assert list(unread) == ["unreadable", "endless"]
     assert unread["unreadable"].startswith("cannot be read: ")

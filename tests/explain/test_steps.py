@@ -62,12 +62,12 @@ def made(program: str, function: str, *arguments: str) -> Any:
     return scope["step"]
 
 
-def test_a_function_that_returns_a_function_returns_the_step(program: str) -> None:
+def test_a_function_that_returns_a_function_gives_that_function_as_the_step(program: str) -> None:
     assert made(program, "build")() == (2, "a")
     assert made(program, "build", "layers=[1, 2]", "name=wide")() == ([1, 2], "wide")
 
 
-def test_a_function_that_returns_anything_else_is_the_step(program: str) -> None:
+def test_a_function_that_returns_no_function_is_itself_the_step(program: str) -> None:
     assert type(made(program, "step")()).__name__ == "Model"
     assert made(program, "Group.step")() == 1
 
@@ -83,7 +83,7 @@ def test_a_function_that_returns_anything_else_is_the_step(program: str) -> None
         ("raises", (), "my_program.py:24, in raises: ValueError: no such thing"),
     ],
 )
-def test_what_is_no_step_is_said_in_one_line(
+def test_a_name_that_is_no_step_is_refused_in_one_line(
     program: str, function: str, arguments: tuple[str, ...], line: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -92,7 +92,7 @@ def test_what_is_no_step_is_said_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_does_not_compile_or_exits_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_program_that_does_not_compile_or_exits_is_refused_in_one_line(tmp_path: Path) -> None:
     for text, line in (("x = (", "SyntaxError"), ("raise SystemExit(3)", "exiting.py:1, in <module>: SystemExit: 3")):
         path = tmp_path / "exiting.py"
         path.write_text(text)
@@ -101,7 +101,7 @@ def test_a_file_that_does_not_compile_or_exits_is_said_in_one_line(tmp_path: Pat
             load_step(str(path), "step", {})
 
 
-def test_a_function_of_this_process_is_found_by_another() -> None:
+def test_another_process_can_load_a_function_of_this_process() -> None:
     source = step_given(tempfile.gettempdir)
     assert (source.function, source.file) == ("gettempdir", "tempfile.py")
     scope: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def test_a_function_of_this_process_is_found_by_another() -> None:
 
 
 @pytest.mark.parametrize("value", ["1e999", "{[]: 1}", "-" * 3000 + "1", "text"])
-def test_any_argument_reaches_the_function_and_the_file(program: str, value: str) -> None:
+def test_an_argument_with_any_characters_reaches_the_function_and_the_saved_file(program: str, value: str) -> None:
     source = step_named(f"{program}:build", [f"layers={value}"])
     assert source.arguments == {"layers": value}
     scope: dict[str, Any] = {}

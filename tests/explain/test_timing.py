@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain import callables, timing
+from overhead.explain import call_spec, timing
 from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
-from overhead.explain.timing import Timing, plan_of, time, time_statements
+from overhead.explain.timing import Timing, sampling_plan, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
 from tests.fakes.workers import Unlocked
@@ -36,7 +36,7 @@ def found(one_s: float) -> FoundCall:
     return FoundCall(one_ns=one_s * 1e9, waits=["none"], said="", api="CPU", adapter="CPU")
 
 
-def test_one_statement_has_its_figures_and_says_what_is_not_checked() -> None:
+def test_time_gives_one_statement_its_figures_and_notes_what_is_not_checked() -> None:
     timing = measure("np.add(x, 1, out=x)", setup=NUMPY, labels=("the addition",))
     (call,) = timing.calls
     assert {"complete", "issue", "fixed", "naive", "met"} <= {figure.name for figure in call.figures}
@@ -49,7 +49,7 @@ def test_one_statement_has_its_figures_and_says_what_is_not_checked() -> None:
     assert "call" not in registry()  # what the program lists next
 
 
-def test_a_second_statement_is_compared_with_the_first() -> None:
+def test_time_compares_a_second_statement_with_the_first() -> None:
     timing = measure("np.add(x, 1, out=x)", "for _ in range(30): np.add(x, 1, out=x)", setup=NUMPY)
     (ratio,) = timing.ratios
     assert ratio.position == 2
@@ -58,14 +58,16 @@ def test_a_second_statement_is_compared_with_the_first() -> None:
 
 
 @pytest.mark.parametrize(("one_s", "processes", "least_s"), [(1e-6, 5, 4.0), (0.02, 5, 4.0), (0.25, 3, 15.0)])
-def test_a_slow_call_gets_fewer_and_longer_processes(one_s: float, processes: int, least_s: float) -> None:
-    plan = plan_of([found(one_s)])
+def test_a_slow_statement_is_measured_in_fewer_and_longer_processes(
+    one_s: float, processes: int, least_s: float
+) -> None:
+    plan = sampling_plan([found(one_s)])
     assert (plan.processes, plan.case_s >= least_s) == (processes, True)
     assert plan.sampling_s is not None
     assert plan.sampling_s <= 46
 
 
-def test_a_function_that_other_processes_cannot_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_other_processes_cannot_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"<lambda>: other processes cannot import it; .* pip install cloudpickle$"):
         time(lambda: 3)
@@ -73,16 +75,16 @@ def test_a_function_that_other_processes_cannot_find_is_refused(monkeypatch: pyt
         time(3)  # type: ignore[arg-type]
 
 
-def test_a_script_that_measures_itself_does_not_start_again_in_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_that_measures_itself_is_refused_in_its_own_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "calls.json")
     with pytest.raises(UsageError, match=r"^a script that is measured runs again: put its own measurement under if "):
         time(os.getcwd)
 
 
-def test_a_function_of_a_script_is_found_by_running_the_script(tmp_path: Path) -> None:
+def test_a_worker_loads_a_function_of_a_script_by_running_the_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from overhead.explain.callables import setup_of\n"
+        "from overhead.explain.call_spec import setup_of\n"
         "class Step:\n    @staticmethod\n    def run(): return 'ran'\n"
         "if __name__ == '__main__':\n"
         "    import importlib.util\n"
@@ -98,17 +100,17 @@ def test_a_function_of_a_script_is_found_by_running_the_script(tmp_path: Path) -
     assert function() == "ran"
 
 
-def test_a_closure_is_handed_over_by_value() -> None:
+def test_a_closure_is_pickled_by_value_for_another_process() -> None:
     pytest.importorskip("cloudpickle")
     scope: dict[str, object] = {}
-    exec(callables.setup_of(lambda: [2 + 2], "f"), scope)
+    exec(call_spec.setup_of(lambda: [2 + 2], "f"), scope)
     function = scope["f"]
     assert callable(function)
     assert function() == [4]
 
 
 @pytest.mark.slow
-def test_a_statement_that_hangs_later_is_ended_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_hangs_after_its_trial_is_ended_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "_LEAST_SILENCE_S", 2.0)
     began = monotonic()
     with pytest.raises(UsageError):

@@ -11,10 +11,9 @@ import pytest
 
 from overhead.errors import BadFile
 from overhead.explain.chrome_trace import call_kind, read_chrome_trace
-from overhead.explain.host_work import HostTimes
-from overhead.explain.replay import queue_model, replay
-from overhead.explain.step_profile import gap_rows, step_counts, synchronisation_rows
-from overhead.explain.trace import Trace, busy
+from overhead.explain.host_work import HostTimes, gap_rows, step_counts, synchronisation_rows
+from overhead.explain.replay import queue_model, replayed_step_ns
+from overhead.explain.trace import Trace, busy_ns
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def trace_of(*events: dict[str, Any]) -> Any:
     return read_chrome_trace(msgspec.json.encode({"schemaVersion": 1, "traceEvents": list(events)}))
 
 
-def test_a_step_holds_the_work_that_it_issued_even_if_it_runs_later() -> None:
+def test_device_work_belongs_to_the_step_that_issued_it_even_if_it_runs_later() -> None:
     found = trace_of(
         event("user_annotation", "ProfilerStep#7", 0, 100),
         event("user_annotation", "ProfilerStep#8", 100, 50),
@@ -63,7 +62,7 @@ def test_a_step_holds_the_work_that_it_issued_even_if_it_runs_later() -> None:
     first, second = found.steps
     assert [work.name for work in first.device] == ["gemm"]
     assert (list(second.device), second.count("launch")) == ([], 0)
-    assert busy(first.device) == 30_000
+    assert busy_ns(first.device) == 30_000
 
 
 def test_operations_inside_operations_are_counted_with_the_outer_one() -> None:
@@ -88,7 +87,7 @@ def test_a_copy_to_pageable_memory_and_its_wait_are_one_synchronisation() -> Non
     (only,) = step.synchronisations
     assert (only.name, only.operation.name) == ("cudaStreamSynchronize", "aten::item")
     assert step.count("copy") == 1
-    assert step.blocked == 50_000
+    assert only.blocked == 50_000
     pinned = [*events[:3], events[3] | {"name": "Memcpy DtoH (Device -> Pinned)"}]
     assert len(trace_of(*pinned).steps[0].synchronisations) == 1, "the wait alone"
 
@@ -98,10 +97,10 @@ def test_an_asynchronous_copy_to_pinned_memory_waits_for_nothing() -> None:
         event("cuda_runtime", "cudaMemcpyAsync", 10, 5, correlation=4),
         event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 60, 10, 7, correlation=4, stream=7, device=0),
     ).steps
-    assert (step.synchronisations, step.blocked) == ([], 0)
+    assert step.synchronisations == []
 
 
-def test_gaps_count_the_time_in_which_no_stream_works() -> None:
+def test_a_gap_is_a_time_in_which_no_stream_of_the_device_works() -> None:
     def kernel(correlation: int, stream: int, start: float, length: float) -> list[dict[str, Any]]:
         return [
             event("cuda_runtime", "cudaLaunchKernel", correlation, 0.5, correlation=correlation),
@@ -110,10 +109,10 @@ def test_gaps_count_the_time_in_which_no_stream_works() -> None:
 
     (step,) = trace_of(*kernel(1, 7, 10, 20), *kernel(2, 9, 15, 30), *kernel(3, 7, 50, 10), *kernel(4, 7, 90, 1)).steps
     assert [(gap.ns, gap.before) for gap in gap_rows(Trace([step]))] == [(30_000, "k4"), (5000, "k3")]
-    assert busy(step.device) == 35_000 + 10_000 + 1000
+    assert busy_ns(step.device) == 35_000 + 10_000 + 1000
 
 
-def test_memory_that_the_allocator_hands_out_is_counted() -> None:
+def test_a_step_lists_the_allocations_of_pytorch() -> None:
     (step,) = trace_of(
         event("cpu_op", "aten::empty", 0, 10),
         *(
@@ -124,7 +123,7 @@ def test_memory_that_the_allocator_hands_out_is_counted() -> None:
     assert step.allocations == [512, 1024]
 
 
-def test_the_quiet_steps_are_the_shortest_unless_steps_run_different_operations() -> None:
+def test_the_quiet_steps_of_a_trace_are_the_quickest_or_all_if_operations_differ() -> None:
     def steps(*lengths: float, extra: float = -1) -> Any:
         marks = [event("user_annotation", f"overhead step {n}", 1000 * n, length) for n, length in enumerate(lengths)]
         inside = [event("cpu_op", "aten::add", 1000 * n + 1, 1) for n in range(len(lengths))]
@@ -143,13 +142,13 @@ def test_the_quiet_steps_are_the_shortest_unless_steps_run_different_operations(
     "raw",
     [b"", b"[1, 2]", b"{}", b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k"}]}', b"\xff", b"[" * 9000],
 )
-def test_a_file_that_is_no_trace_is_refused_in_one_line(raw: bytes) -> None:
+def test_read_chrome_trace_refuses_a_file_that_is_no_trace_in_one_line(raw: bytes) -> None:
     with pytest.raises(BadFile, match=r"^x.json: not a trace: ") as caught:
         read_chrome_trace(raw, "x.json")
     assert "\n" not in str(caught.value)
 
 
-def test_a_recorded_training_step_on_an_h200_is_replayed_in_its_own_time() -> None:
+def test_a_training_step_recorded_on_an_h200_is_replayed_within_3_per_cent() -> None:
     """Six steps that torch 2.11 recorded. The backward pass runs in a thread of its own."""
     path = Path(__file__).parents[1] / "data" / "traces" / "h200_training_step.json.gz"
     trace = read_chrome_trace(gzip.decompress(path.read_bytes()))
@@ -158,4 +157,4 @@ def test_a_recorded_training_step_on_an_h200_is_replayed_in_its_own_time() -> No
     assert synchronisation_rows(trace)[0].what == "aten::item, cudaStreamSynchronize"
     assert {operation.thread for operation in trace.steps[0].operations} == {"1", "2"}
     profiled = (trace.steps[-1].start - trace.steps[0].start) / (len(trace.steps) - 1)
-    assert replay(queue_model(trace, HostTimes())) == pytest.approx(profiled, rel=0.03)
+    assert replayed_step_ns(queue_model(trace, HostTimes())) == pytest.approx(profiled, rel=0.03)

@@ -48,7 +48,7 @@ def _no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def test_without_a_library_there_is_nothing_to_wait_for() -> None:
+def test_a_statement_without_a_gpu_library_needs_no_wait() -> None:
     assert find_waits({"x": [1, 2]}, [3]) == [NOTHING]
 
 
@@ -62,7 +62,7 @@ def test_without_a_library_there_is_nothing_to_wait_for() -> None:
         ({}, [(Tensor("cpu"), Tensor("cuda"))]),
     ],
 )
-def test_a_tensor_or_module_on_cuda_is_waited_for(
+def test_a_statement_with_a_tensor_or_module_on_cuda_waits_for_torch(
     monkeypatch: pytest.MonkeyPatch, names: dict[str, Any], results: list[Any]
 ) -> None:
     torch = fake_torch()
@@ -78,18 +78,20 @@ def test_a_tensor_or_module_on_cuda_is_waited_for(
     assert torch.calls == ["synchronize"]
 
 
-def test_torch_on_the_processor_needs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_with_torch_on_the_processor_needs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({"x": Tensor("cpu"), "m": Module("cpu")}, [Tensor("cpu")]) == [NOTHING]
 
 
-def test_started_cuda_is_waited_for_whatever_the_names_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_in_a_process_where_torch_has_started_cuda_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch(started=True))
     assert [wait.name for wait in find_waits({}, [])] == ["torch"]
 
 
 @pytest.mark.needs("cxx")
-def test_a_cuda_device_that_no_value_shows_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_whose_values_show_no_cuda_device_waits_for_it_if_it_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from overhead.probes.cuda import api
 
     cuda_driver.install(monkeypatch)
@@ -112,7 +114,7 @@ def test_a_cuda_device_that_no_value_shows_is_waited_for(monkeypatch: pytest.Mon
         driver.call("cuDevicePrimaryCtxRelease_v2", 0)
 
 
-def test_one_wait_for_the_whole_cuda_device_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_with_two_cuda_libraries_waits_once_for_the_whole_device(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy: Any = ModuleType("cupy")
     device = SimpleNamespace(id=0, synchronize=lambda: None)
     cupy.cuda = SimpleNamespace(
@@ -125,7 +127,7 @@ def test_one_wait_for_the_whole_cuda_device_is_enough(monkeypatch: pytest.Monkey
     assert [wait.name for wait in find_waits({}, [])] == ["torch"]
 
 
-def test_a_wait_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_for_a_missing_library_or_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", fake_torch(there=False))
     with pytest.raises(UsageError, match=r"^--wait torch: torch 2.13.0 reaches no cuda device$"):
         wait_named("torch", {}, [])
@@ -134,7 +136,7 @@ def test_a_wait_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.needs("jax")
-def test_jax_waits_for_every_kept_result_that_was_not_given_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jax_waits_for_each_kept_result_that_was_not_donated(monkeypatch: pytest.MonkeyPatch) -> None:
     import jax
 
     monkeypatch.setitem(sys.modules, "jax", jax)

@@ -34,7 +34,7 @@ def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timin
 
 def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:
     found = FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="NVIDIA H200")
-    trace = read_chrome_trace(DEVICE.trace(parts)).settled()
+    trace = read_chrome_trace(DEVICE.trace(parts)).without_first_step()
     step_ns = measured_ns or DEVICE.step_ns(parts)
     return StepProfile(found, "torch", "NVIDIA H200", trace, DEVICE.host_times(parts), 0.99 * step_ns)
 

@@ -163,7 +163,7 @@ def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]
     """Check the whole contract of a case. ``window``: part of its window."""
     cases = list(probe.space(target).star())
     found = Findings()
-    contract.check_case(found, probe, target, case, contract.base_parameters(cases, case))
+    contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case))
     assert not found.unavailable
     assert [one for one in found.found if one.level == "error"] == []
     if window:

@@ -9,7 +9,7 @@ import pytest
 from overhead.explain.page import explained_page
 from overhead.explain.record import Explanation, StepTiming, missing, read_explanation
 from overhead.explain.show import explanation_blocks
-from overhead.explain.verdict import resolved_times, sentences, time_text
+from overhead.explain.verdict import resolved_times, time_text, verdict_sentences
 from overhead.results import Figure
 from tests.fakes.explained import HOSTILE, explanation
 from tests.terminal.test_goldens import printed
@@ -69,11 +69,11 @@ def test_a_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
     wall = msgspec.structs.replace(WIDE, low=low, high=high)
     assert bool(resolved_times(wall)) == is_resolved
     verdict = found.verdict.sentences
-    said = sentences(timed(found, wall))
+    said = verdict_sentences(timed(found, wall))
     assert said[-len(verdict) :] == verdict
     assert (said[0] == verdict[0]) == is_resolved, "what is not resolved is said first"
     again = msgspec.structs.replace(found.verdict, sentences=said)
-    assert sentences(timed(found, wall, verdict=again)) == said
+    assert verdict_sentences(timed(found, wall, verdict=again)) == said
 
 
 def test_an_alternative_whose_time_is_not_resolved_is_not_ok_and_has_the_reason(found: Explanation) -> None:
@@ -90,7 +90,7 @@ def test_a_bimodal_time_is_two_times(found: Explanation) -> None:
     assert time_text(TWO) == "150 or 12,000"
     for text in shown(timed(found, TWO)):
         assert "150 or 12,000" in text
-    assert sentences(timed(found, TWO)) == found.verdict.sentences
+    assert verdict_sentences(timed(found, TWO)) == found.verdict.sentences
 
 
 def test_a_profile_that_failed_its_check_ranks_nothing(found: Explanation) -> None:
@@ -106,7 +106,7 @@ def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
     found = read_explanation(REPORTS / f"{name}.json")
     text, page = shown(found)
     unresolved = name in ("mlp_training", "qwen2_decode")
-    assert (sentences(found)[0] != found.verdict.sentences[0]) == unresolved
+    assert (verdict_sentences(found)[0] != found.verdict.sentences[0]) == unresolved
     assert "22,000" not in text + page, "the middle of an interval from 5,900 to 38,500"
     assert found.verdict.sentences[0][:40] in page
 

@@ -11,7 +11,7 @@ import pytest
 
 from overhead.blocks.parts import Table
 from overhead.cli import main
-from overhead.comparing.pairing import refusal
+from overhead.comparing.pairing import why_incomparable
 from overhead.comparing.sides import read_side
 from overhead.errors import unknown
 from overhead.loading.reduce import load
@@ -94,7 +94,7 @@ def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
         for seed, words in ((1, "kept as 1 nodes"), (2, "kept as 1 node"))
     ]
     base, new = (read_side(name, [path]) for name, path in zip(("BASE", "NEW"), paths, strict=True))
-    assert {refusal(case, new.cases[key]) for key, case in base.cases.items()} == {""}
+    assert {why_incomparable(case, new.cases[key]) for key, case in base.cases.items()} == {""}
 
 
 def test_the_range_over_processes_stands_beside_complete(tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ from overhead.claims.rules import VERDICTS
 from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.comparing import Verdicts, compare
 from overhead.comparing.show import comparison_blocks
-from overhead.explain.show import explanation_blocks
-from overhead.explain.show_timing import timing_blocks
+from overhead.explain.show import explanation_blocks, timing_blocks
 from overhead.report.brief import brief_blocks
 from overhead.results import Target
 from tests.fakes.explanations import decode_explained
@@ -47,7 +46,7 @@ def judged() -> list[Judged]:
     return [next(one for one in found if one.verdict == v) for v in VERDICTS if v in {one.verdict for one in found}]
 
 
-def compared() -> Verdicts:
+def compare_outcomes() -> Verdicts:
     """Two made-up runs in which one case became twice as slow and one is missing; the adapter's name is hostile."""
     hostile = Target(stack="fake", api="Vulkan", adapter="<script>alert(1)</script>|[x](javascript:1)\x1b[31m")
     with TemporaryDirectory() as folder:
@@ -59,8 +58,8 @@ def compared() -> Verdicts:
 
 RENDERERS: dict[str, Callable[[], str]] = {
     "show.txt": lambda: printed(brief_blocks(crowded())),
-    "compare.txt": lambda: printed(comparison_blocks(compared())),
-    "compare.md": lambda: markdown(comparison_blocks(compared())),
+    "compare.txt": lambda: printed(comparison_blocks(compare_outcomes())),
+    "compare.md": lambda: markdown(comparison_blocks(compare_outcomes())),
     "claims.txt": lambda: printed(overview_blocks(judged())),
     "explain.txt": lambda: printed(explanation_blocks(decode_explained())),
     "time.txt": lambda: printed(timing_blocks(two_calls())),

@@ -8,24 +8,26 @@ import pytest
 
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec
-from overhead.explain.trial import tried
+from overhead.explain.user_statement import try_statements
 
 
 def test_a_statement_on_the_processor_needs_no_wait() -> None:
-    (found,) = tried(CallSpec(calls=["np.add(x, 1, out=x)"], setup="import numpy as np; x = np.zeros(9)")).found
+    (found,) = try_statements(
+        CallSpec(calls=["np.add(x, 1, out=x)"], setup="import numpy as np; x = np.zeros(9)")
+    ).found
     assert (found.waits, found.api, found.adapter, found.prints) == (["none"], "CPU", "CPU", False)
     assert "numpy" in found.packages
     assert 0 < found.one_ns < 1e8
 
 
 @pytest.mark.needs("jax")
-def test_jax_is_waited_for_by_its_results() -> None:
+def test_a_statement_with_jax_waits_for_its_last_results() -> None:
     setup = "import jax, jax.numpy as jnp; f = jax.jit(lambda x: x + 1); x = jnp.zeros(256)"
-    (found,) = tried(CallSpec(calls=["f(x)"], setup=setup)).found
+    (found,) = try_statements(CallSpec(calls=["f(x)"], setup=setup)).found
     assert found.waits == ["jax"]
     said = '^CALL has no result to wait for: end it with an expression or "name = ...", or give --wait'
     with pytest.raises(UsageError, match=said):
-        tried(CallSpec(calls=["for _ in range(2): f(x)"], setup=setup))
+        try_statements(CallSpec(calls=["for _ in range(2): f(x)"], setup=setup))
 
 
 REFUSED = {
@@ -46,23 +48,23 @@ REFUSED = {
 def test_a_statement_that_cannot_be_measured_is_refused_in_one_line(what: str) -> None:
     spec, said = REFUSED[what]
     with pytest.raises(UsageError) as refused:
-        tried(spec)
+        try_statements(spec)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
 
 
-def test_processes_of_multiprocessing_are_no_copies() -> None:
+def test_a_statement_that_uses_multiprocessing_is_not_refused_as_a_fork() -> None:
     setup = "import multiprocessing\np = multiprocessing.get_context('fork').Process(target=print)\np.start()\np.join()"
-    assert tried(CallSpec(calls=["1"], setup=setup)).found
+    assert try_statements(CallSpec(calls=["1"], setup=setup)).found
 
 
 def test_a_statement_that_takes_too_long_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^one call takes 0\.2\d* s; calls of up to 0\.1 s are measured, because"):
-        tried(CallSpec(calls=["time.sleep(0.2)"], setup="import time"), longest_s=0.1)
+        try_statements(CallSpec(calls=["time.sleep(0.2)"], setup="import time"), longest_s=0.1)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="descriptors of the parent have other numbers on Windows")
-def test_a_statement_that_writes_to_foreign_descriptors_is_refused() -> None:
+def test_a_statement_that_writes_to_descriptors_it_did_not_open_is_refused() -> None:
     setup = (
         "import contextlib, os\n"
         "for number in range(3, 20):\n"
@@ -70,4 +72,4 @@ def test_a_statement_that_writes_to_foreign_descriptors_is_refused() -> None:
         "        os.write(number, b'junk\\n')"
     )
     with pytest.raises(UsageError, match=r"^SETUP: something was written to the pipe that carries the answers"):
-        tried(CallSpec(calls=["1"], setup=setup))
+        try_statements(CallSpec(calls=["1"], setup=setup))

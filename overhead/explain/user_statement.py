@@ -1,4 +1,7 @@
-"""Run each statement a few times in a child process: what it uses, how long it takes, and what is wrong with it."""
+"""A statement of the user: a trial of it in a child process, and a chain of its calls.
+
+A trial runs the statement a few times: what it uses, how long it takes, and what is wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,12 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.steps import has_run, said
-from overhead.explain.waits import find_waits, in_turn, uses, wait_named
+from overhead.explain.steps import error_text, has_run
+from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
+from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
+from overhead.probes.held_chain import HeldChain
+from overhead.results import Scalar
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
@@ -31,6 +37,10 @@ _MOST_CALLS = 256
 _COPY_S = 0.5
 """How long a forked copy may take to go on."""
 _forks: list[None] = []
+_FEWEST_HELD = 4
+"""If the device waits for work even among so few calls, it does so for another reason than its queue."""
+_LONG_CALL_NS = 2_500_000
+"""Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
 
 class TrialRefused(Struct, frozen=True, tag="refused"):
@@ -42,24 +52,24 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
 _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 
 
-def tried(spec: CallSpec, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S) -> CallSpec:
-    """The spec with what a child process found out about each statement.
+def try_statements(spec: CallSpec, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S) -> CallSpec:
+    """Try each statement in a child process: the spec with what it found out.
 
-    Raises ``UsageError`` with one line for a statement that cannot be measured: one that does not compile, raises,
-    exits, crashes, hangs, takes too long, or works once and cannot be repeated.
+    Raises ``UsageError`` with one line for a statement that does not compile, raises, exits, crashes, hangs, takes
+    longer than ``longest_s`` or cannot be repeated.
     """
-    with contextlib.closing(answers(__name__, (spec, longest_s), _decode, silence_s)) as said_by_child:
+    with contextlib.closing(child_answers(__name__, (spec, longest_s), _decode, silence_s)) as said_by_child:
         return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.calls])
 
 
-def answers(
+def child_answers(
     module: str,
     job: object,
     decode: Callable[[bytes], Any],
     silence_s: float,
     doing: Callable[[str], None] = lambda what: None,
 ) -> Generator[Any]:
-    """What a child process that tries something answers, but for text, which is its next step. ``doing`` is told it.
+    """Run ``module`` in a child process with this job, and yield its answers; texts name its next step, for ``doing``.
 
     Raises ``UsageError`` with one line if the child refuses, ends, or is silent for longer than ``silence_s``.
     """
@@ -85,7 +95,10 @@ def try_call(
     doing: Callable[[str], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
 ) -> tuple[FoundCall, StatementLoop]:
-    """Run one statement a few times. ``names``: what errors call its setup and the statement. Raises ``UsageError``."""
+    """Run one statement a few times: what was found out, and the open statement. Raises ``UsageError``.
+
+    ``names``: what error messages call its setup and the statement.
+    """
     setup_name, call_name = names
     doing(setup_name)
     statement = StatementLoop(call, spec.setup, keep=True)
@@ -102,7 +115,7 @@ def try_call(
         raise UsageError(
             'CALL has no result to wait for: end it with an expression or "name = ...", or give --wait "..."'
         )
-    finish = in_turn([wait.make(statement.names, statement.results) for wait in waits])
+    finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
         statement = StatementLoop(call, spec.setup, spec.wait)
@@ -120,17 +133,16 @@ def try_call(
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
         prints=_printed_bytes() > printed,
-        packages=[name for name in _PACKAGES if uses(name.partition("-")[0], statement.names, statement.results)],
+        packages=[
+            name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
+        ],
     )
     return found, statement
 
 
 @contextlib.contextmanager
 def _no_copy(part: str) -> Iterator[None]:
-    """Raise ``UsageError`` in a forked copy of this process that goes on behind the block, which tells the parent.
-
-    A copy that ends inside, such as a worker of ``multiprocessing``, is no fault.
-    """
+    """Raise ``UsageError`` in a forked copy of this process that outlives the block, which tells the parent."""
     parent, forks = os.getpid(), len(_forks)
     try:
         yield
@@ -149,7 +161,7 @@ def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        raise StatementError(said(error, statement.said)) from None
+        raise StatementError(error_text(error, statement.said)) from None
 
 
 def _printed_bytes() -> int:
@@ -184,6 +196,66 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     return best
 
 
+class CallChain(HeldChain):
+    """A chain of n calls of the statement at ``position``; ``StatementError`` if SETUP, CALL or the wait raises."""
+
+    flags = ("values-not-checked",)  # the values of an unknown call prove nothing
+
+    def __init__(self, spec: CallSpec, position: int) -> None:
+        found = spec.found[position]
+        self._said, self._made = found.said, 0
+        by_text = not found.waits
+        self._statement = StatementLoop(
+            spec.calls[position], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
+        )
+        _checked(self._statement, self._statement.open)
+        names, results = self._statement.names, self._statement.results
+        waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
+        finish = [wait.make(names, results) for wait in waits]
+        self._finish = self._statement.wait if by_text else joined_actions(finish)
+        self._loop = self._statement.issue
+        self._clock = next((wait.clock for wait in waits if wait.clock), None)
+        self._held_part = 1
+        self.least_ns = int(4 * found.one_ns) if found.one_ns > _LONG_CALL_NS else 0
+        self.synchronous = found.waits == [NOTHING.name]
+        self.overlap = "serial" if self.synchronous else "pipelined"
+        self.wait_spins = by_text or any(wait.spins for wait in waits)
+
+    def issue(self, n: int) -> None:
+        """Call the statement n times, without waiting for device work."""
+        self._made += n
+        try:
+            self._loop(n)
+        except BaseException as error:
+            raise StatementError(error_text(error, self._statement.said)) from None
+
+    def wait(self) -> None:
+        """Wait by the chosen wait until the work of all calls is done."""
+        self._finish()
+
+    def executed(self) -> int:
+        """The number of calls made; whether their work was done is not known, because their values are unknown."""
+        return self._made - self.aside
+
+    def device(self, n: int) -> DeviceTime | None:
+        """The device time of n calls, or of a part if its queue cannot hold them; None if the library has no clock."""
+        if self._clock is None:
+            return None
+        while True:
+            held = self.held(self._clock(), max(1, n // self._held_part))
+            if held.busy or held.n <= _FEWEST_HELD:
+                return held
+            self._held_part *= 4
+
+    def window(self) -> dict[str, Scalar]:
+        """How the end of the work is awaited, for the record."""
+        return {"wait": self._said, "entry": "python"}
+
+    def close(self) -> None:
+        """End the statement and drop its results."""
+        self._statement.close()
+
+
 def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     with tempfile.TemporaryFile() as printed:
         os.dup2(printed.fileno(), 1)
@@ -193,7 +265,6 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
     spec.add_path()
     for number, call in enumerate(spec.calls, 1):
         which = f"statement {number}: " if len(spec.calls) > 1 else ""
-
         try:
             send(try_call(spec, call, longest_s, lambda what, which=which: send(f"{which}{what}"))[0])  # type: ignore[misc]
         except UsageError as error:

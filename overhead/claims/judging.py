@@ -17,8 +17,7 @@ from overhead.claims.select import making
 from overhead.claims.sentences import explain, other_hardware
 from overhead.loading.folders import collect, report_skipped
 from overhead.reading.format import count
-from overhead.reading.shown_run import MeasuredSteps, measured_steps, run_to_show
-from overhead.reading.view import View
+from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
 from overhead.results import Fingerprint
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from overhead.reading.format import percent
 from overhead.reading.host_shares import minimal_program
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetView, View, first_with
 from overhead.results import Record, Value
 
 _TOLERANCE = 0.05
@@ -17,7 +17,7 @@ _TOLERANCE = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """Two ways to the same time, ns per unit, and whether they agree within 5 % or their combined interval."""
+    """One time in two ways, ns per unit, and whether they agree within 5 % or within their combined interval."""
 
     measured: float
     predicted: float
@@ -34,8 +34,8 @@ class CheckedRecord:
     check: Agreement
 
 
-def found(view: View) -> Iterator[CheckedRecord]:
-    """Every check that the records of executing targets allow."""
+def all_checks(view: View) -> Iterator[CheckedRecord]:
+    """Every check that the records of this run allow, of the targets whose device runs the work."""
     for target in view.executing:
         for record in target.records:
             for kind, check in (
@@ -76,7 +76,7 @@ def null_check(view: View, record: Record) -> Agreement | None:
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
     own = view.fingerprint.records
-    null = next((r for r in own if r.stack == "dawn" and r.api == "Null" and r.case == record.case), None)
+    null = first_with(own, stack="dawn", api="Null", case=record.case)
     minimal = minimal_program(view, record)
     whole, library, driver = (r.measured("host") if r else None for r in (record, null, minimal))
     if whole is None or library is None or driver is None:
@@ -84,7 +84,7 @@ def null_check(view: View, record: Record) -> Agreement | None:
     return _check(whole.value, library.value + driver.value, [whole, library, driver])
 
 
-def verdict(check: Agreement) -> str:
+def agreement_words(check: Agreement) -> str:
     """``agrees``, or ``differs by 12 %``."""
     if check.agrees:
         return "agrees"

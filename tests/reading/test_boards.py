@@ -55,10 +55,10 @@ def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
 
 def test_a_graph_is_compared_with_the_launch_on_its_board() -> None:
     (found,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(0, replay(1_000.0)))))
-    assert found.saved is not None
-    assert found.saved.value == pytest.approx(3_000.0)
+    assert found.saved_per_node is not None
+    assert found.saved_per_node.value == pytest.approx(3_000.0)
     (alone,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(1, replay(1_000.0)))))
-    assert alone.saved is None
+    assert alone.saved_per_node is None
 
 
 def test_ways_to_run_a_chain_are_compared_on_one_board() -> None:

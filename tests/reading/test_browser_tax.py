@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from overhead.blocks.parts import Table, Text
-from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.browser_tax import Tax, base_case_sentences, tax_sentence, taxes
 from overhead.reading.view import View
 from overhead.report.sections.browser_tax import browser_tax
 from overhead.results import Figure, Record
@@ -34,13 +34,13 @@ def taxed(*records: Record) -> list[Tax]:
 def test_a_browser_case_has_the_figures_of_its_library_beside_it() -> None:
     (tax,) = taxed(BROWSER, BINDING, NATIVE)
     assert (tax.library, list(tax.against), tax.refused) == ("dawn", ["binding", "native"], {})
-    times = tax.times("native")
+    times = tax.slope_ratio("native")
     assert times is not None
     assert times.value == pytest.approx(15)
     assert times.low == pytest.approx(15 * 0.98 / 1.02)
     assert times.high == pytest.approx(15 * 1.02 / 0.98)
-    assert tax.overstated is not None
-    assert tax.overstated.value == pytest.approx((30e3 + 2.5e6) / 30e3)
+    assert tax.single_ratio is not None
+    assert tax.single_ratio.value == pytest.approx((30e3 + 2.5e6) / 30e3)
     assert "15" in tax_sentence(tax)
     assert "1.5" in tax_sentence(tax)
     assert "T(1) says" in tax_sentence(tax)
@@ -49,7 +49,7 @@ def test_a_browser_case_has_the_figures_of_its_library_beside_it() -> None:
 def test_cases_on_different_adapters_are_not_compared() -> None:
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True))
     assert tax.against == {}
-    assert tax.times("native") is None
+    assert tax.slope_ratio("native") is None
     assert "measured on llvmpipe" in tax.refused["native"]
     assert "not on this adapter" in tax_sentence(tax)
 
@@ -99,7 +99,7 @@ def test_a_case_with_the_same_wait_is_preferred() -> None:
 def test_a_figure_without_a_value_has_a_reason() -> None:
     broken = case("chromium", "browser", None, status="unavailable", reason="no WebGPU")
     (tax,) = taxed(broken, case("dawn", "native", 2e3, status="nonlinear", reason="it bends"))
-    assert tax.times("native") is None
+    assert tax.slope_ratio("native") is None
     assert "no WebGPU" in tax_sentence(tax)
     assert "it bends" in tax.refused["native"]
 
@@ -113,7 +113,7 @@ def test_sentences_give_no_ratio_for_software_adapters() -> None:
 def test_only_base_cases_get_a_sentence() -> None:
     found = taxed(BROWSER, case("chromium", "browser", 3e3, pattern="one-pass"), NATIVE)
     assert len(found) == 2
-    assert [t.record.pattern for t in first_of_each(found)] == ["per-submit"]
+    assert base_case_sentences(found) == [tax_sentence(found[0])]
 
 
 def test_the_section_has_text_drawing_and_table() -> None:
@@ -132,5 +132,5 @@ def test_a_slope_whose_interval_reaches_zero_has_no_ratio() -> None:
     browser, library = BROWSER, BINDING
     wide = replace(browser, figures=[Figure(name="complete", value=12e3, low=-11e3, high=35e3)])
     (clear,), (unclear,) = (taxes(View(fingerprint(one, library))) for one in (browser, wide))
-    assert clear.times("binding") is not None
-    assert unclear.times("binding") is None
+    assert clear.slope_ratio("binding") is not None
+    assert unclear.slope_ratio("binding") is None

@@ -11,7 +11,13 @@ import pytest
 
 from overhead.blocks.parts import Cell, Drawing, Table
 from overhead.reading import chains
-from overhead.reading.chain_sentences import chain_opening, device_times, fusions, graph_against_wgsl, passings
+from overhead.reading.chain_sentences import (
+    break_even_sentences,
+    chain_opening,
+    device_time_sentences,
+    fusion_sentences,
+    graph_against_wgsl,
+)
 from overhead.reading.chains import crossing, groups
 from overhead.reading.view import View
 from overhead.report.core import draw
@@ -112,7 +118,17 @@ def test_the_section_tells_the_cheapest_way_and_lists_failures() -> None:
 def chain_sentences() -> str:
     """All sentences on the chains of the run ``gpu``, one per line."""
     found = groups(View(gpu()))
-    return "\n".join([chain_opening(View(gpu())), *passings(found), *fusions(found), *device_times(found)]) + "\n"
+    return (
+        "\n".join(
+            [
+                chain_opening(View(gpu())),
+                *break_even_sentences(found),
+                *fusion_sentences(found),
+                *device_time_sentences(found),
+            ]
+        )
+        + "\n"
+    )
 
 
 def test_chain_sentences_are_the_recorded_text() -> None:
@@ -125,15 +141,15 @@ def test_device_times_of_all_fused_arms_are_compared_with_cuda() -> None:
     (group,) = (g for g in groups(View(run)) if g.elements == 4096)
     took = {a.way: a.device.value for a in group.arms if a.kind.name in ("fused-cuda", "fused-wgsl") and a.device}
     assert took == {"cuda-driver": 20, "dawn": 25, "wgpu-native": 60, "wgpu-native without loop bounds": 21}
-    (said,) = device_times([group])
+    (said,) = device_time_sentences([group])
     assert said.endswith("Within 1.5× of CUDA: dawn and wgpu-native without loop bounds.")
     none = fingerprint(arm("cuda-driver", "fused", 40.0, 1.0), arm("dawn", "fused", 120.0, 1.0))
-    assert device_times(groups(View(none)))[0].endswith("No WGSL version is within 1.5× of CUDA.")
+    assert device_time_sentences(groups(View(none)))[0].endswith("No WGSL version is within 1.5× of CUDA.")
 
 
 def test_a_fused_step_can_be_slower() -> None:
     run = fingerprint(arm("dawn", "fused", 280.0, 1.0), arm("dawn", "one-pass", 100.0, 1.0))
-    (said,) = fusions(groups(View(run)))
+    (said,) = fusion_sentences(groups(View(run)))
     assert "a step is 2.80× (2.69 to 2.91) slower at 4,096 elements" in said
 
 
@@ -142,7 +158,7 @@ def test_each_maker_of_a_graph_is_compared_under_its_own_name() -> None:
     makers = {"driver": 51_300.0, "torch": 186_000.0, "torch-compiled": 18_400.0}
     graphs = [arm("cuda-graph", "replay", each, 8_000.0, params={"maker": maker}) for maker, each in makers.items()]
     found = groups(View(fingerprint(*graphs, arm("cuda-driver", "fused", 51_200.0, 9_000.0))))
-    said = fusions(found)
+    said = fusion_sentences(found)
     told = {
         name: next(s for s in said if f"made by {name}:" in s)
         for name in ("the CUDA driver", "PyTorch (torch.cuda.CUDAGraph)", "torch.compile")
@@ -159,9 +175,9 @@ def test_the_opening_needs_both_ways_in_the_run_that_is_shown() -> None:
     graph = arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"})
     older = fingerprint(record("dawn"), graph, arm("dawn", "fused", 50.0, 60_000.0), created="2026-01-01T00:00:00Z")
     newer = fingerprint(record("dawn"), graph, arm("dawn", "fused", 75.0, 60_000.0), created="2026-01-03T00:00:00Z")
-    assert "172 µs as WGSL through dawn." in chain_opening(View(from_fingerprints([newer, older]).full))
+    assert "172 µs as WGSL through dawn." in chain_opening(from_fingerprints([newer, older]).own)
     bare = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
-    assert chain_opening(View(from_fingerprints([bare, older]).full)) == ""
+    assert chain_opening(from_fingerprints([bare, older]).own) == ""
 
 
 def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
@@ -193,7 +209,7 @@ def test_a_fit_that_starts_below_zero_is_no_line() -> None:
     changed = msgspec.structs.replace(bent, figures=figures)
     (group,) = groups(View(fingerprint(changed)))
     assert not group.arms
-    assert chains.not_a_speed(changed).startswith("nonlinear: ")
+    assert chains.why_no_speed(changed).startswith("nonlinear: ")
 
 
 def test_without_an_interval_there_is_no_crossing() -> None:

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, dispatch_costs
-from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
+from overhead.reading.dispatch_costs import (
+    DispatchCosts,
+    DispatchRow,
+    cheapest,
+    dispatch_costs,
+    lead_sentences,
+    trust_sentence,
+)
 from overhead.reading.view import View
 from overhead.results import Figure, Record
 from tests.fakes.report import H200, figure, fingerprint, record

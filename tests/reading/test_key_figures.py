@@ -26,17 +26,17 @@ def value(figure: KeyFigure) -> float | None:
 
 
 def by_label(run: Fingerprint) -> dict[str, KeyFigure]:
-    return {k.label: k for k in key_figures(run)}
+    return {k.label: k for k in key_figures(View(run))}
 
 
 def test_the_list_is_the_same_for_every_machine_and_at_most_fourteen() -> None:
-    empty, full = key_figures(fingerprint()), key_figures(crowded())
+    empty, full = key_figures(View(fingerprint())), key_figures(View(crowded()))
     assert [k.label for k in empty] == [k.label for k in full]
     assert len(full) <= 14
 
 
 def test_a_missing_figure_has_a_reason_and_no_value() -> None:
-    for k in key_figures(fingerprint()):
+    for k in key_figures(View(fingerprint())):
         assert (k.text, k.measured) == ("missing", None)
         assert k.reason
 
@@ -86,7 +86,7 @@ def test_of_several_runs_the_one_that_is_shown_has_the_key_figures() -> None:
     shown = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
     more = record("chromium", caller="browser"), record("dawn", each=9_000)
     other = fingerprint(*more, created="2026-01-02T00:00:00Z")
-    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).full)}
+    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).own)}
     assert value(found["One dispatch, Dawn, from Python"]) == 20_000
     assert found["One dispatch, Chromium, from JavaScript"].measured is None
 

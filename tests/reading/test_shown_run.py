@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.shown_run import measured_steps, run_to_show
+from overhead.reading.view import measured_steps, run_to_show
 from overhead.results import Fingerprint
 from tests.fakes.report import fingerprint, record
 

@@ -9,7 +9,7 @@ import pytest
 
 from overhead.loading.reduce import load
 from overhead.reading.dispatch_costs import dispatch_costs
-from overhead.reading.host_shares import ladders
+from overhead.reading.host_shares import host_shares
 from overhead.reading.view import View
 from overhead.results import UFUNC_LOOP
 from tests.fakes.report import fingerprint, record, share
@@ -23,7 +23,7 @@ def test_a_share_needs_a_compiled_caller_that_enters_where_python_enters(entry: 
     below = record("numpy", each=20.0, api="CPU", adapter="CPU", caller="native")
     below = msgspec.structs.replace(below, window={"entry": entry})
     view = View(fingerprint(top, below, comparisons=[share("python-share", top, below, 580.0)]))
-    assert len(ladders(view)) == shares
+    assert len(host_shares(view)) == shares
     (row,) = dispatch_costs(view).rows  # type: ignore[union-attr]
     assert ("compiled" in row.marks) == bool(shares)
     assert (entry in view.target(below).pattern_label(below)) == (not shares)
@@ -32,4 +32,4 @@ def test_a_share_needs_a_compiled_caller_that_enters_where_python_enters(entry: 
 def test_an_older_file_of_numpy_has_no_share() -> None:
     assert b"numpy@CPU:CPU step per-submit native" in OLD_FILE.read_bytes()
     assert b"python-share" in OLD_FILE.read_bytes()
-    assert not [one for one in ladders(View(load(OLD_FILE))) if one.target.stack == "numpy"]
+    assert not [one for one in host_shares(View(load(OLD_FILE))) if one.target.stack == "numpy"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure, mark
+from overhead.report.core.dots import DotRow, Mark, dot_figure, resolved_mark
 from overhead.results import Figure, Value
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
@@ -53,8 +53,13 @@ def test_panels_share_one_axis_with_ticks_between_powers_of_ten_if_it_is_short()
 
 @pytest.mark.parametrize("low", [-11_000.0, 0.0])
 def test_a_figure_whose_interval_reaches_zero_is_no_mark(low: float) -> None:
-    assert mark(Figure(name="complete", value=12_000.0, low=low, high=35_000.0, status="noisy"), "#0067a5") == []
-    assert len(mark(Figure(name="complete", value=12_000.0, low=1.0, high=35_000.0, status="noisy"), "#0067a5")) == 1
+    assert (
+        resolved_mark(Figure(name="complete", value=12_000.0, low=low, high=35_000.0, status="noisy"), "#0067a5") == []
+    )
+    assert (
+        len(resolved_mark(Figure(name="complete", value=12_000.0, low=1.0, high=35_000.0, status="noisy"), "#0067a5"))
+        == 1
+    )
 
 
 def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:

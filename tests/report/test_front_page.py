@@ -39,7 +39,7 @@ def test_the_sections_are_in_the_readers_order(front: Page) -> None:
 def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
     from overhead.blocks.parts import Cell, Table
-    from overhead.report.sections.stacks import stacks
+    from overhead.report.sections.front import stacks
 
     python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
     compiled = record("dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN)
@@ -90,7 +90,7 @@ def test_a_term_links_to_the_glossary_where_it_stands_first(front: Page) -> None
 
 
 def test_glossary_links_escape_the_text() -> None:
-    from overhead.report.core.glossary_links import GlossaryLinks
+    from overhead.report.core.pages import GlossaryLinks
 
     link = GlossaryLinks("pages/cases.html")
     assert link("<b> from Python & noisy") == (

@@ -93,7 +93,7 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
 def test_a_run_with_other_environment_variables_gives_no_sections() -> None:
     plain, changed = run(0, each=10_000.0, day=1), run(0, each=20_000.0, day=2)
     machines = from_fingerprints([msgspec.structs.replace(changed, environment={"A": "1"}), plain])
-    assert machines.full.created == plain.created
+    assert machines.own.fingerprint.created == plain.created
     assert machines.others == []
 
 
@@ -157,7 +157,7 @@ def test_another_run_gives_a_whole_section_that_the_shown_run_lacks_and_is_named
     write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
     machines = from_paths([tmp_path])
     assert len(machines.views) == 1
-    assert machines.full.created[:10] == "2026-01-02"
+    assert machines.own.fingerprint.created[:10] == "2026-01-02"
     assert len(machines.runs) == 3
     from overhead.report import build
 

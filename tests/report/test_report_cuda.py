@@ -10,7 +10,7 @@ import pytest
 from overhead.reading.graphs import graphs
 from overhead.reading.synchronising import synchronised
 from overhead.reading.view import View
-from overhead.report.sections.costs import in_pattern_table
+from overhead.report.sections.costs import is_in_pattern_table
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from tests.fakes.report import (
     CUDA_GPU,
@@ -59,7 +59,7 @@ def test_interval_arithmetic_keeps_the_widest_bounds() -> None:
 def test_break_even_is_the_cost_of_making_divided_by_the_time_saved() -> None:
     (graph,) = graphs(View(cuda_run()))
     even = graph.break_even(100)
-    assert graph.making(100) == Value(540_000.0, 540_000.0, 540_000.0)
+    assert graph.making_time(100) == Value(540_000.0, 540_000.0, 540_000.0)
     assert even is not None
     expected = [540 / 200, 540 / (3.06 - 0.98) / 100, 540 / (2.94 - 1.02) / 100]
     assert [even.value, even.low, even.high] == pytest.approx(expected)
@@ -97,13 +97,13 @@ def test_making_a_torch_graph_includes_its_first_launch() -> None:
     assert graph.eager.stack == "torch"
     wait = graph.record.value("fixed")
     assert wait is not None
-    assert value(graph.making(100)) == pytest.approx(430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait)
+    assert value(graph.making_time(100)) == pytest.approx(430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait)
     assert list(graph.parts) == ["capture", "instantiate", "first_launch"]
 
 
 def test_making_a_graph_has_no_cost_if_a_part_is_unknown() -> None:
     (graph,) = graphs(View(fingerprint(torch(5_000.0), replay(1_000.0, TORCH_MAKING, "torch"))))
-    assert (graph.making(100), graph.break_even(100)) == (None, None)
+    assert (graph.making_time(100), graph.break_even(100)) == (None, None)
 
 
 def test_a_synchronisation_costs_its_unit_minus_the_steps_in_it() -> None:
@@ -136,7 +136,7 @@ def test_a_paired_difference_replaces_the_difference_of_two_figures() -> None:
 
 
 def test_two_speeds_of_graph_nodes_are_reported() -> None:
-    from overhead.report.sections.launches import two_speeds
+    from overhead.report.sections.launches import slower_nodes_sentence
 
     def at(nodes: int, complete: float, busy: float) -> Record:
         made = graph_launch({}, "driver")
@@ -144,9 +144,9 @@ def test_two_speeds_of_graph_nodes_are_reported() -> None:
         return msgspec.structs.replace(made, params={"maker": "driver", "nodes": nodes}, figures=figures)
 
     one, ten, hundred = at(1, 1_700.0, 1_720.0), at(10, 10_000.0, 11_700.0), at(100, 96_000.0, 114_000.0)
-    assert two_speeds([one]) == ""
-    assert numbers(two_speeds([one, ten])) == ["10", "0.17"]
-    assert numbers(two_speeds([hundred, ten, one])) == ["10", "100", "0.17", "0.18"]
+    assert slower_nodes_sentence([one]) == ""
+    assert numbers(slower_nodes_sentence([one, ten])) == ["10", "0.17"]
+    assert numbers(slower_nodes_sentence([hundred, ten, one])) == ["10", "100", "0.17", "0.18"]
 
 
 ITEM, RARE, CPU_COPY = torch(9_000.0, "item"), torch(20_000.0, "item", 10), torch(9_500.0, "cpu")
@@ -167,13 +167,13 @@ PINNED = torch(8_000.0, "h2d-pinned", pattern="per-submit")
 )
 def test_the_chart_of_patterns_shows_one_act_per_pattern(acts: list[Record], shown: list[Record]) -> None:
     (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
-    assert [r for r in target.records if in_pattern_table(target, r)][1:] == shown
+    assert [r for r in target.records if is_in_pattern_table(target, r)][1:] == shown
 
 
 def test_the_chart_of_patterns_leaves_out_variants_of_the_base_case() -> None:
     fused = record("torch", "fused", each=1.0, **{**CUDA_GPU, "params": CUDA_STEP})
     (target,) = View(fingerprint(ITEM, fused)).executing
-    assert [in_pattern_table(target, r) for r in target.records] == [True, False]
+    assert [is_in_pattern_table(target, r) for r in target.records] == [True, False]
 
 
 @pytest.mark.parametrize(

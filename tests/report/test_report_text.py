@@ -8,8 +8,8 @@ import pytest
 from overhead.errors import install
 from overhead.reading import checks, format as shown
 from overhead.reading.checks import Agreement, overlap_check, stages_check, verdict
-from overhead.reading.host_shares import drawn, ladders, layer_text
-from overhead.reading.key_figures import key_figures_of
+from overhead.reading.host_shares import bar_pieces, host_shares, layer_text
+from overhead.reading.key_figures import key_figures
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
@@ -126,7 +126,7 @@ def _split(*, software: bool = False) -> View:
 
 
 def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole() -> None:
-    (found,) = ladders(_split())
+    (found,) = host_shares(_split())
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
     assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
     assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
@@ -137,7 +137,7 @@ def test_a_missing_middle_level_leaves_python_as_one_layer() -> None:
     top, ffi, native = _callers()
     ffi = msgspec.structs.replace(ffi, figures=[])
     pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
-    (found,) = ladders(View(fingerprint(top, ffi, native, comparisons=pairs)))
+    (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     layers = {s.name: s.figure.value for s in found.shares}
     assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
 
@@ -159,7 +159,7 @@ def test_complete_is_checked_against_the_declared_overlap() -> None:
 
 
 def test_a_fused_chain_is_checked_against_its_device_time() -> None:
-    (found,) = checks.found(View(fingerprint(record(pattern="fused", each=10e3))))
+    (found,) = checks.all_checks(View(fingerprint(record(pattern="fused", each=10e3))))
     assert (found.kind, found.check.predicted, found.check.agrees) == ("fused", 5e3, False)
 
 
@@ -168,10 +168,10 @@ def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
     top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
     pairs = [share("binding-share", top, ffi, 7e3), share("interpreter-share", ffi, native, 7e3)]
     view = View(fingerprint(top, ffi, native, comparisons=pairs))
-    (found,) = ladders(view)
+    (found,) = host_shares(view)
     assert found.python is not None
     assert found.python.value == pytest.approx(2 / 3)
-    card = next(k for k in key_figures_of(view) if k.label.startswith("Python's share"))
+    card = next(k for k in key_figures(view) if k.label.startswith("Python's share"))
     assert card.measured == found.python
 
 
@@ -179,16 +179,16 @@ def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, doubt: str) -> None:
     top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
     pairs = [share("binding-share", top, ffi, -300.0), share("interpreter-share", ffi, native, 8e3)]
-    (found,) = ladders(View(fingerprint(top, ffi, native, comparisons=pairs)))
+    (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert found.shares[0].doubt == doubt
     assert layer_text(found, found.shares[0]).endswith(doubt)
     assert sum(s.figure.value or 0 for s in found.shares) == pytest.approx(16e3)
-    assert dict(drawn(found.shares)) == pytest.approx({"api and driver": 8e3, "python": 8e3})
+    assert dict(bar_pieces(found.shares)) == pytest.approx({"api and driver": 8e3, "python": 8e3})
 
 
 def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
-    found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
+    found = host_shares(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
     assert [each.case for each in found] == ["per-submit, from Python, no wrapper objects"]
     assert found[0].python is None
 
@@ -197,7 +197,7 @@ def test_a_minimal_vulkan_program_is_no_layer() -> None:
     dawn, native = record("dawn"), record("dawn", caller="native", each=10e3)
     vulkan = record("vulkan", caller="native", each=5e3)
     pairs = [share("python-share", dawn, native, 8e3), share("api-share", native, vulkan, 4e3)]
-    (found,) = ladders(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
+    (found,) = host_shares(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
     assert [s.name for s in found.shares] == ["python", "api and driver"]
     assert found.minimal == vulkan.figure("host")
 
@@ -221,8 +221,8 @@ def test_circular_and_dangling_comparisons_do_not_loop() -> None:
         share("interpreter-share", ffi, native, 1.0),
         share("driver-share", native, ffi, 1.0),
     ]
-    assert len(ladders(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
-    assert len(ladders(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
+    assert len(host_shares(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
+    assert len(host_shares(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
 
 
 def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
@@ -260,7 +260,7 @@ def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> N
         dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
         raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
         null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)
-        return [f for f in checks.found(View(fingerprint(dawn, raw, null))) if f.kind == "null"]
+        return [f for f in checks.all_checks(View(fingerprint(dawn, raw, null))) if f.kind == "null"]
 
     (good,), (bad,) = shown(5e3), shown(1e3)
     assert good.record.stack == "dawn"

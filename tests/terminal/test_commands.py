@@ -85,7 +85,7 @@ def test_show_prints_base_cases_and_all_prints_the_others() -> None:
     short = printed(brief_blocks(run))
     assert "wait=map" not in short
     assert "1 more case: overhead show --all" in short
-    assert "wait=map" in printed(brief_blocks(run, every=True))
+    assert "wait=map" in printed(brief_blocks(run, all_cases=True))
 
 
 def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:

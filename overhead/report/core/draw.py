@@ -65,7 +65,7 @@ def style() -> Iterator[None]:
 def canvas(
     heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES, **axes: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a grid of axes, and these in reading order.
+    """A new figure with a grid of axes, and these in reading order.
 
     ``heights``: inches of each row; ``around``: inches for its title and labels; ``axes``: options of ``subplots``.
     """
@@ -77,7 +77,7 @@ def canvas(
 
 
 def lines_of(label: str, letters: int = 40) -> str:
-    """The label, broken into lines of at most so many letters; before the device where it names one."""
+    """The label broken into lines of at most so many letters; a device (after " on ") begins a line."""
     text = plain(label, 120)
     before, on, after = text.partition(" on ")
     parts = [before, after] if on and len(text) > letters / 2 else [text]
@@ -104,7 +104,7 @@ def _tick(value: float, _position: int | None = None) -> str:
 
 
 def legend(figure: Figure, handles: Sequence[Any]) -> None:
-    """Add a legend above the drawing, with as many columns as the width allows."""
+    """Add a legend of these handles above the drawing, in as many columns as the width allows; none for no handles."""
     if handles:
         longest = max(len(str(handle.get_label())) for handle in handles) + 5
         columns = max(1, min(len(handles), _LEGEND_LETTERS // longest))
@@ -112,20 +112,15 @@ def legend(figure: Figure, handles: Sequence[Any]) -> None:
 
 
 def marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
-    """Add a legend of markers by what they stand for."""
+    """Add a legend of markers (matplotlib's names) by what they stand for."""
     from matplotlib.lines import Line2D
 
-    legend(
-        figure,
-        [
-            Line2D([], [], linestyle="", marker=marker, color=MUTED, markersize=5, label=plain(name, 60))
-            for name, marker in shapes.items()
-        ],
-    )
+    look: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 5}
+    legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
 
 
 def caller_shapes(callers: Iterable[Caller]) -> dict[str, str]:
-    """These callers' markers by their words, in the usual order."""
+    """The marker of each of these callers by the caller in words, for ``marker_legend``: ``{"from Python": "o"}``."""
     found = set(callers)
     return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 

@@ -46,7 +46,7 @@ class LinePanel:
 
 @style()
 def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Figure:
-    """The panels in reading order. ``y``: the unit of the vertical axes."""
+    """A figure of the panels in reading order. ``y``: the unit of the vertical axes."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     figure, axes = canvas([_PANEL_INCHES] * rows, columns)
@@ -80,11 +80,11 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
 
 
 def measured_points(record: Record) -> list[Point]:
-    """The points of the record's curve that can be drawn."""
+    """The points (n, times in ns) of the record's curve that can be drawn."""
     return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS]
 
 
-def fitted(once: float, each: float, top: int) -> list[LinePoint]:
-    """The line ``once + each * n`` (ns) from 1 to ``top`` units, in microseconds, as points that a log axis bends."""
-    ns = [top ** (i / 60) for i in range(61)]
+def fitted_line(once: float, each: float, most: int) -> list[LinePoint]:
+    """The line ``once + each * n`` (ns) from 1 to ``most`` units, as points in microseconds, close for a log axis."""
+    ns = [most ** (i / 60) for i in range(61)]
     return [(n, Value((once + each * n) / 1e3)) for n in ns]

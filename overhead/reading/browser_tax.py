@@ -47,7 +47,7 @@ class Tax:
 
 
 def taxes(view: View) -> list[Tax]:
-    """Each case of each browser whose library is a stack too, in the order of the patterns; [] without a browser."""
+    """Each case of each browser, beside its library's, in the order of the patterns; [] without a browser."""
     return [
         _tax(view, target, record, named)
         for target in view.executing

@@ -24,7 +24,7 @@ _NEAR_CUDA = 1.5
 
 
 def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] | None:
-    """The arms of a group on a GPU, and its CUDA graph and fused WGSL, at the workload's own length.
+    """The first group with both on a GPU: the group, its cheapest CUDA graph, its cheapest fused WGSL kernel; else None.
 
     The recurrence is preferred, then the size nearest to 4,096 elements, then WGSL with the checks of its library.
     """
@@ -48,7 +48,7 @@ def chain_opening(view: View) -> str:
     faster = group.best(steps, {"fused-wgsl"})
 
     def took(arm: ArmFit) -> str:
-        beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
+        beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.is_extrapolated(steps) else ""
         return f"{number(arm.cost(steps) / 1e3)} {MICRO}{beyond}"
 
     said = [f"{took(arm)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
@@ -119,7 +119,7 @@ def _gain(of: Value) -> str:
 
 
 def device_time_sentences(found: Sequence[Group]) -> list[str]:
-    """Sentences on the device time of a fused WGSL step, as a multiple of that of the fused CUDA kernel."""
+    """A sentence for each group: the device time of a fused WGSL step as a multiple of that of the fused CUDA kernel."""
     said = []
     for group in (g.on_processor("gpu") for g in found):
         base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)

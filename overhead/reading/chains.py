@@ -118,7 +118,7 @@ class ArmFit:
         """The time in ns of a chain of so many steps and one wait, by the fit."""
         return self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
 
-    def extrapolated(self, steps: float) -> bool:
+    def is_extrapolated(self, steps: float) -> bool:
         """Whether a chain of so many steps is longer than any that was measured."""
         return steps > self.longest
 
@@ -144,7 +144,7 @@ class Group:
 
     @property
     def title(self) -> str:
-        """``recurrence, 4,096 elements``."""
+        """The name with the number of elements: ``recurrence, 4,096 elements``."""
         return f"{self.name}, {self.elements:,} element{'s' if self.elements > 1 else ''}"
 
     def on_processor(self, processor: str) -> Group:

@@ -48,7 +48,7 @@ def all_checks(view: View) -> Iterator[CheckedRecord]:
 
 
 def overlap_check(record: Record) -> Agreement | None:
-    """``complete`` against what the declared overlap predicts; None where a figure has no value.
+    """Check the cost (``complete``) against host and device time; None where one of these figures has no value.
 
     Pipelined: the larger of host and device; serial: their sum; fused: the device alone, since the host makes one call
     for any n.
@@ -63,13 +63,13 @@ def overlap_check(record: Record) -> Agreement | None:
 
 
 def stages_check(record: Record) -> Agreement | None:
-    """The sum of calls timed one by one against the same chain timed as a whole; None where one has no value."""
+    """Check the sum of calls timed one by one against the same chain timed whole; None where one has no value."""
     whole, gap = record.measured("unstaged"), record.measured("stages_gap")
     return None if whole is None or gap is None else _check(whole.value, whole.value + gap.value, [gap])
 
 
 def null_check(view: View, record: Record) -> Agreement | None:
-    """Dawn's host time from compiled code against its Null backend plus a minimal Vulkan program, all of one run.
+    """Check Dawn's host time from compiled code against its Null backend plus a minimal Vulkan program, all of one run.
 
     None for other records, and where one of the three has no value.
     """
@@ -85,7 +85,7 @@ def null_check(view: View, record: Record) -> Agreement | None:
 
 
 def agreement_words(check: Agreement) -> str:
-    """``agrees``, or ``differs by 12 %``."""
+    """The result of the check in words: ``agrees``, or ``differs by 12 %``."""
     if check.agrees:
         return "agrees"
     return f"differs by {percent(check.predicted / check.measured - 1)}" if check.measured else "differs"

@@ -101,14 +101,14 @@ class DispatchRow:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The remarks, each with its kind, and the unit where it is an unusual one."""
+        """Lines below the row: each remark with its kind, and the unit where it is neither dispatch nor launch."""
         unit = next(iter(self.records.values())).unit
         other = [] if unit in ("dispatch", "launch") else [f"per {plain(unit, 20)} (one call)"]
         return (*(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items()), *other)
 
     @property
     def met(self) -> tuple[float, float] | None:
-        """``met_range`` of the row's first caller."""
+        """The range over unpinned processes of the row's first caller, as ``met_range`` gives it."""
         return met_range(next(iter(self.records.values())))
 
 
@@ -126,7 +126,7 @@ class DispatchCosts:
 
     @property
     def title(self) -> str:
-        """``GPU dispatch overhead on NVIDIA H200``."""
+        """The title of the headline figure: ``GPU dispatch overhead on NVIDIA H200``."""
         return f"{'GPU dispatch' if self.hardware else 'Dispatch'} overhead on {self.device}"
 
 
@@ -192,9 +192,13 @@ def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
     base = target.base
     wanted = {**base.params, **entry.params}
     same = with_fields(
-        target.records, caller=caller, pattern=base.pattern, workload="step", dependency=base.dependency,
+        target.records,
+        caller=caller,
+        pattern=base.pattern,
+        workload="step",
+        dependency=base.dependency,
         is_ufunc_loop=False,
-    )  # fmt: skip
+    )
     exact = first_with(same, params=wanted)
     if exact is not None or caller != "native" or entry.params:
         return exact
@@ -239,7 +243,7 @@ def _other_operand(target: TargetView, compiled: Record | None) -> str:
 
 
 def met_range(record: Record) -> tuple[float, float] | None:
-    """Lowest and highest cost that fresh processes met, in microseconds; None where it was not measured."""
+    """Lowest and highest cost in fresh processes that are not pinned to a processor, in µs; None if not measured."""
     found = record.measured("met")
     if found is None:
         return None

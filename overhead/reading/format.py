@@ -52,7 +52,7 @@ def spread(of: Value) -> str:
 
 
 def positive_spread(of: Value) -> str:
-    """``spread`` of what cannot be negative, as a time, a rate or a ratio.
+    """``value (low to high)`` of what cannot be negative, such as a time, a rate or a ratio.
 
     Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
     or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
@@ -63,7 +63,7 @@ def positive_spread(of: Value) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """``low to high``, both rounded alike; one number if they are the same."""
+    """``low to high``, both with the digits that the difference allows; one number if they are the same."""
     if low == high:
         return number(low)
     place = _place(Value((low + high) / 2, low, high))
@@ -152,9 +152,7 @@ def factor_spread(times: Value | None) -> str:
 
 
 def percent_spread(share: Value | None) -> str:
-    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``; ``46 % (at most 48)`` without a lower end; ''
-    for None.
-    """
+    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``, ``46 % (at most 48)``; '' for None."""
     if share is None:
         return ""
     if share.low is None and share.high is not None:

@@ -77,7 +77,7 @@ class HostShares:
 
     @property
     def case(self) -> str:
-        """Pattern and parameters of the top case, and its caller unless it is called from Python as usual."""
+        """The case in words: pattern, parameters, and the caller unless it is Python: ``per-k k=16``."""
         caller = self.top.caller
         return self.target.pattern_label(self.top) + (f", {CALLER_WORDS[caller]}" if caller != "binding" else "")
 
@@ -115,7 +115,7 @@ def host_ns(found: HostShares) -> float:
 
 
 def host_shares(view: View) -> list[HostShares]:
-    """Every case that has a level below it, with its layers: by target, then by pattern and caller."""
+    """The layers of every case that was measured by several callers, sorted by target, pattern and caller."""
     below = {key for name in _NEXT_LEVEL.values() for c in view.comparisons(name) for key in c.against}
     return [
         _split(view, record)

@@ -156,7 +156,7 @@ def _not_by(target: TargetView, caller: Caller) -> KeyFigure:
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
-    """How many times the cost of a unit (the slope) a single timing is: ``figure`` (such as ``naive``, T(1)) over it.
+    """A single timing, such as ``naive`` (T(1), one unit and its wait), over the cost of a unit: 4.0 is four times.
 
     None without two values above zero. It has no interval where an end of it is not known.
     """

@@ -37,7 +37,7 @@ def missing_case(record: Record) -> MissingValue:
 
 
 def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
-    """The names of the figures without a value, by why they have none."""
+    """For each reason the names of the record's figures that have no value for it."""
     found: dict[MissingValue, list[str]] = {}
     for figure in record.figures:
         if figure.measured is None:
@@ -59,7 +59,7 @@ def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[Missi
 
 
 def by_mend(absent: Sequence[MissingStack]) -> dict[str, list[MissingStack]]:
-    """The missing stacks by what adds them, so that each install command stands once; '' where nothing is known."""
+    """The missing stacks by the command that adds them; '' for those where none is known."""
     found: dict[str, list[MissingStack]] = {}
     for one in absent:
         found.setdefault(one.mend, []).append(one)

@@ -119,7 +119,7 @@ def no_next_run(machine: Machine) -> str:
 
 
 def next_run_sentence(machine: Machine) -> str:
-    """What a next-run range says, or why this machine has none."""
+    """A sentence on what the range of another run means, or on why this kind of machine has none."""
     return no_next_run(machine) or NEXT_RUN_SENTENCE
 
 

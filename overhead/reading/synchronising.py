@@ -42,7 +42,7 @@ def wait_of(record: Record) -> Scalar | None:
 
 
 def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
-    """The parameters that differ from the base case, without ``every=1``, which is usual."""
+    """The parameters that differ from the base case, for a label: without ``every=1``, which is usual."""
     return {k: v for k, v in target.varied(record).items() if (k, v) != _AFTER_EACH_STEP}
 
 
@@ -54,12 +54,12 @@ def waited_each(target: TargetView) -> Record | None:
 
 
 def waiting_targets(view: View) -> list[TargetView]:
-    """The targets of the headline that wait for a device; graphs wait as the launches that they replace."""
+    """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as launches do."""
     return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
 
 
 def other_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
-    """Cases that differ from the base case by their wait alone or have percentiles, and base cases of other targets."""
+    """Cases with another wait than the base case or with percentiles, and base cases of targets not in the headline."""
     shown = {target.key for target in waiting_targets(view)}
     for target in (t for t in view.without_floor if t.first.api != "CPU"):
         base = target.base
@@ -78,7 +78,7 @@ def step_words(record: Record) -> str:
 
 
 def in_capture(view: View) -> dict[str, str]:
-    """What becomes of each act in a captured CUDA graph, by the act's name; empty where that was not tried."""
+    """By name of each act what happens to it while a CUDA graph is captured; empty where that was not tried."""
     start = "captured "
     windows = (r.window for target in view.executing for r in target.records if target.stack == "cuda-graph")
     found = ({k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)} for window in windows)

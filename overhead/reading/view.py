@@ -40,8 +40,20 @@ GRAPH_MAKERS = {
 """Who makes a CUDA graph, by the parameter ``maker``."""
 _OTHER = "other"
 _API_ORDER = (
-    "CUDA", "HIP", "Vulkan", "Metal", "D3D12", "MPS", "LevelZero", "SYCL", "OpenCL", "OpenGL", _OTHER, "CPU", "Null",
-)  # fmt: skip
+    "CUDA",
+    "HIP",
+    "Vulkan",
+    "Metal",
+    "D3D12",
+    "MPS",
+    "LevelZero",
+    "SYCL",
+    "OpenCL",
+    "OpenGL",
+    _OTHER,
+    "CPU",
+    "Null",
+)
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
 _COMPLETE_SHARE = 0.5
 """A run is complete if it has this share of the stacks, and then of the records, of the largest run."""
@@ -149,7 +161,7 @@ class View:
 
     @cached_property
     def without_floor(self) -> list[TargetView]:
-        """The executing targets without ``floor``, a loop of Python that is a reference value and not a stack."""
+        """The executing targets without ``floor``, a call that does nothing: a reference value and no stack."""
         return [t for t in self.executing if t.stack != "floor"]
 
     @cached_property

@@ -18,7 +18,7 @@ def _on(board: int, made: Record) -> Record:
     return msgspec.structs.replace(made, device=_BOARDS[board])
 
 
-def test_records_of_a_single_file_may_be_compared() -> None:
+def test_records_of_one_board_in_one_file_may_be_compared() -> None:
     first, second = record("dawn"), record("torch")
     assert why_apart(first.device, second.device) == ""
     assert ratio(first.measured("complete"), second.measured("complete")) is not None
@@ -44,11 +44,11 @@ def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
 def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
     pytest.importorskip("matplotlib")
     from overhead.blocks.parts import Text
-    from overhead.report.sections.variants import axes
+    from overhead.report.sections.variants import one_change
 
     own = driver(4_290.0)
     variant = msgspec.structs.replace(own, params={**own.params, "wait": "context"}, caller="native")
-    (said,) = axes(View(fingerprint(driver(4_400.0), variant)))
+    (said,) = one_change(View(fingerprint(driver(4_400.0), variant)))
     assert isinstance(said, Text)
     assert "was not measured" in said.paragraphs[1]
 

@@ -37,7 +37,7 @@ def raises_across(machines: Machines) -> NoReturn:
     raise BaseException("odd")
 
 
-def test_a_section_that_fails_becomes_a_sentence(
+def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], usual_contained: Any
 ) -> None:
     from overhead.report import render

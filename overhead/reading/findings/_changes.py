@@ -69,7 +69,7 @@ def _resolved(record: Record) -> Value | None:
 
 
 def changes(view: View, find_change: Callable[[TargetView], Change | None]) -> list[Change]:
-    """The change of each target of the headline figure that has one, the one with the largest factor first."""
+    """What ``find_change`` finds for the targets of the headline figure, the change with the largest factor first."""
     found = [one for target in targets_shown(view)[0] if (one := find_change(target)) is not None]
     return sorted(found, key=lambda one: -one.times.value)
 
@@ -85,7 +85,7 @@ def variant(target: TargetView, params: Mapping[str, Scalar] | None = None, **fi
 
 
 def finding(found: list[Change], title: Callable[[Change], str], condition: str) -> Finding | None:
-    """A finding titled by the first change, with the intervals of all and the condition; None without a change."""
+    """The finding on these changes: a title made of the first, all intervals, the condition; None without a change."""
     if not found:
         return None
     records = tuple(record.key for one in found for record in (one.before, one.after))

@@ -19,7 +19,7 @@ _NODES = 100
 
 @rule("batch")
 def one_pass(view: View) -> Finding | None:
-    """One pass with many dispatches costs less than a submit for each."""
+    """Advise one pass with many dispatches where it surely costs less than a submit for each; else None."""
 
     def batched(target: TargetView) -> Change | None:
         after = variant(target, pattern="one-pass") if target.base.pattern == "per-submit" else None
@@ -34,7 +34,7 @@ def one_pass(view: View) -> Finding | None:
 
 @rule("graph")
 def replay(view: View) -> Finding | None:
-    """A graph's node costs less than the launch that it replaces, and its making pays off."""
+    """Advise a CUDA graph where its node surely costs less than the launch that it replaces; else None."""
     found: list[tuple[Change, Value | None]] = []
     for graph in graphs(view):
         target = graph.eager_target

@@ -20,7 +20,7 @@ _SHORT_WAYS: dict[str, tuple[dict[str, Scalar], str]] = {
 
 @rule("compiled")
 def from_compiled_code(view: View) -> Finding | None:
-    """The same calls cost less from compiled code than from Python."""
+    """Advise calls from compiled code where they surely cost less than the same calls from Python; else None."""
 
     def compiled(target: TargetView) -> Change | None:
         usual = target.base.caller == "binding" and target.first.api != "CPU"
@@ -38,7 +38,7 @@ def from_compiled_code(view: View) -> Finding | None:
 
 @rule("short-way")
 def short_way(view: View) -> Finding | None:
-    """A library's own shorter way to the same launch costs less."""
+    """Advise a library's own shorter way to the same launch where it surely costs less; else None."""
 
     def shorter(target: TargetView) -> Change | None:
         if target.stack not in _SHORT_WAYS or target.first.api == "CPU":

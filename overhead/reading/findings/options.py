@@ -15,7 +15,7 @@ _LEAST_TIMES_COMPILED = 1.2
 
 @rule("indirect")
 def dispatch_indirect(view: View) -> Finding | None:
-    """``dispatchIndirect`` costs more than a direct dispatch."""
+    """Advise against ``dispatchIndirect`` where it surely costs more than a direct dispatch; else None."""
     return finding(
         _costs_more(view, {"indirect": True}, _LEAST_TIMES),
         lambda first: f"Avoid dispatchIndirect in {first.name}: {first.against}.",
@@ -25,7 +25,7 @@ def dispatch_indirect(view: View) -> Finding | None:
 
 @rule("bind-group")
 def fresh_bind_group(view: View) -> Finding | None:
-    """A new bind group for each dispatch costs more than one that is kept."""
+    """Advise to keep bind groups where a new one for each dispatch surely costs more; else None."""
     return finding(
         _costs_more(view, {"bindgroup": "fresh"}, _LEAST_TIMES_BIND_GROUP),
         lambda first: f"Keep bind groups: a new one for each dispatch in {first.name} costs {first.against}.",
@@ -35,7 +35,7 @@ def fresh_bind_group(view: View) -> Finding | None:
 
 @rule("torch-compile")
 def compile_tiny(view: View) -> Finding | None:
-    """``torch.compile`` of a step of one operation is slower than the operation itself."""
+    """Advise against ``torch.compile`` of a step of one operation where it is surely slower than eager mode; else None."""
     target = view.best("torch-compile")
     if target is None or not target.has_step or target.first.api == "CPU":
         return None

@@ -23,7 +23,7 @@ _ACTS = {
 
 @rule("wait-each")
 def wait_for_each(view: View) -> Finding | None:
-    """A wait after each dispatch costs more than one wait at the end."""
+    """Advise one wait at the end where a wait after each dispatch surely costs more; else None."""
 
     def waited(target: TargetView) -> Change | None:
         if target.first.api == "CPU" or target.stack == "torch" or target.base.pattern != "per-submit":
@@ -39,7 +39,7 @@ def wait_for_each(view: View) -> Finding | None:
 
 @rule("synchronise")
 def synchronise_each_step(view: View) -> Finding | None:
-    """A synchronisation in each step of a PyTorch loop costs more than the step."""
+    """Advise against a synchronisation in each step of a PyTorch loop where it surely slows the step; else None."""
     found = [s for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)]
     if not found:
         return None

@@ -64,8 +64,9 @@ def shares_by_machine(machines: Machines) -> Iterator[Part]:
         stack = Cell(plain(each.target.stack, 40) + (" (software)" if each.target.software else ""), each.target.stack)
         called = CALLER_WORDS[each.top.caller]
         cells = (shares.get(name, "") for name in names)
-        rows.append([_name(machines, view), stack, each.top.api, each.top.unit, called,
-                     micro_spread(each.host), *cells])  # fmt: skip
+        rows.append(
+            [_name(machines, view), stack, each.top.api, each.top.unit, called, micro_spread(each.host), *cells]
+        )
     columns = ["machine", "stack", "API", "unit", "called", f"host, {MICRO}", *(TITLES[name] for name in names)]
     caption = f"The host's time, layer by layer: per cent of it, and {MICRO}"
     yield Table(caption, columns, rows, numeric=range(5, 6 + len(names)))

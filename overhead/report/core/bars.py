@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import plain
-from overhead.report.core.draw import PAPER, SMALL, canvas, legend, style
+from overhead.report.core.draw import PAPER, SMALL, add_legend, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def bar_figure(rows: Sequence[BarRow], unit: str) -> Figure:
     from matplotlib.patches import Patch
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    figure, (ax,) = canvas([_ROW_INCHES * len(rows)])
+    figure, (ax,) = new_figure([_ROW_INCHES * len(rows)])
     for y, row in enumerate(rows):
         end = 0.0
         for _, length, colour in row.pieces:
@@ -50,5 +50,5 @@ def bar_figure(rows: Sequence[BarRow], unit: str) -> Figure:
     ax.grid(False, axis="y")
     ax.set_xlabel(plain(unit, 60))
     colours = {plain(title, 40): colour for row in rows for title, _, colour in row.pieces if title}
-    legend(figure, [Patch(facecolor=colour, label=title) for title, colour in colours.items()])
+    add_legend(figure, [Patch(facecolor=colour, label=title) for title, colour in colours.items()])
     return figure

@@ -62,7 +62,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def canvas(
+def new_figure(
     heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES, **axes: Any
 ) -> tuple[Figure, list[Axes]]:
     """A new figure with a grid of axes, and these in reading order.
@@ -76,7 +76,7 @@ def canvas(
     return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
 
 
-def lines_of(label: str, letters: int = 40) -> str:
+def wrapped_label(label: str, letters: int = 40) -> str:
     """The label broken into lines of at most so many letters; a device (after " on ") begins a line."""
     text = plain(label, 120)
     before, on, after = text.partition(" on ")
@@ -103,7 +103,7 @@ def _tick(value: float, _position: int | None = None) -> str:
     return f"{value / size:,.10g}{suffix}"
 
 
-def legend(figure: Figure, handles: Sequence[Any]) -> None:
+def add_legend(figure: Figure, handles: Sequence[Any]) -> None:
     """Add a legend of these handles above the drawing, in as many columns as the width allows; none for no handles."""
     if handles:
         longest = max(len(str(handle.get_label())) for handle in handles) + 5
@@ -111,16 +111,16 @@ def legend(figure: Figure, handles: Sequence[Any]) -> None:
         figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 
 
-def marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
+def add_marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
     """Add a legend of markers (matplotlib's names) by what they stand for."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 5}
-    legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
+    add_legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
 
 
-def caller_shapes(callers: Iterable[Caller]) -> dict[str, str]:
-    """The marker of each of these callers by the caller in words, for ``marker_legend``: ``{"from Python": "o"}``."""
+def caller_legend(callers: Iterable[Caller]) -> dict[str, str]:
+    """The marker of each of these callers by the caller in words, for ``add_marker_legend``: ``{"from Python": "o"}``."""
     found = set(callers)
     return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 

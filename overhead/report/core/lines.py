@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import plain
-from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, lines_of, plain_log_ticks, style
+from overhead.report.core.draw import MUTED, PAPER, SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.results import Point, Record, Value
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
     """A figure of the panels in reading order. ``y``: the unit of the vertical axes."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    figure, axes = canvas([_PANEL_INCHES] * rows, columns)
+    figure, axes = new_figure([_PANEL_INCHES] * rows, columns)
     for ax, panel in zip(axes, panels, strict=False):
         if panel.log:
             ax.set_xscale("log")
@@ -68,7 +68,7 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
         else:
             ax.set_xlim(left=0)
             ax.set_ylim(bottom=0)
-        ax.set_title(lines_of(panel.title, 68 // columns))
+        ax.set_title(wrapped_label(panel.title, 68 // columns))
         ax.set_xlabel(plain(panel.x, 60))
         ax.tick_params(labelsize=SMALL)
         ax.annotate(panel.note, (0.04, 0.95), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)

@@ -23,7 +23,7 @@ _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
 def method_sections(view: View) -> list[MakeSection]:
-    """The sections of the page, with a curve of this run."""
+    """The sections of the page of the method, which explain a measured curve of this run."""
     rules = Table("What is checked", ["rule", "how"], _RULES, prose=True)
     return [
         ("idea", "Nothing is divided by a count", lambda: [Text(_IDEA, lead=True)]),
@@ -76,8 +76,14 @@ def _curve(target: TargetView | None) -> Iterator[Part]:
         ]
         for p in points
     ]
-    columns = ["n", f"T(n), {MICRO}, median", "quartiles", f"T(n)/n, {MICRO}", f"by the fit, {MICRO}",
-               f"control back, {MICRO}"]  # fmt: skip
+    columns = [
+        "n",
+        f"T(n), {MICRO}, median",
+        "quartiles",
+        f"T(n)/n, {MICRO}",
+        f"by the fit, {MICRO}",
+        f"control back, {MICRO}",
+    ]
     yield _drawing(target, points, each, once, Table("The rungs of this ladder", columns, rows, numeric=range(6)))
 
 

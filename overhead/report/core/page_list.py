@@ -76,7 +76,7 @@ def pages() -> list[ReportPage]:
 
 
 def page_named(name: str) -> ReportPage:
-    """The page of that name. Raises ``UsageError`` if there is none."""
+    """The page that is registered with this name. Raises ``UsageError`` if there is none."""
     if name not in _pages:
         raise UsageError(f"no page is named {name!r}; there are {', '.join(_pages)}")
     return _pages[name]

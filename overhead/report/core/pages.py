@@ -266,7 +266,7 @@ def _fresh(path: Path) -> Path:
 
 
 def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
-    """What ``make`` returns. If it raises, a sentence with the reason instead, and a line on standard error.
+    """The parts that ``make`` returns. If it raises, a sentence with the reason, and a line on standard error.
 
     A section of another package may raise anything, ``SystemExit`` too.
     """

@@ -10,7 +10,7 @@ from overhead.reading.browser_tax import Tax, base_case_sentences, taxes
 from overhead.reading.format import MICRO, factor_spread, resolved
 from overhead.reading.view import CALLER_WORDS, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure, resolved_mark
-from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
+from overhead.report.core.draw import CALLER_MARKERS, caller_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
@@ -56,7 +56,7 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
         " ".join(said) or "The cost of one more unit in the browser and through its library.",
         "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
         "Drawn: the cost of one more unit. The table has T(1), which in a browser is mostly its wait.",
-        partial(dot_figure, panels, f"slope, {MICRO} per unit", caller_shapes(callers)),
+        partial(dot_figure, panels, f"slope, {MICRO} per unit", caller_legend(callers)),
     )
 
 
@@ -83,13 +83,19 @@ def _table(found: list[Tax]) -> Table:
             rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", tax.refused.get(caller, "")])
     return Table(
         f"{found[0].target.label}, beside {found[0].library}",
-        ["case", "through", *(f"{title}, {MICRO}" for title in _COMPARED_FIGURES.values()), "the browser's slope is",
-         "T(1) overstates the slope", "remark"],
+        [
+            "case",
+            "through",
+            *(f"{title}, {MICRO}" for title in _COMPARED_FIGURES.values()),
+            "the browser's slope is",
+            "T(1) overstates the slope",
+            "remark",
+        ],
         rows,
         numeric=range(2, 8),
         folded=True,
         optional={3: 4, 4: 5, 5: 2, 7: 3, 8: 1},
-    )  # fmt: skip
+    )
 
 
 def _numbers(record: Record | None) -> list[str]:

@@ -17,9 +17,19 @@ from overhead.report.core.registry import register
 from overhead.results import VALUED, Caller, Figure, Record, Scalar
 
 _FIGURE_COLUMNS = (
-    "complete", "host", "issue", "fixed", "device_busy", "device_span", "empty_wait", "naive", "naive_idle", "legacy",
-    "prepare", "first",
-)  # fmt: skip
+    "complete",
+    "host",
+    "issue",
+    "fixed",
+    "device_busy",
+    "device_span",
+    "empty_wait",
+    "naive",
+    "naive_idle",
+    "legacy",
+    "prepare",
+    "first",
+)
 
 
 @register("summary", "Key figures", 10, page="cases", brief=True)
@@ -137,8 +147,19 @@ def records(view: View) -> Iterator[Part]:
         numbers = (_number(record.figure(name)) for name in _FIGURE_COLUMNS)
         next_run = next_run_text(record, view.fingerprint.machine)
         others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in _FIGURE_COLUMNS)
-        rows.append([*_place(view, record), _rest(record), record.unit, record.status, *numbers, next_run,
-                     record.bound, others, _pairs(record.window)])  # fmt: skip
+        rows.append(
+            [
+                *_place(view, record),
+                _rest(record),
+                record.unit,
+                record.status,
+                *numbers,
+                next_run,
+                record.bound,
+                others,
+                _pairs(record.window),
+            ]
+        )
     yield Text(
         ["Times in microseconds, with 95 % intervals; per unit, except fixed, waits, T(1) (naive), prepare and first."],
         quiet=True,

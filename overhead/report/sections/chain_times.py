@@ -33,12 +33,16 @@ def single_timings(view: View) -> Iterator[Part]:
         "One-shot figures as multiples of the slope",
         ["target", "unit", f"slope, {MICRO}", *_TITLES.values()],
         [
-            [Cell(t.short, t.stack), t.base.unit, micro_cell(t.base, "complete"),
-             *(factor_spread(_overstated(t, name)) for name in _TITLES)]
+            [
+                Cell(t.short, t.stack),
+                t.base.unit,
+                micro_cell(t.base, "complete"),
+                *(factor_spread(_overstated(t, name)) for name in _TITLES),
+            ]
             for t in shown
         ],
         numeric=range(2, 6),
-    )  # fmt: skip
+    )
 
 
 def _most(target: TargetView) -> float:

@@ -88,7 +88,7 @@ def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
 
 
 def without_figure(view: View, group: Group) -> list[str]:
-    """The stacks that have a figure of the workload elsewhere or failed here, and none in this group.
+    """The stacks that lack a figure in this group but have one of the workload at another size, or failed here.
 
     ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
     """
@@ -114,8 +114,17 @@ def _overview(view: View, found: Sequence[Group]) -> Table:
         steps = steps_of(group.workload)
         best, *others = group.by_kind(steps)
         nearest = [Cell(_way(others[0]), others[0].record.stack), _to(others[0], best, steps)] if others else ["", ""]
-        rows.append([group.name, f"{group.elements:,}", f"{steps:,}", Cell(_way(best), best.record.stack),
-                     _time(best, steps), *nearest, listed(without_figure(view, group))])  # fmt: skip
+        rows.append(
+            [
+                group.name,
+                f"{group.elements:,}",
+                f"{steps:,}",
+                Cell(_way(best), best.record.stack),
+                _time(best, steps),
+                *nearest,
+                listed(without_figure(view, group)),
+            ]
+        )
     return Table(
         "The cheapest of the ways that were measured, by workload and size, at the workload's own number of steps",
         ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE],
@@ -135,7 +144,7 @@ def _cheapest(view: View, found: Sequence[Group]) -> Part:
 
     def cell(elements: int, n: int) -> Cell:
         order = orders[elements, n]
-        star = "*" if order[0].extrapolated(n) else ""
+        star = "*" if order[0].is_extrapolated(n) else ""
         tie = "" if _clear(order, n) else f", about as cheap as {order[1].kind.title}"
         took = f"{number(order[0].cost(n) / 1e3)} {MICRO}{star}"
         return Cell(f"{_way(order[0])}, {took}{tie}", order[0].record.stack)
@@ -157,7 +166,7 @@ def _way(arm: ArmFit) -> str:
 
 
 def _time(arm: ArmFit, steps: int) -> str:
-    return number(arm.cost(steps) / 1e3) + ("*" if arm.extrapolated(steps) else "")
+    return number(arm.cost(steps) / 1e3) + ("*" if arm.is_extrapolated(steps) else "")
 
 
 def _costs(group: Group) -> Drawing:
@@ -190,7 +199,7 @@ def _to(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
     """The arm's time over that of the fastest arm."""
     if arm is fastest:
         return "1"
-    return factor(arm.cost(steps) / fastest.cost(steps)) + ("*" if arm.extrapolated(steps) else "")
+    return factor(arm.cost(steps) / fastest.cost(steps)) + ("*" if arm.is_extrapolated(steps) else "")
 
 
 def _table(group: Group) -> Table:
@@ -198,15 +207,29 @@ def _table(group: Group) -> Table:
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
+        cost, star = arm.cost(steps), "*" if arm.is_extrapolated(steps) else ""
         rate = _a_second(exactly(1e9, "1/s") / cost) + star
-        rows.append([Cell(plain(arm.label, 90), arm.record.stack), number(arm.slope / 1e3), rate,
-                     spread(cost / 1e3) + star, _to(arm, arms[0], steps), spread(arm.fixed / 1e3)])  # fmt: skip
+        rows.append(
+            [
+                Cell(plain(arm.label, 90), arm.record.stack),
+                number(arm.slope / 1e3),
+                rate,
+                spread(cost / 1e3) + star,
+                _to(arm, arms[0], steps),
+                spread(arm.fixed / 1e3),
+            ]
+        )
     for record in group.failed:
         reason = plain(why_no_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", "", ""])
-    columns = ["way", f"{MICRO} a step", "chains a second", f"{steps:,} steps, {MICRO}", "to the fastest",
-               f"fixed, {MICRO}"]  # fmt: skip
+    columns = [
+        "way",
+        f"{MICRO} a step",
+        "chains a second",
+        f"{steps:,} steps, {MICRO}",
+        "to the fastest",
+        f"fixed, {MICRO}",
+    ]
     return Table(f"{group.title}, {steps:,} steps", columns, rows, numeric=range(1, 6), folded=True)
 
 

@@ -41,10 +41,16 @@ def parts_add_up(view: View) -> Iterator[Part]:
         lines.append(_NULL_NOTE)
     yield Text(lines)
     rows: list[list[str | Cell]] = [
-        [Cell(f.target.short, f.target.stack), f.target.pattern_label(f.record), CALLER_WORDS[f.record.caller],
-         _CHECK_TITLES[f.kind], number(f.check.measured / 1e3), number(f.check.predicted / 1e3),
-         agreement_words(f.check)]
+        [
+            Cell(f.target.short, f.target.stack),
+            f.target.pattern_label(f.record),
+            CALLER_WORDS[f.record.caller],
+            _CHECK_TITLES[f.kind],
+            number(f.check.measured / 1e3),
+            number(f.check.predicted / 1e3),
+            agreement_words(f.check),
+        ]
         for f in sorted(found, key=lambda f: f.check.agrees)
-    ]  # fmt: skip
+    ]
     columns = ["target", "pattern", "called", "check", f"measured, {MICRO}", f"by its parts, {MICRO}", "verdict"]
     yield Table("Every check, those that disagree first", columns, rows, numeric=(4, 5), folded=True)

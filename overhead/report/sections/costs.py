@@ -38,7 +38,7 @@ def costs(view: View) -> Iterator[Part]:
 
 
 def is_in_pattern_table(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k).
+    """Whether the table has the record: it differs from the base case only by pattern, caller and what a pattern needs.
 
     Of acts that synchronise one of each pattern stands for all, after every step if there is such: they have a section
     of their own.

@@ -99,12 +99,21 @@ def stacks(view: View) -> Iterator[Part]:
     machine = costs.view.fingerprint.machine
     yield Table(
         "One dispatch through each stack, with intervals; each row is one caller",
-        ["stack", "called", "unit", f"one more, {MICRO}", f"CPU time of it, {MICRO}", f"next run, {MICRO}",
-         f"met, {MICRO}", "bound", "remark"],
+        [
+            "stack",
+            "called",
+            "unit",
+            f"one more, {MICRO}",
+            f"CPU time of it, {MICRO}",
+            f"next run, {MICRO}",
+            f"met, {MICRO}",
+            "bound",
+            "remark",
+        ],
         [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}],
         numeric=range(3, 7),
         sortable=True,
-    ).without_empty(3)  # fmt: skip
+    ).without_empty(3)
     yield Text([next_run_sentence(machine)], quiet=True)
 
 
@@ -117,8 +126,17 @@ def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
     cost = micro_cell(record, "complete") if kind in row.marks else ""
     met = met_range(record)
     next_run = next_run_text(record, machine)
-    return [name, called, record.unit, cost, micro_cell(record, "host"), next_run, between(*met) if met else "",
-            record.bound, remark]  # fmt: skip
+    return [
+        name,
+        called,
+        record.unit,
+        cost,
+        micro_cell(record, "host"),
+        next_run,
+        between(*met) if met else "",
+        record.bound,
+        remark,
+    ]
 
 
 @register("glossary", "Terms", 200)

@@ -86,9 +86,7 @@ def _making_table(found: list[Graph]) -> Table:
 
 
 def slower_nodes_sentence(found: Sequence[Record]) -> str:
-    """A sentence on how much longer a node took while the device timed itself; '' where no device time is above
-    ``complete``.
-    """
+    """How much longer a graph's node took while the device was timed; '' if no device time lies above ``complete``."""
     longer: dict[int, list[float]] = {}
     for record in found:
         busy, complete = (record.measured(name) for name in ("device_busy", "complete"))
@@ -107,9 +105,13 @@ def slower_nodes_sentence(found: Sequence[Record]) -> str:
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
     rows: list[list[str | Cell]] = [
-        [Cell(f"{t.short}, made by {graph_maker(r)}", t.stack), CALLER_WORDS[r.caller],
-         plain(str(r.params.get("nodes", "")), 12), *(micro_cell(r, n) for n in _LAUNCH_FIGURES)]
+        [
+            Cell(f"{t.short}, made by {graph_maker(r)}", t.stack),
+            CALLER_WORDS[r.caller],
+            plain(str(r.params.get("nodes", "")), 12),
+            *(micro_cell(r, n) for n in _LAUNCH_FIGURES),
+        ]
         for t, r in found
-    ]  # fmt: skip
+    ]
     columns = ["graph", "called", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)]
     return Table("Launching a graph", columns, rows, numeric=(2, 3, 4, 5))

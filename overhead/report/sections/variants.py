@@ -11,7 +11,7 @@ from overhead.reading.format import MICRO, factor_spread, listed
 from overhead.reading.synchronising import synchronises
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
+from overhead.report.core.draw import CALLER_MARKERS, caller_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record, Value, ratio, why_apart
@@ -49,7 +49,7 @@ class _Change:
 
 
 @register("axes", "What one change does", 20, page="variants")
-def axes(view: View) -> Iterator[Part]:
+def one_change(view: View) -> Iterator[Part]:
     """Each case that differs from the base case by parameters: a figure of its cost as a multiple, and a table."""
     found, refused = list[_Change](), list[str]()
     for target in view.executing:
@@ -70,7 +70,7 @@ def _drawing(found: list[_Change], table: Table) -> Drawing:
     for change in found:
         rows.setdefault(change.label, []).append(change)
     drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
-    shapes = caller_shapes(c.record.caller for c in found)
+    shapes = caller_legend(c.record.caller for c in found)
     draw = partial(dot_figure, {"": drawn}, "times the cost of the base case", shapes, line_at_one=True)
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)

@@ -68,12 +68,18 @@ def waiting(view: View) -> Iterator[Part]:
         "One wait, and a wait after each unit",
         columns,
         [
-            [Cell(stack_name(t), t.stack), CALLER_WORDS[t.base.caller], str(wait_of(t.base) or ""),
-             *(_cell(t.base, name) for name in _FIGURES), _cell(waited_each(t), "complete"), _cell(t.base, "complete")]
+            [
+                Cell(stack_name(t), t.stack),
+                CALLER_WORDS[t.base.caller],
+                str(wait_of(t.base) or ""),
+                *(_cell(t.base, name) for name in _FIGURES),
+                _cell(waited_each(t), "complete"),
+                _cell(t.base, "complete"),
+            ]
             for t in rows
         ],
         numeric=range(3, 8),
-    )  # fmt: skip
+    )
 
 
 def _cell(record: Record | None, name: str) -> str:
@@ -158,7 +164,7 @@ def synchronisation(view: View) -> Iterator[Part]:
 
 
 def act_sentence(target: str, step: str, group: Sequence[Synchronised]) -> str:
-    """The cheapest and the dearest act after every step, and what doing it more rarely leaves of it."""
+    """A sentence on the cheapest and the dearest act after every step, and on the latter done more rarely."""
     costs = [(s, s.cost, slow) for s in group if s.cost is not None and (slow := s.slowdown) is not None]
     each = sorted((c for c in costs if c[0].every == 1), key=lambda c: c[1].value)
     shown = each[:1] + each[1:][-1:] or sorted(costs, key=lambda c: c[0].every)[:1]

@@ -24,7 +24,7 @@ _NEAR_CUDA = 1.5
 
 
 def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] | None:
-    """The first group with both on a GPU: the group, its cheapest CUDA graph, its cheapest fused WGSL kernel; else None.
+    """The first group with both on a GPU: it, its cheapest CUDA graph, its cheapest fused WGSL kernel; else None.
 
     The recurrence is preferred, then the size nearest to 4,096 elements, then WGSL with the checks of its library.
     """
@@ -119,7 +119,7 @@ def _gain(of: Value) -> str:
 
 
 def device_time_sentences(found: Sequence[Group]) -> list[str]:
-    """A sentence for each group: the device time of a fused WGSL step as a multiple of that of the fused CUDA kernel."""
+    """A sentence for each group: the device time of a fused WGSL step as a multiple of that of fused CUDA."""
     said = []
     for group in (g.on_processor("gpu") for g in found):
         base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Table, without_pictures
+from overhead.blocks.parts import Table, cell_text, without_pictures
 from overhead.reading.graphs import graphs
 from overhead.reading.synchronising import synchronised
 from overhead.reading.view import View
@@ -200,6 +200,6 @@ def test_a_run_without_cuda_has_no_sections_of_graphs_and_synchronisations() -> 
 def test_the_synchronisations_of_a_training_step_are_compared_with_that_step() -> None:
     parts = without_pictures(sections(training_run())["synchronisation"])
     rows = next(p for p in parts if isinstance(p, Table)).rows
-    found = {tuple(row[1:3]): row[4:6] for row in rows}
+    found = {tuple(row[1:3]): [cell_text(cell) for cell in row[4:6]] for row in rows}
     whole, forward = (found[f"MLP {name}", ".item()"] for name in ("training step", "forward pass"))
     assert [text.split()[0] for text in (*whole, *forward)] == ["900", "100", "300", "40"]

@@ -35,7 +35,7 @@ def fresh_bind_group(view: View) -> Finding | None:
 
 @rule("torch-compile")
 def compile_tiny(view: View) -> Finding | None:
-    """Advise against ``torch.compile`` of a step of one operation where it is surely slower than eager mode; else None."""
+    """Advise against ``torch.compile`` of one operation where it is surely slower than eager mode; else None."""
     target = view.best("torch-compile")
     if target is None or not target.has_step or target.first.api == "CPU":
         return None

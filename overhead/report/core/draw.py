@@ -120,7 +120,7 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
 
 
 def caller_legend(callers: Iterable[Caller]) -> dict[str, str]:
-    """The marker of each of these callers by the caller in words, for ``add_marker_legend``: ``{"from Python": "o"}``."""
+    """These callers' markers by the callers in words, for ``add_marker_legend``: ``{"from Python": "o"}``."""
     found = set(callers)
     return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from overhead.blocks.parts import Part
 from overhead.reading.view import View
@@ -17,25 +18,25 @@ from overhead.report.core.page_list import page_named
 Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]
 BuildAcross = Callable[[Machines], Iterable[Part]]
+B = TypeVar("B")
 MakeSection = tuple[str, str, Callable[[], Iterable[Part]]]
 """Name and title of a section, and a function that returns its parts."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Section:
-    """A section about one machine. ``build`` takes a view of the fingerprint and returns the parts in order.
+class Section(Generic[B]):
+    """A section. ``build`` takes the view of a machine's run, or all machines, and returns the parts in order.
 
-    ``page``: name of the page in ``page_list`` where the first machine's section stands. ``brief``, ``any_run``: see
-    ``register``.
+    ``page``: name of the page in ``page_list`` where it stands. ``brief``, ``any_run``: see ``register``.
     """
 
     name: str
     title: str
     order: int
-    build: Build
+    build: B
     page: str
-    brief: bool
-    any_run: bool
+    brief: bool = False
+    any_run: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,20 +51,9 @@ class SectionOfEach:
     build: BuildEach
 
 
-@dataclasses.dataclass(frozen=True)
-class Across:
-    """A section over all machines. ``build`` takes the machines and returns the parts; ``page``: its page's name."""
-
-    name: str
-    title: str
-    order: int
-    build: BuildAcross
-    page: str
-
-
-_sections: Registry[Section] = Registry("section", "overhead.report.sections", in_slices="sections")
+_sections: Registry[Section[Build]] = Registry("section", "overhead.report.sections", in_slices="sections")
 _each: list[SectionOfEach] = []
-_across: Registry[Across] = Registry("section", "overhead.report.across", in_slices="across")
+_across: Registry[Section[BuildAcross]] = Registry("section", "overhead.report.across", in_slices="across")
 
 
 def register(
@@ -105,13 +95,13 @@ def register_across(
     page_named(page)
 
     def add(build: BuildAcross) -> BuildAcross:
-        _across.add(name, Across(name, title, order, build, page), build.__module__)
+        _across.add(name, Section(name, title, order, build, page), build.__module__)
         return build
 
     return add
 
 
-def registered() -> list[Section]:
+def registered() -> list[Section[Build]]:
     """All sections of one machine's pages, sorted by their order."""
     return sorted(_sections.items().values(), key=lambda s: (s.order, s.name))
 
@@ -122,6 +112,6 @@ def registered_each() -> list[SectionOfEach]:
     return list(_each)
 
 
-def registered_across() -> list[Across]:
+def registered_across() -> list[Section[BuildAcross]]:
     """All sections over all machines, sorted by their order."""
     return sorted(_across.items().values(), key=lambda s: (s.order, s.name))

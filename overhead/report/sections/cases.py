@@ -147,19 +147,8 @@ def records(view: View) -> Iterator[Part]:
         numbers = (_number(record.figure(name)) for name in _FIGURE_COLUMNS)
         next_run = next_run_text(record, view.fingerprint.machine)
         others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in _FIGURE_COLUMNS)
-        rows.append(
-            [
-                *_place(view, record),
-                _rest(record),
-                record.unit,
-                record.status,
-                *numbers,
-                next_run,
-                record.bound,
-                others,
-                _pairs(record.window),
-            ]
-        )
+        tail = [next_run, record.bound, others, _pairs(record.window)]
+        rows.append([*_place(view, record), _rest(record), record.unit, record.status, *numbers, *tail])
     yield Text(
         ["Times in microseconds, with 95 % intervals; per unit, except fixed, waits, T(1) (naive), prepare and first."],
         quiet=True,

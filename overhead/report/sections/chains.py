@@ -114,17 +114,8 @@ def _overview(view: View, found: Sequence[Group]) -> Table:
         steps = steps_of(group.workload)
         best, *others = group.by_kind(steps)
         nearest = [Cell(_way(others[0]), others[0].record.stack), _to(others[0], best, steps)] if others else ["", ""]
-        rows.append(
-            [
-                group.name,
-                f"{group.elements:,}",
-                f"{steps:,}",
-                Cell(_way(best), best.record.stack),
-                _time(best, steps),
-                *nearest,
-                listed(without_figure(view, group)),
-            ]
-        )
+        size, cheapest = [group.name, f"{group.elements:,}", f"{steps:,}"], Cell(_way(best), best.record.stack)
+        rows.append([*size, cheapest, _time(best, steps), *nearest, listed(without_figure(view, group))])
     return Table(
         "The cheapest of the ways that were measured, by workload and size, at the workload's own number of steps",
         ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE],
@@ -209,16 +200,12 @@ def _table(group: Group) -> Table:
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.is_extrapolated(steps) else ""
         rate = _a_second(exactly(1e9, "1/s") / cost) + star
-        rows.append(
-            [
-                Cell(plain(arm.label, 90), arm.record.stack),
-                number(arm.slope / 1e3),
-                rate,
-                spread(cost / 1e3) + star,
-                _to(arm, arms[0], steps),
-                spread(arm.fixed / 1e3),
-            ]
+        name, total, ratio = (
+            Cell(plain(arm.label, 90), arm.record.stack),
+            spread(cost / 1e3) + star,
+            _to(arm, arms[0], steps),
         )
+        rows.append([name, number(arm.slope / 1e3), rate, total, ratio, spread(arm.fixed / 1e3)])
     for record in group.failed:
         reason = plain(why_no_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", "", ""])

@@ -40,17 +40,10 @@ def parts_add_up(view: View) -> Iterator[Part]:
     if any(f.kind == "null" and not f.check.agrees for f in found):
         lines.append(_NULL_NOTE)
     yield Text(lines)
-    rows: list[list[str | Cell]] = [
-        [
-            Cell(f.target.short, f.target.stack),
-            f.target.pattern_label(f.record),
-            CALLER_WORDS[f.record.caller],
-            _CHECK_TITLES[f.kind],
-            number(f.check.measured / 1e3),
-            number(f.check.predicted / 1e3),
-            agreement_words(f.check),
-        ]
-        for f in sorted(found, key=lambda f: f.check.agrees)
-    ]
+    rows: list[list[str | Cell]] = []
+    for f in sorted(found, key=lambda f: f.check.agrees):
+        case = [f.target.pattern_label(f.record), CALLER_WORDS[f.record.caller], _CHECK_TITLES[f.kind]]
+        times = [number(ns / 1e3) for ns in (f.check.measured, f.check.predicted)]
+        rows.append([Cell(f.target.short, f.target.stack), *case, *times, agreement_words(f.check)])
     columns = ["target", "pattern", "called", "check", f"measured, {MICRO}", f"by its parts, {MICRO}", "verdict"]
     yield Table("Every check, those that disagree first", columns, rows, numeric=(4, 5), folded=True)

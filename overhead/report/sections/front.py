@@ -29,6 +29,7 @@ from overhead.report.core.headline_figure import headline_figure
 from overhead.report.core.registry import register
 from overhead.results import Machine
 
+_TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time of it", "next run", "met")]
 _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
@@ -99,17 +100,7 @@ def stacks(view: View) -> Iterator[Part]:
     machine = costs.view.fingerprint.machine
     yield Table(
         "One dispatch through each stack, with intervals; each row is one caller",
-        [
-            "stack",
-            "called",
-            "unit",
-            f"one more, {MICRO}",
-            f"CPU time of it, {MICRO}",
-            f"next run, {MICRO}",
-            f"met, {MICRO}",
-            "bound",
-            "remark",
-        ],
+        ["stack", "called", "unit", *_TIMES, "bound", "remark"],
         [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}],
         numeric=range(3, 7),
         sortable=True,
@@ -126,17 +117,8 @@ def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
     cost = micro_cell(record, "complete") if kind in row.marks else ""
     met = met_range(record)
     next_run = next_run_text(record, machine)
-    return [
-        name,
-        called,
-        record.unit,
-        cost,
-        micro_cell(record, "host"),
-        next_run,
-        between(*met) if met else "",
-        record.bound,
-        remark,
-    ]
+    figures = [cost, micro_cell(record, "host"), next_run, between(*met) if met else ""]
+    return [name, called, record.unit, *figures, record.bound, remark]
 
 
 @register("glossary", "Terms", 200)

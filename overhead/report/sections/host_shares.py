@@ -111,19 +111,9 @@ def _table(caption: str, found: Sequence[HostShares]) -> Table:
     for each in found:
         shares = {s.name: layer_text(each, s) for s in each.shares}
         host = micro_spread(each.host) if each.host is not None else "missing"
-        rows.append(
-            [
-                Cell(each.target.short, each.target.stack),
-                each.case,
-                each.top.unit,
-                host,
-                percent_spread(each.python),
-                *(shares.get(n, "") for n in names),
-                micro_spread(each.validation),
-                micro_spread(each.minimal),
-                each.reason,
-            ]
-        )
+        name, head = Cell(each.target.short, each.target.stack), [each.case, each.top.unit, host]
+        rest = [micro_spread(each.validation), micro_spread(each.minimal), each.reason]
+        rows.append([name, *head, percent_spread(each.python), *(shares.get(n, "") for n in names), *rest])
     columns = ["target", "pattern", "unit", f"host, {MICRO}", "Python's share", *(TITLES[n] for n in names),
                "of it validation", "a minimal Vulkan program", "remark"]  # fmt: skip
     return Table(f"{caption}: per cent and {MICRO}", columns, rows, numeric=range(3, 7 + len(names)))

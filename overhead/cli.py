@@ -13,7 +13,7 @@ from overhead.arguments import parser
 from overhead.commands import DONE, INTERRUPTED, complain
 from overhead.errors import UsageError, one_line
 from overhead.runner.ending import ending_on_signals
-from overhead.terminal.streams import Streams
+from overhead.terminal import Streams
 
 _USAGE, _OWN_ERROR = 2, 70
 _LOAD_SCIPY = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (5, 5)); import scipy.special"

@@ -185,9 +185,9 @@ def export_command(a: argparse.Namespace) -> int:
 
 
 def completion_command(a: argparse.Namespace) -> int:
-    from overhead.terminal.completion import script
+    from overhead.terminal import completion_script
 
-    print(script(a.parser, a.shell), end="")
+    print(completion_script(a.parser, a.shell), end="")
     return DONE
 
 

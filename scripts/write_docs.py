@@ -44,7 +44,7 @@ from overhead.reading.format import (  # noqa: E402
     listed,
     positive_spread,
 )
-from overhead.reading.key_figures import KeyFigure, key_figures_of  # noqa: E402
+from overhead.reading.key_figures import KeyFigure, key_figures  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
@@ -88,7 +88,7 @@ def stacks() -> str:
 
 def figures() -> str:
     """The key figures that every committed reference machine has, one column per machine."""
-    machines = {machine_name(view.fingerprint.machine): key_figures_of(view) for view in from_paths([_DATA]).views}
+    machines = {machine_name(view.fingerprint.machine): key_figures(view) for view in from_paths([_DATA]).views}
     names = sorted(machines)
     each = zip(*(machines[name] for name in names), strict=True)
     found = [row for row in each if all(figure.measured for figure in row)]
@@ -155,7 +155,7 @@ def headline_figures() -> Iterator[tuple[str, Figure]]:
     for name, run in _references():
         by_machine.setdefault(run.machine.id, []).append(_DATA / name)
     for paths in by_machine.values():
-        costs = dispatch_costs(View(from_paths(paths).full))
+        costs = dispatch_costs(from_paths(paths).own)
         if costs is not None:
             name = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
             with draw.style():
@@ -188,7 +188,9 @@ def findings() -> str:
 
 def _machine_of_the_readme() -> results.Fingerprint:
     """The run of the H100 that its page shows."""
-    return from_paths([_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]).full
+    return from_paths(
+        [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
+    ).own.fingerprint
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")

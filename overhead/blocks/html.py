@@ -27,7 +27,7 @@ class PageSection:
 
 
 def page(sections: Sequence[PageSection], **values: Any) -> str:
-    """The text of one page. ``values``: what else the template names."""
+    """The text of one page in HTML. ``values``: what else the template names."""
     sortable = any(getattr(part, "sortable", False) for section in sections for part in section.parts)
     script = _text("tables.js") if sortable else markup("")
     shown = {"sections": sections, "css": _text("page.css"), "script": script, "script_hash": _hash(script)}
@@ -35,7 +35,7 @@ def page(sections: Sequence[PageSection], **values: Any) -> str:
 
 
 def markup(text: str) -> Markup:
-    """The text, which the template does not escape: our own styles and script."""
+    """The text, marked so that the template does not escape it: only our own styles and script."""
     from markupsafe import Markup
 
     return Markup(text)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from overhead.blocks.parts import (
-    Cards,
     Cell,
-    Drawing,
     Heading,
     Listing,
     Part,
@@ -15,14 +13,15 @@ from overhead.blocks.parts import (
     Table,
     Terms,
     Text,
-    cards_blocks,
+    cell_text,
+    without_pictures,
 )
 from overhead.reading.format import plain
 
 
 def markdown(blocks: Iterable[Part]) -> str:
-    """The blocks, every text escaped, with an empty line between two."""
-    return "\n\n".join(text for block in blocks for text in _texts(block)) + "\n"
+    """The blocks as Markdown, every text escaped, with an empty line between two."""
+    return "\n\n".join(text for block in without_pictures(blocks) for text in _texts(block)) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -37,8 +36,6 @@ def _texts(block: Part) -> Iterator[str]:
             yield f"## {escaped(block.text)}"
         case Text():
             yield from map(escaped, block.paragraphs)
-        case Cards():
-            yield from (text for part in cards_blocks(block) for text in _texts(part))
         case Table():
             if block.caption:
                 yield f"**{escaped(block.caption)}**"
@@ -52,12 +49,10 @@ def _texts(block: Part) -> Iterator[str]:
             )
         case Terms():
             yield "\n".join(f"- **{escaped(term.name)}**: {escaped(term.meaning)}" for term in block.terms)
-        case Drawing():
-            yield escaped(f"{block.title}: {block.alt}")
 
 
 def _row(cells: Sequence[str | Cell]) -> str:
-    return "| " + " | ".join(escaped(cell if isinstance(cell, str) else cell.text) for cell in cells) + " |"
+    return "| " + " | ".join(escaped(cell_text(cell)) for cell in cells) + " |"
 
 
 def _status(line: StatusLine | str, indent: int = 0) -> Iterator[str]:

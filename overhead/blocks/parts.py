@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from overhead.reading.format import MICRO, micro_spread
@@ -48,7 +48,8 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell: the colour of a stack before its text, a link to the page of a machine, or a shade behind it.
+    """A table cell with more than text. ``stack``: its colour stands before the text; ``machine``: id of a machine, to
+    whose page the text links.
 
     ``path``: a link to the page with this path; ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text
     that a pointer shows.
@@ -62,10 +63,14 @@ class Cell:
     hover: str = ""
 
 
-def micro_cell(record: Record, name: str) -> str:
-    """The figure of the record in microseconds with its interval, or its status; empty if it was not measured."""
-    figure = record.figure(name)
-    return micro_spread(figure) if figure is not None else ""
+def cell_text(cell: str | Cell) -> str:
+    """The text of the cell."""
+    return cell if isinstance(cell, str) else cell.text
+
+
+def micro_cell(record: Record | None, name: str) -> str:
+    """The figure of that name in microseconds with its interval, or its status; '' if there is no record or figure."""
+    return micro_spread(record.figure(name) if record is not None else None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Table:
     most: int = 0
 
     def without_empty(self, first: int = 0) -> Table:
-        """The table without the columns, from ``first`` on, that are empty in every row."""
+        """A table without the columns that are empty in every row; the columns before index ``first`` stay."""
         kept = [i for i in range(len(self.columns)) if i < first or any(row[i] for row in self.rows)]
         return dataclasses.replace(
             self,
@@ -106,7 +111,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class StatusLine:
-    """A sentence after a word that says how it stands, such as ``failed``; ``details`` stand below it."""
+    """A sentence after a word for its status, such as ``failed``; ``details`` stand below it."""
 
     kind: ClassVar[str] = "status"
     status: str
@@ -134,7 +139,8 @@ class Terms:
 class Drawing:
     """A figure, in the page and as files ``<name>.svg`` and ``<name>.png``. ``alt``: its finding, for screen readers.
 
-    ``folded``: the reader can open the figure.
+    ``draw``: makes the figure; a renderer without pictures never calls it. ``folded``: the reader can open the figure.
+    ``table``: the same numbers; it stands below the figure, or in its place where nothing is drawn.
     """
 
     kind: ClassVar[str] = "drawing"
@@ -142,15 +148,29 @@ class Drawing:
     title: str
     alt: str
     caption: str
-    figure: Figure
+    draw: Callable[[], Figure]
     folded: bool = False
+    table: Table | None = None
 
 
 Part = Heading | Text | Cards | Table | StatusLine | Listing | Terms | Drawing
 """What a section may yield."""
 
 
-def cards_blocks(cards: Cards) -> Iterator[Part]:
+def without_pictures(blocks: Iterable[Part]) -> Iterator[Part]:
+    """The blocks for a renderer of text: tables and sentences in place of cards and drawings."""
+    for block in blocks:
+        if isinstance(block, Cards):
+            yield from _cards(block)
+        elif not isinstance(block, Drawing):
+            yield block
+        elif block.table is None:
+            yield Text([f"{block.title}: {block.alt}"], quiet=True)
+        else:
+            yield dataclasses.replace(block.table, folded=False)
+
+
+def _cards(cards: Cards) -> Iterator[Part]:
     """The key figures with their intervals as a table, and the reasons for those that have no value."""
     known = [k for k in cards.figures if k.measured is not None]
     _, device = without_device([k.of for k in known])

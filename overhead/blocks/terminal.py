@@ -14,9 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from overhead.blocks.parts import (
-    Cards,
     Cell,
-    Drawing,
     Heading,
     Listing,
     Part,
@@ -24,7 +22,8 @@ from overhead.blocks.parts import (
     Table,
     Terms,
     Text,
-    cards_blocks,
+    cell_text,
+    without_pictures,
 )
 from overhead.reading.format import listed, plain
 
@@ -44,18 +43,18 @@ _COLOURS = {
 _STYLES = {word: colour for colour, words in _COLOURS.items() for word in words.split()}
 
 
-def terminal() -> Console:
-    """A console on standard output: as wide as the terminal, and wide enough for the tables where there is none."""
+def _stdout_console() -> Console:
+    """A console on standard output: as wide as the terminal, or 240 characters where there is none."""
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
 
 
 def show(blocks: Iterable[Part], console: Console | None = None) -> None:
-    """Print the blocks, without control characters and without what a page folds."""
-    console = console or terminal()
+    """Print the blocks to the console (by default on standard output) without control characters and folded blocks."""
+    console = console or _stdout_console()
     after_text = False
-    for block in blocks:
-        if after_text and (isinstance(block, Cards) or (isinstance(block, Table) and block.caption)):
+    for block in without_pictures(blocks):
+        if after_text and isinstance(block, Table) and block.caption:
             console.print()
         after_text = not _PRINTERS[type(block)](console, block)
 
@@ -79,10 +78,6 @@ def _listing(console: Console, block: Listing) -> None:
 def _terms(console: Console, block: Terms) -> None:
     for term in block.terms:
         _say(console, f"{term.name}: {term.meaning}")
-
-
-def _drawing(console: Console, block: Drawing) -> None:
-    _say(console, f"{block.title}: {block.alt}", "dim")
 
 
 def _any_table(console: Console, block: Table) -> bool:
@@ -114,14 +109,14 @@ def _style(words: str) -> str:
     return _STYLES.get(words.partition(" ")[0], "")
 
 
-def _cell(value: str | Cell) -> str:
-    return plain(value if isinstance(value, str) else value.text, 2000)
+def _row_texts(row: Sequence[str | Cell]) -> list[str]:
+    return [plain(cell_text(cell), 2000) for cell in row]
 
 
 def _records(console: Console, table: Table) -> None:
     """A table of sentences: its rows one below the other, each cell after the heading of its column."""
     for row in table.rows:
-        first, *others = map(_cell, row)
+        first, *others = _row_texts(row)
         console.print()
         _say(console, first, "bold")
         for heading, text in zip(table.columns[1:], others, strict=True):
@@ -131,7 +126,7 @@ def _records(console: Console, table: Table) -> None:
 
 def _table(console: Console, table: Table) -> bool:
     """Print a table without what does not fit, and say what that is; returns whether all fits."""
-    rows = [[_cell(value) for value in row] for row in table.rows][: table.most or None]
+    rows = [_row_texts(row) for row in table.rows][: table.most or None]
     texts = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(table.columns)]
     kept = _that_fit(console.width, table, texts)
     drawn = RichTable(
@@ -181,10 +176,8 @@ def _narrowest(texts: Sequence[str], number: bool) -> int:
 _PRINTERS: Mapping[type, Callable[[Console, Any], object]] = {
     Heading: _heading,
     Text: _text,
-    Cards: lambda console, block: show(cards_blocks(block), console),
     Table: _any_table,
     StatusLine: _status,
     Listing: _listing,
     Terms: _terms,
-    Drawing: _drawing,
 }

@@ -8,9 +8,9 @@ from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.claims.judging import gather_evidence, judge_evidence
 from overhead.claims.registry import citation, published_points, sources
 from overhead.claims.show import verdict_blocks
-from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
+from overhead.report.core.registry import register_across
 
 register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.", any_machine=True)
 

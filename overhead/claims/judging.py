@@ -17,8 +17,7 @@ from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, pu
 from overhead.devices import Processor
 from overhead.loading.folders import collect, report_skipped
 from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
-from overhead.reading.shown_run import MeasuredSteps, measured_steps, run_to_show
-from overhead.reading.view import View
+from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Value
 
 _PROCESSORS: dict[Processor, str] = {"gpu": "a GPU", "software": "a software adapter", "cpu": "a CPU"}

@@ -9,8 +9,7 @@ from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
-from overhead.reading.stack_names import graph_maker
-from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board
+from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board, graph_maker
 from overhead.results import Record, Value, exactly, ratio
 
 PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from overhead.blocks.html import PageSection
@@ -71,8 +72,8 @@ def _drawing(found: Explanation) -> Iterator[object]:
         rows.append(BarRow("Device, profile", [("", busy.value / 1e3, _DEVICE)], micro_or_why(found.step.busy)))
     if rows:
         said = "; ".join(f"{row.label}: {row.note}" for row in rows)
-        figure = bar_figure([(f"{MICRO} for each step", rows)])
-        yield inline_drawing(Drawing("step", "One step", said, _CAPTION, figure))
+        draw = partial(bar_figure, rows, f"{MICRO} for each step")
+        yield inline_drawing(Drawing("step", "One step", said, _CAPTION, draw))
 
 
 def _gaps(found: Explanation) -> Iterator[Part]:

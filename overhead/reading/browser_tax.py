@@ -18,7 +18,10 @@ LIBRARY_CALLERS: tuple[Caller, ...] = ("binding", "native")
 
 @dataclasses.dataclass(frozen=True)
 class Tax:
-    """A browser's case, and the same case of its library by caller; ``refused``: by caller, why there is none."""
+    """A browser's case beside the same case of the library inside the browser.
+
+    ``against``: the library's case by caller; ``refused``: by caller, why there is none or it may not be compared.
+    """
 
     target: TargetView
     record: Record
@@ -27,24 +30,24 @@ class Tax:
     refused: dict[Caller, str]
 
     def figure(self, name: str, caller: Caller = "browser") -> Value | None:
-        """A figure in ns of the browser's case, or of the library's case by that caller; None without a value."""
+        """A figure in ns of the browser's case, or of the library's case by ``caller``; None without a value."""
         record = self.record if caller == "browser" else self.against.get(caller)
         return record.measured(name) if record else None
 
-    def times(self, caller: Caller) -> Value | None:
+    def slope_ratio(self, caller: Caller) -> Value | None:
         """The browser's slope over the library's; None where the interval of either reaches zero."""
         slopes = self.figure("complete"), self.figure("complete", caller)
         reaches_zero = any(s is not None and s.low is not None and s.low <= 0 for s in slopes)
         return None if reaches_zero else ratio(*slopes)
 
     @property
-    def overstated(self) -> Value | None:
+    def single_ratio(self) -> Value | None:
         """T(1) over the slope: the factor by which timing one unit overstates its cost; None where one has no value."""
         return ratio(self.figure("naive"), self.figure("complete"))
 
 
 def taxes(view: View) -> list[Tax]:
-    """Every case of every browser whose library is a stack too, in the order of the patterns."""
+    """Each case of each browser, beside its library's, in the order of the patterns; [] without a browser."""
     return [
         _tax(view, target, record, named)
         for target in view.executing
@@ -110,30 +113,29 @@ def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset
 
 
 def tax_sentence(tax: Tax) -> str:
-    """A sentence: what a unit costs in the browser and in its library, and what timing a single unit would report."""
+    """What a unit costs in the browser, as a multiple of its library's cost, and what timing one unit would report."""
     unit, slope = tax.record.unit, tax.record.figure("complete")
     where = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
     if slope is None or not slope.measured:
         return f"{where}: no figure ({why(tax.record, 'complete')})."
     if not resolved(slope):
         return f"{where}: the cost of a {unit} is {unresolved(slope)} {MICRO}."
-    said = f"{where}: a {unit} costs {time(slope)}"
+    said, ratios = f"{where}: a {unit} costs {time(slope)}", {c: tax.slope_ratio(c) for c in tax.against}
     if tax.target.software:
         said += "; what the browser adds is in the table, as a smoke test"
-    elif ratios := [
-        f"{times} as much as {tax.library} {CALLER_WORDS[c]}" for c in tax.against if (times := _times(tax.times(c)))
-    ]:
-        said += f", {listed(ratios)}"
+    elif any(ratios.values()):
+        multiples = [
+            f"{factor(r)} as much as {tax.library} {CALLER_WORDS[c]}" for c, r in ratios.items() if r is not None
+        ]
+        said += f", {listed(multiples)}"
     elif tax.refused:
         said += f" ({'; '.join(dict.fromkeys(tax.refused.values()))})"
-    naive, over = tax.record.figure("naive"), _times(tax.overstated)
-    return f"{said}. T(1) says {time(naive)}: {over} the slope." if naive is not None and over else f"{said}."
+    naive, over = tax.record.figure("naive"), tax.single_ratio
+    if naive is None or over is None:
+        return f"{said}."
+    return f"{said}. T(1) says {time(naive)}: {factor(over)} the slope."
 
 
-def first_of_each(found: list[Tax]) -> list[Tax]:
-    """Of each browser its base case: the ones that get a sentence."""
-    return [t for t in found if t.record is t.target.base]
-
-
-def _times(value: Value | None) -> str:
-    return factor(value) if value is not None else ""
+def base_case_sentences(found: list[Tax]) -> list[str]:
+    """A sentence for each of these that is the base case of its browser; see ``tax_sentence``."""
+    return [tax_sentence(t) for t in found if t.record is t.target.base]

@@ -1,4 +1,7 @@
-"""Sentences on chains of dependent steps: one kernel against a graph, which way pays off when, and device times."""
+"""Sentences on chains of dependent steps: one kernel against a graph, which way pays off when, and device times.
+
+As in ``reading.chains``, an arm is a way to run a chain, as measured; a group holds the arms of one workload and size.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from collections.abc import Sequence
 
 from overhead.reading.chains import COMPARED, ArmFit, Group, crossing, groups, steps_of
 from overhead.reading.format import MICRO, factor, factor_spread, listed, micro_of, number, positive_spread
-from overhead.reading.stack_names import GRAPH_MAKERS
-from overhead.reading.view import View
+from overhead.reading.view import GRAPH_MAKERS, View
 from overhead.results import Value, exactly
 
 _GRAPHS = tuple(f"graph-{maker}" for maker in GRAPH_MAKERS)
 _FUSIONS = (("wgsl", "fused-wgsl"), *((graph, "fused-cuda") for graph in _GRAPHS))
 """The kind with a dispatch or node per step, and the fused kind."""
+_PLACES = {"gpu": "", "cpu": " (CPU)"}
 _LANGUAGES = {"fused-cuda": "CUDA", "fused-wgsl": "WGSL"}
 _LONG_CHAIN_STEPS = 1e6
 """A chain of so many steps costs its slope alone: the fixed cost is negligible."""
@@ -21,21 +24,21 @@ _NEAR_CUDA = 1.5
 
 
 def graph_against_wgsl(found: Sequence[Group]) -> tuple[Group, ArmFit, ArmFit] | None:
-    """The arms of a group on a GPU, and its CUDA graph and fused WGSL, at the workload's own length.
+    """The first group with both on a GPU: it, its cheapest CUDA graph, its cheapest fused WGSL kernel; else None.
 
     The recurrence is preferred, then the size nearest to 4,096 elements, then WGSL with the checks of its library.
     """
     for group in sorted(found, key=lambda g: (g.workload != "recurrence", abs(g.elements - 4096))):
-        own, steps = group.on("gpu"), steps_of(group.workload)
+        own, steps = group.on_processor("gpu"), steps_of(group.workload)
         graph = own.best(steps, _GRAPHS)
-        wgsl = own.checked().best(steps, {"fused-wgsl"}) or own.best(steps, {"fused-wgsl"})
+        wgsl = own.with_checks().best(steps, {"fused-wgsl"}) or own.best(steps, {"fused-wgsl"})
         if graph is not None and wgsl is not None:
             return own, graph, wgsl
     return None
 
 
 def chain_opening(view: View) -> str:
-    """The sentence on one kernel for all steps against a CUDA graph of them; '' where the run lacks either."""
+    """Two sentences on one kernel for all steps against a CUDA graph of them; '' where the run lacks either."""
     found = graph_against_wgsl(view.once(groups))
     if found is None:
         return ""
@@ -45,7 +48,7 @@ def chain_opening(view: View) -> str:
     faster = group.best(steps, {"fused-wgsl"})
 
     def took(arm: ArmFit) -> str:
-        beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.extrapolated(steps) else ""
+        beyond = f" (extrapolated from {arm.longest:,} steps)" if arm.is_extrapolated(steps) else ""
         return f"{number(arm.cost(steps) / 1e3)} {MICRO}{beyond}"
 
     said = [f"{took(arm)} as {_LANGUAGES[arm.kind.name]} through {arm.way}" for arm in fused]
@@ -57,26 +60,18 @@ def chain_opening(view: View) -> str:
     )
 
 
-def passings(found: Sequence[Group]) -> list[str]:
+def break_even_sentences(found: Sequence[Group]) -> list[str]:
     """A sentence for each group: which way is cheaper than which, and from how many steps on."""
     said = []
     for group in found:
-        lines = [line for pair in COMPARED if (line := _passing(group, *pair))]
-        if lines:
+        pairs = (group.rivals(*kinds, steps_of(group.workload)) for kinds in COMPARED)
+        if lines := [_passed(*pair) + _PLACES.get(pair[0].processor, " (software)") for pair in pairs if pair]:
             said.append(f"{group.title}: {'; '.join(lines)}.")
     return said
 
 
-def _passing(group: Group, before: str, after: str) -> str:
-    """The sentence on the cheapest arms of two kinds; '' where one of them was not measured."""
-    pair = group.rivals(before, after, steps_of(group.workload))
-    if pair is None:
-        return ""
-    where = {"gpu": "", "cpu": " (CPU)"}.get(pair[0].processor, f" ({pair[0].processor})")
-    return f"{_passed(*pair)}{where}"
-
-
 def _passed(first: ArmFit, second: ArmFit) -> str:
+    """From how many steps on the second arm is cheaper than the first, in words."""
     found = crossing(first, second)
     ours, theirs = second.kind.title, first.kind.title
     if found.always:
@@ -95,8 +90,8 @@ def _passed(first: ArmFit, second: ArmFit) -> str:
     return f"{ours} pays off against {theirs} after about {positive_spread(at.at_least(1))} steps{beyond}"
 
 
-def fusions(found: Sequence[Group]) -> list[str]:
-    """Sentences on how much faster or slower a fused step is, by number of elements."""
+def fusion_sentences(found: Sequence[Group]) -> list[str]:
+    """Sentences on how much faster or slower a step is if all steps are one kernel, by number of elements."""
     said = []
     for name in dict.fromkeys(g.name for g in found):
         own = [g for g in found if g.name == name]
@@ -123,10 +118,10 @@ def _gain(of: Value) -> str:
     return "neither measurably faster nor slower"
 
 
-def device_times(found: Sequence[Group]) -> list[str]:
-    """Sentences on the device time of a fused WGSL step, as a multiple of that of the fused CUDA kernel."""
+def device_time_sentences(found: Sequence[Group]) -> list[str]:
+    """A sentence for each group: the device time of a fused WGSL step as a multiple of that of fused CUDA."""
     said = []
-    for group in (g.on("gpu") for g in found):
+    for group in (g.on_processor("gpu") for g in found):
         base = min(_timed(group, "fused-cuda"), key=lambda pair: pair[1].value, default=None)
         others = _timed(group, "fused-wgsl")
         if base is None or not others:

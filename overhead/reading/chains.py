@@ -1,8 +1,8 @@
 """What a chain of dependent steps costs by each way to run it, and at which length one way passes another.
 
-A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. Arms are compared inside one
-run only. Arms of different stacks ran in different processes, so a ratio includes what changes between processes: each
-figure's interval covers several processes, and a ratio has the widest interval that both allow.
+A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. An arm is a way to run the
+chain, as measured: a stack with a pattern and parameters. Arms are compared inside one run only. Those of different
+stacks ran in different processes: each figure's interval covers several, and a ratio has the widest that both allow.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from overhead import devices
 from overhead.reading.format import plain, resolved, unresolved
 from overhead.reading.missing_values import why
-from overhead.reading.stack_names import GRAPH_MAKERS, graph_maker
-from overhead.reading.view import View, by_board, words
+from overhead.reading.view import GRAPH_MAKERS, View, by_board, graph_maker, with_fields, words
 from overhead.results import Record, Scalar, Value, exactly
 from overhead.workloads import UNROLLED, workloads
 
@@ -32,7 +31,6 @@ COMPARED = (
 """Pairs of kinds: first the one that is cheaper to start, then the one that is cheaper per step."""
 COMPARED_LENGTHS = (1, 10, 100, 10_000)
 """Numbers of steps at which arms are compared, besides the workload's own."""
-PROCESSOR_KINDS = ("gpu", "software", "cpu")
 _LEAST_BEND = 0.01
 """As in ``measure.fitting.curvature``."""
 Variant = tuple[tuple[str, Scalar], ...]
@@ -41,7 +39,7 @@ Variant = tuple[tuple[str, Scalar], ...]
 
 @dataclasses.dataclass(frozen=True)
 class ArmKind:
-    """A way to run a chain, whatever the stack."""
+    """A kind of arm, such as "eager operations", whatever the stack. ``is_one``: whether a record is of this kind."""
 
     name: str
     title: str
@@ -91,7 +89,7 @@ _WITHOUT = {"unbounded-loops": " without loop bounds", "off": " without bounds c
 
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
-    """One record of a workload, with its fit. Times in ns."""
+    """An arm: one record of a workload with its fit, in ns. ``longest``: the largest number of steps measured."""
 
     record: Record
     kind: ArmKind
@@ -99,11 +97,10 @@ class ArmFit:
     slope: Value
     fixed: Value
     longest: int
-    """The largest number of steps that was measured."""
 
     @property
     def way(self) -> str:
-        """The stack, and the checks that its kernel is without, where that is a choice."""
+        """The stack, and the checks that its kernel lacks, where that is a choice: ``dawn without bounds checks``."""
         without = _WITHOUT.get(str(self.record.params.get("checks")), "")
         return plain(self.record.stack, 40) + without
 
@@ -114,15 +111,15 @@ class ArmFit:
 
     @property
     def processor(self) -> str:
-        """What computes, one of ``PROCESSOR_KINDS``."""
+        """What computes: ``gpu``, ``software`` (a GPU driver on the CPU) or ``cpu``."""
         return devices.processor(self.record)
 
     def cost(self, steps: float) -> Value:
-        """A chain of so many steps and one wait."""
+        """The time in ns of a chain of so many steps and one wait, by the fit."""
         return self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
 
-    def extrapolated(self, steps: float) -> bool:
-        """Whether no chain of that length was measured."""
+    def is_extrapolated(self, steps: float) -> bool:
+        """Whether a chain of so many steps is longer than any that was measured."""
         return steps > self.longest
 
 
@@ -147,15 +144,15 @@ class Group:
 
     @property
     def title(self) -> str:
-        """``recurrence, 4,096 elements``."""
+        """The name with the number of elements: ``recurrence, 4,096 elements``."""
         return f"{self.name}, {self.elements:,} element{'s' if self.elements > 1 else ''}"
 
-    def on(self, processor: str) -> Group:
-        """The group with only the arms that run on this kind of processor."""
+    def on_processor(self, processor: str) -> Group:
+        """The group with only the arms that run on this kind of processor; see ``ArmFit.processor``."""
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if a.processor == processor))
 
-    def checked(self) -> Group:
-        """The group with only the arms whose kernels keep the checks that their library adds."""
+    def with_checks(self) -> Group:
+        """The group with only the arms whose kernels keep the checks (bounds, loops) that their library adds."""
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if "checks" not in a.record.params))
 
     def best(self, steps: float, kinds: Iterable[str] | None = None) -> ArmFit | None:
@@ -169,8 +166,8 @@ class Group:
         return sorted(found, key=lambda a: a.cost(steps).value)
 
     def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
-        """The cheapest arm of each of two kinds at that length, on the first processor kind with both."""
-        for there in map(self.on, PROCESSOR_KINDS):
+        """The cheapest arm of each of two kinds at that length, on the first kind of processor with both; else None."""
+        for there in map(self.on_processor, ("gpu", "software", "cpu")):
             first, second = there.best(steps, {before}), there.best(steps, {after})
             if first is not None and second is not None:
                 return first, second
@@ -190,25 +187,22 @@ class Crossing:
 
     @property
     def verdict(self) -> str:
-        """In words where there is no number of steps."""
+        """What to say if there is no number of steps: ``at any length``, ``never``, ``no measurable difference``."""
         return "at any length" if self.always else "never" if self.never else "no measurable difference"
 
 
 def groups(view: View) -> list[Group]:
-    """The workloads by variant, elements and board."""
+    """The arms of the run by workload, variant, number of elements and board."""
     found: dict[tuple[str, Variant, int], list[Record]] = {}
-    for record in (record for target in view.stacked for record in target.records):
+    for record in (record for target in view.without_floor for record in with_fields(target.records, unit="step")):
         elements = record.params.get("elements")
-        if record.workload == UNROLLED or record.unit != "step":
-            continue
-        if isinstance(elements, int) and not isinstance(elements, bool) and elements > 0:
-            found.setdefault((record.workload, variant_of(record), elements), []).append(record)
+        if record.workload != UNROLLED and type(elements) is int and elements > 0:
+            found.setdefault((record.workload, _variant(record), elements), []).append(record)
     keys = sorted(found, key=lambda k: (k[0], str(k[1]), k[2]))
     return [_group(view, *key, own) for key in keys for own in by_board(found[key])]
 
 
-def variant_of(record: Record) -> Variant:
-    """The record's parameters that change what is computed, by name."""
+def _variant(record: Record) -> Variant:
     known = workloads().get(record.workload)
     names = {"precision", *(name for variant in (known.variants if known else ()) for name in variant)}
     return tuple((name, value) for name, value in sorted(record.params.items()) if name in names)
@@ -223,10 +217,10 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = record.measured("complete"), _start(record)
     kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
-    if slope is None or not resolved(record.figure("complete")) or kind is None or bends_below_zero(record):
+    if slope is None or not resolved(record.figure("complete")) or kind is None or _bends_below_zero(record):
         return None
     longest = max((p.n for p in record.curve), default=0)
-    shared = {"elements", *dict(variant_of(record))}
+    shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     if "maker" in own:
         own["maker"] = f"made by {graph_maker(record)}"
@@ -234,9 +228,9 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     return ArmFit(record, kind, f"{view.target(record).short}, {what}", slope, fixed, longest)
 
 
-def not_a_speed(record: Record) -> str:
-    """Why a record of a workload is no arm: its status and reason, or what is wrong with its fit."""
-    if bends_below_zero(record):
+def why_no_speed(record: Record) -> str:
+    """Why a record of a workload has no speed and is no arm: its status and reason, or what is wrong with its fit."""
+    if _bends_below_zero(record):
         return "nonlinear: the fitted fixed cost lies below zero, so the times are no line"
     figure = record.figure("complete")
     if record.measured("complete") is not None:
@@ -244,7 +238,7 @@ def not_a_speed(record: Record) -> str:
     return f"{record.status}: {record.reason}" if record.reason else why(record, "complete")
 
 
-def bends_below_zero(record: Record) -> bool:
+def _bends_below_zero(record: Record) -> bool:
     """Whether the fit's intercept lies below zero by more than 1 % of the longest chain: no cost does that.
 
     Runs of method 2 call such a figure ``nonlinear``; older files still carry it.
@@ -264,7 +258,7 @@ def _start(record: Record) -> Value:
 
 
 def crossing(first: ArmFit, second: ArmFit) -> Crossing:
-    """From how many steps on the second is cheaper than the first, by their fits."""
+    """From how many steps on the second arm is cheaper than the first, by their fits."""
     saved, paid = first.slope - second.slope, second.fixed - first.fixed
     if saved.floor > 0 and paid.ceiling <= 0:
         return Crossing(None, always=True)
@@ -276,6 +270,6 @@ def crossing(first: ArmFit, second: ArmFit) -> Crossing:
 
 
 def steps_of(name: str) -> int:
-    """The workload's own length; of one that is not known here, 1,000."""
+    """The number of steps that a workload itself has; 1,000 for one that is not known here."""
     found = workloads().get(name)
     return found.steps if found is not None else 1000

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from overhead.reading.format import percent
 from overhead.reading.host_shares import minimal_program
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetView, View, first_with
 from overhead.results import Record, Value
 
 _TOLERANCE = 0.05
@@ -17,7 +17,7 @@ _TOLERANCE = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """Two ways to the same time, ns per unit, and whether they agree within 5 % or their combined interval."""
+    """One time in two ways, ns per unit, and whether they agree within 5 % or within their combined interval."""
 
     measured: float
     predicted: float
@@ -34,8 +34,8 @@ class CheckedRecord:
     check: Agreement
 
 
-def found(view: View) -> Iterator[CheckedRecord]:
-    """Every check that the records of executing targets allow."""
+def all_checks(view: View) -> Iterator[CheckedRecord]:
+    """Every check that the records of this run allow, of the targets whose device runs the work."""
     for target in view.executing:
         for record in target.records:
             for kind, check in (
@@ -48,7 +48,7 @@ def found(view: View) -> Iterator[CheckedRecord]:
 
 
 def overlap_check(record: Record) -> Agreement | None:
-    """``complete`` against what the declared overlap predicts; None where a figure has no value.
+    """Check the cost (``complete``) against host and device time; None where one of these figures has no value.
 
     Pipelined: the larger of host and device; serial: their sum; fused: the device alone, since the host makes one call
     for any n.
@@ -63,20 +63,20 @@ def overlap_check(record: Record) -> Agreement | None:
 
 
 def stages_check(record: Record) -> Agreement | None:
-    """The sum of calls timed one by one against the same chain timed as a whole; None where one has no value."""
+    """Check the sum of calls timed one by one against the same chain timed whole; None where one has no value."""
     whole, gap = record.measured("unstaged"), record.measured("stages_gap")
     return None if whole is None or gap is None else _check(whole.value, whole.value + gap.value, [gap])
 
 
 def null_check(view: View, record: Record) -> Agreement | None:
-    """Dawn's host time from compiled code against its Null backend plus a minimal Vulkan program, all of one run.
+    """Check Dawn's host time from compiled code against its Null backend plus a minimal Vulkan program, all of one run.
 
     None for other records, and where one of the three has no value.
     """
     if (record.stack, record.api, record.caller) != ("dawn", "Vulkan", "native"):
         return None
     own = view.fingerprint.records
-    null = next((r for r in own if r.stack == "dawn" and r.api == "Null" and r.case == record.case), None)
+    null = first_with(own, stack="dawn", api="Null", case=record.case)
     minimal = minimal_program(view, record)
     whole, library, driver = (r.measured("host") if r else None for r in (record, null, minimal))
     if whole is None or library is None or driver is None:
@@ -84,8 +84,8 @@ def null_check(view: View, record: Record) -> Agreement | None:
     return _check(whole.value, library.value + driver.value, [whole, library, driver])
 
 
-def verdict(check: Agreement) -> str:
-    """``agrees``, or ``differs by 12 %``."""
+def agreement_words(check: Agreement) -> str:
+    """The result of the check in words: ``agrees``, or ``differs by 12 %``."""
     if check.agrees:
         return "agrees"
     return f"differs by {percent(check.predicted / check.measured - 1)}" if check.measured else "differs"

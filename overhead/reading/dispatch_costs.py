@@ -1,4 +1,8 @@
-"""What one dispatch costs through each stack: the rows of the headline figure, all of one run and one board."""
+"""What one dispatch costs through each stack, as rows and as sentences, all of one run and one board (GPU).
+
+The headline figure of the front page draws the rows; the sentences stand above and below it. A mark is a cost that is
+resolved: not noisy, and above zero with its interval.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,24 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import between, cost_text, micro, plain, two_speeds
+from overhead.reading.format import (
+    MICRO,
+    between,
+    cost_text,
+    factor_spread,
+    listed,
+    micro,
+    number,
+    percent,
+    plain,
+    resolved,
+    two_speeds,
+    within,
+)
+from overhead.reading.key_figures import overstatement
 from overhead.reading.missing_values import why
-from overhead.reading.view import TargetView, View
+from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
+from overhead.reading.view import CALLER_WORDS, TargetView, View, first_with, graph_maker, with_fields
 from overhead.results import Caller, Record, Scalar
 
 Kind = Literal["python", "compiled", "browser", "batched"]
@@ -25,11 +44,12 @@ _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "brow
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
+_WEBGPU = ("dawn", "wgpu-native")
 _ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class _Entry:
     """A way to call a stack that has a row of its own. ``params`` select the case; none: the stack's base case."""
 
     stack: str
@@ -38,27 +58,27 @@ class Entry:
 
 
 _ENTRIES = (
-    Entry("cuda-driver", "CUDA driver"),
-    Entry("cupy", "CuPy RawKernel", {"operation": "raw-kernel"}),
-    Entry("cupy", "CuPy add"),
-    Entry("torch", "PyTorch x.add_(1)"),
-    Entry("torch-compile", "torch.compile, 1 op"),
-    Entry("triton", "Triton jit"),
-    Entry("jax", "JAX jit"),
-    Entry("vulkan", "raw Vulkan"),
-    Entry("dawn", "WebGPU, Dawn"),
-    Entry("wgpu-native", "WebGPU, wgpu-native"),
-    Entry("chromium", "WebGPU, Chromium"),
-    Entry("firefox", "WebGPU, Firefox"),
-    Entry("safari", "WebGPU, Safari"),
-    Entry("numpy", "NumPy x += 1"),
+    _Entry("cuda-driver", "CUDA driver"),
+    _Entry("cupy", "CuPy RawKernel", {"operation": "raw-kernel"}),
+    _Entry("cupy", "CuPy add"),
+    _Entry("torch", "PyTorch x.add_(1)"),
+    _Entry("torch-compile", "torch.compile, 1 op"),
+    _Entry("triton", "Triton jit"),
+    _Entry("jax", "JAX jit"),
+    _Entry("vulkan", "raw Vulkan"),
+    _Entry("dawn", "WebGPU, Dawn"),
+    _Entry("wgpu-native", "WebGPU, wgpu-native"),
+    _Entry("chromium", "WebGPU, Chromium"),
+    _Entry("firefox", "WebGPU, Firefox"),
+    _Entry("safari", "WebGPU, Safari"),
+    _Entry("numpy", "NumPy x += 1"),
 )
 """Known stacks. A stack that is not listed, such as a plugin's, has a row for its base case under its own name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``marks``: the resolved costs in microseconds, by kind.
+    """One way to call a stack. ``marks``: the resolved costs in microseconds, by kind (caller, or batched).
 
     ``records``: the case of each kind. ``remarks``: by kind, what is not resolved, and what differs in operation.
     """
@@ -76,19 +96,19 @@ class DispatchRow:
 
     @property
     def name(self) -> str:
-        """The label inside a sentence: ``the CUDA driver``, ``Dawn``."""
+        """The label as a sentence has it: ``the CUDA driver``, ``Dawn``."""
         return f"the {self.label}" if self.stack == "cuda-driver" else self.label.removeprefix("WebGPU, ")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The remarks, each with its kind, and the unit where it is an unusual one."""
+        """Lines below the row: each remark with its kind, and the unit where it is neither dispatch nor launch."""
         unit = next(iter(self.records.values())).unit
         other = [] if unit in ("dispatch", "launch") else [f"per {plain(unit, 20)} (one call)"]
         return (*(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items()), *other)
 
     @property
     def met(self) -> tuple[float, float] | None:
-        """The met range of the row's first caller."""
+        """The range over unpinned processes of the row's first caller, as ``met_range`` gives it."""
         return met_range(next(iter(self.records.values())))
 
 
@@ -106,11 +126,12 @@ class DispatchCosts:
 
     @property
     def title(self) -> str:
+        """The title of the headline figure: ``GPU dispatch overhead on NVIDIA H200``."""
         return f"{'GPU dispatch' if self.hardware else 'Dispatch'} overhead on {self.device}"
 
 
 def dispatch_costs(view: View) -> DispatchCosts | None:
-    """The rows of the run; None without any row."""
+    """The rows of the run's headline figure; None if no stack ran the step."""
     targets, hardware = targets_shown(view)
     rows = [row for target in targets for row in _rows(view, target)]
     if not rows:
@@ -121,8 +142,10 @@ def dispatch_costs(view: View) -> DispatchCosts | None:
 
 
 def targets_shown(view: View) -> tuple[list[TargetView], bool]:
-    """The best target of each stack that ran the step on one GPU, and True; without a GPU all others, and False."""
-    found = [t for t in map(view.best, view.stacks) if t is not None and t.stepped]
+    """The best target of each stack that ran the step on one GPU, and True; without a GPU the other best targets, and
+    False.
+    """
+    found = [t for t in map(view.best, view.stacks) if t is not None and t.has_step]
     gpus = [t for t in found if t.first.api != "CPU" and not t.software]
     boards = list(dict.fromkeys(t.first.device for t in gpus if is_board_id(t.first.device)))
     on_board = [t for t in gpus if t.first.device not in boards[1:]]
@@ -136,7 +159,7 @@ def _rank(row: DispatchRow) -> tuple[bool, float]:
     return not row.marks, row.marks.get(row.first, math.inf)
 
 
-def _label(target: TargetView, entry: Entry | None = None) -> str:
+def _label(target: TargetView, entry: _Entry | None = None) -> str:
     entry = entry or next((e for e in _ENTRIES if e.stack == target.stack and not e.params), None)
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
     return (entry.label if entry is not None else plain(target.stack, 32)) + where
@@ -145,14 +168,11 @@ def _label(target: TargetView, entry: Entry | None = None) -> str:
 def _rows(view: View, target: TargetView) -> Iterator[DispatchRow]:
     if target.stack == "cuda-graph":  # a graph's node stands in the row of the launch that it replaces
         return
-    entries = [e for e in _ENTRIES if e.stack == target.stack] or [Entry(target.stack, target.stack)]
-    for entry in entries:
-        row = _row(view, target, entry)
-        if row is not None:
-            yield row
+    entries = [e for e in _ENTRIES if e.stack == target.stack] or [_Entry(target.stack, target.stack)]
+    yield from (row for entry in entries if (row := _row(view, target, entry)) is not None)
 
 
-def _row(view: View, target: TargetView, entry: Entry) -> DispatchRow | None:
+def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
     found = {kind: record for kind, caller in _CALLERS.items() if (record := _case(target, entry, caller)) is not None}
     if not found:
         return None
@@ -167,50 +187,38 @@ def _row(view: View, target: TargetView, entry: Entry) -> DispatchRow | None:
     return DispatchRow(_label(target, entry), target.stack, marks, found, remarks)
 
 
-def _case(target: TargetView, entry: Entry, caller: Caller) -> Record | None:
+def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
     """The case of the entry by that caller; of compiled code also one that only differs in its operand."""
     base = target.base
     wanted = {**base.params, **entry.params}
-    same = [
-        r
-        for r in target.records
-        if r.caller == caller
-        and r.pattern == base.pattern
-        and r.workload == "step"
-        and r.dependency == base.dependency
-        and not r.is_ufunc_loop
-    ]
-    exact = next((r for r in same if r.params == wanted), None)
+    same = with_fields(
+        target.records,
+        caller=caller,
+        pattern=base.pattern,
+        workload="step",
+        dependency=base.dependency,
+        is_ufunc_loop=False,
+    )
+    exact = first_with(same, params=wanted)
     if exact is not None or caller != "native" or entry.params:
         return exact
-    return next((r for r in same if _differing(r.params, wanted) == {"operand"}), None)
+    return next((r for r in same if {k for k, _ in wanted.items() ^ r.params.items()} == {"operand"}), None)
 
 
-def _differing(first: Mapping[str, Scalar], second: Mapping[str, Scalar]) -> set[str]:
-    return {k for k in {*first, *second} if first.get(k) != second.get(k)}
-
-
-def _batched(view: View, target: TargetView, entry: Entry, caller: Caller) -> Record | None:
+def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
     """One pass with many dispatches, by the caller of the row; for CUDA a node of the graph of such launches."""
     if entry.params:
         return None
     if target.stack in _GRAPH_MAKERS and target.first.api == "CUDA":
         graph = view.best("cuda-graph")
-        maker = _GRAPH_MAKERS[target.stack]
-        return next(
-            (
-                r
-                for r in (graph.records if graph is not None else ())
-                if r.params.get("maker") == maker and (r.pattern, r.workload) == ("replay", "step")
-            ),
-            None,
-        )
-    own = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("one-pass", "step", caller)]
+        nodes = with_fields(graph.records if graph is not None else (), pattern="replay", workload="step")
+        return next((r for r in nodes if r.params.get("maker") == _GRAPH_MAKERS[target.stack]), None)
+    own = with_fields(target.records, pattern="one-pass", workload="step", caller=caller)
     return next((r for r in own if not target.varied(r)), None)
 
 
 def why_no_mark(record: Record) -> str:
-    """Why the cost has no mark, in words with its interval where it has one; '' where it is resolved."""
+    """Why the cost has no mark, with its interval in microseconds where it has one; '' where it is resolved."""
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:
@@ -229,27 +237,13 @@ def _other_operand(target: TargetView, compiled: Record | None) -> str:
     base = target.base
     if compiled is None or compiled.params.get("operand") == base.params.get("operand"):
         return ""
-    python = next(
-        (
-            r
-            for r in target.records
-            if r.params == compiled.params
-            and r.caller == "binding"
-            and r.pattern == base.pattern
-            and r.workload == "step"
-        ),
-        None,
-    )
-    also = (
-        f", {micro(f)} from Python"
-        if python is not None and (f := python.figure("complete")) is not None and f.measured
-        else ""
-    )
-    return f"x.add_(y){also}"
+    python = first_with(target.records, params=compiled.params, caller="binding", pattern=base.pattern, workload="step")
+    cost = python.figure("complete") if python is not None else None
+    return "x.add_(y)" + (f", {micro(cost)} from Python" if cost is not None and cost.measured else "")
 
 
 def met_range(record: Record) -> tuple[float, float] | None:
-    """Lowest and highest cost that fresh processes met, in microseconds; None where it was not measured."""
+    """Lowest and highest cost in fresh processes that are not pinned to a processor, in µs; None if not measured."""
     found = record.measured("met")
     if found is None:
         return None
@@ -258,5 +252,97 @@ def met_range(record: Record) -> tuple[float, float] | None:
 
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:
-    """The cheapest row with a resolved cost from Python."""
+    """The cheapest row with a resolved cost from Python; None without such a row."""
     return next((row for row in costs.rows if "python" in row.marks), None)
+
+
+def lead_sentences(costs: DispatchCosts) -> list[str]:
+    """Up to four sentences above the headline figure; those whose figures are missing are left out."""
+    said = (_cheapest(costs), _webgpu(costs), _batches(costs), _overstated(costs))
+    return [sentence for sentence in said if sentence]
+
+
+def _cheapest(costs: DispatchCosts) -> str:
+    row = cheapest(costs)
+    if row is None:
+        return ""
+    unit = "dispatch" if costs.hardware else "unit of work"
+    found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
+    again = f" (expect {found} in another run)" if found else ""
+    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {_of(row, 'python')} {MICRO}{again}."
+
+
+def _webgpu(costs: DispatchCosts) -> str:
+    """What WebGPU costs from Python and from compiled code."""
+    rows = [row for row in costs.rows if row.stack in _WEBGPU and "python" in row.marks]
+    if not rows:
+        return ""
+    python = listed([f"{_of(row, 'python')} {MICRO} through {row.name}" for row in rows])
+    compiled = [f"{_of(row, 'compiled')}" for row in rows if "compiled" in row.marks]
+    rest = f"; from compiled code {listed(compiled)} {MICRO}" if len(compiled) == len(rows) else ""
+    return f"From Python, WebGPU costs {python}{rest}."
+
+
+def _batches(costs: DispatchCosts) -> str:
+    """What a dispatch of a batch costs, for the WebGPU stack or else the first row that has one."""
+    found = [(row, alone) for row in costs.rows if _batch(row) and (alone := _alone(row)) is not None]
+    if not found:
+        return ""
+    row, alone = min(found, key=lambda one: one[0].stack not in _WEBGPU)
+    batch = row.records["batched"]
+    how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
+    doubt = f" ({why_no_mark(alone)})" if alone.status == "noisy" else ""
+    return (
+        f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO} instead of {cost_text(alone)}{doubt}, "
+        f"both {CALLER_WORDS[alone.caller]}."
+    )
+
+
+def _alone(row: DispatchRow) -> Record | None:
+    """The case without a batch by the caller of the batch; None where it has no cost above zero."""
+    batch = row.records["batched"]
+    same = (r for r in row.records.values() if r is not batch and r.caller == batch.caller)
+    return next((r for r in same if resolved(r.figure("complete"))), None)
+
+
+def _batch(row: DispatchRow) -> str:
+    """The cost in a batch, or its two speeds; '' if it is not resolved."""
+    if "batched" in row.marks:
+        return _of(row, "batched")
+    record = row.records.get("batched")
+    figure = record.figure("complete") if record is not None else None
+    return cost_text(record) if record is not None and figure is not None and two_speeds(figure) else ""
+
+
+def _overstated(costs: DispatchCosts) -> str:
+    """How far the time of a single dispatch and its wait lies above its cost."""
+    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
+    told = [(times, row) for times, row in found if times is not None and times.high is not None]
+    if not told:
+        return ""
+    times, row = max(told, key=lambda one: one[0].value)
+    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
+    return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
+
+
+def _of(row: DispatchRow, kind: Kind) -> str:
+    return number(within(row.marks[kind], 0.01))
+
+
+def trust_sentence(costs: DispatchCosts) -> str:
+    """How far another run, and a program that is not pinned, may lie from these figures; '' without a GPU."""
+    if not costs.hardware:
+        return ""
+    machine = costs.view.fingerprint.machine
+    spread = spread_of("host", machine)
+    bands = [row for row in costs.rows if row.met is not None]
+    unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
+    again = (
+        next_run_sentence(machine)
+        if spread is None
+        else (
+            "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
+            f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
+        )
+    )
+    return f"{again} A program that is not pinned to a quiet processor often pays more{unpinned}."

@@ -39,12 +39,12 @@ def number(of: Value | float) -> str:
 
 
 def within(value: float, share: float) -> Value:
-    """A value that is known to this share of it: 0.01 for three digits."""
+    """The value with an interval of this share of it on both sides, for ``number``: 0.01 gives three digits."""
     return Value(value, value * (1 - share), value * (1 + share))
 
 
 def spread(of: Value) -> str:
-    """``value (low to high)``, all rounded alike, or the value alone."""
+    """``value (low to high)``, all with the digits that the interval allows; the value alone if it has no interval."""
     if of.low is None or of.high is None:
         return number(of.value)
     place = _place(of)
@@ -52,7 +52,7 @@ def spread(of: Value) -> str:
 
 
 def positive_spread(of: Value) -> str:
-    """``spread`` of what cannot be negative, as a time, a rate or a ratio.
+    """``value (low to high)`` of what cannot be negative, such as a time, a rate or a ratio.
 
     Where the interval, rounded to its own digits, reaches zero, value and ends have two digits each, and an end at zero
     or below is not shown: ``28 (at most 110)``. This is so for most intervals of two processes.
@@ -63,7 +63,7 @@ def positive_spread(of: Value) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """``low to high``, both rounded alike; one number if they are the same."""
+    """``low to high``, both with the digits that the difference allows; one number if they are the same."""
     if low == high:
         return number(low)
     place = _place(Value((low + high) / 2, low, high))
@@ -71,7 +71,7 @@ def between(low: float, high: float) -> str:
 
 
 def micro(figure: Figure) -> str:
-    """A time in microseconds without its unit, or the status where there is no value."""
+    """A time in microseconds without interval and unit: ``3.74``; the figure's status where it has no value."""
     return number(found / 1e3) if (found := figure.measured) else figure.status
 
 
@@ -85,39 +85,39 @@ def cost_text(record: Record) -> str:
 
 
 def two_speeds(figure: Figure) -> tuple[float, ...]:
-    """The lower and the higher speed of a bimodal figure, in its unit; () of any other."""
+    """The lower and the higher value of a figure with status ``bimodal``, in its unit; () of any other."""
     return (min(figure.modes), max(figure.modes)) if figure.status == "bimodal" and len(figure.modes) > 1 else ()
 
 
-def micro_spread(figure: Figure) -> str:
-    """A time in microseconds with its interval, without unit, or the status where there is no value."""
-    if (found := figure.measured) is None:
-        return figure.status
+def micro_spread(figure: Figure | None) -> str:
+    """A time in microseconds with its interval, without unit; its status where it has no value; '' for None."""
+    if figure is None or (found := figure.measured) is None:
+        return figure.status if figure is not None else ""
     return (positive_spread if figure.name in _POSITIVE else spread)(found / 1e3)
 
 
 def time(figure: Figure) -> str:
-    """A time with its unit: ``26.3 us (25.9 to 26.7)``; the status where there is no value."""
+    """A time with unit and interval: ``26.3 µs (25.9 to 26.7)``; the figure's status where it has no value."""
     return _signed(micro_spread(figure), f" {MICRO}") if figure.measured else figure.status
 
 
 def time_spread(ns: Value) -> str:
-    """The same of a value in ns that may be below zero."""
+    """A value in ns, which may be below zero, with unit and interval: ``-3.1 µs (-4.0 to -2.2)``."""
     return _signed(spread(ns / 1e3), f" {MICRO}")
 
 
 def micro_of(ns: float) -> str:
-    """Nanoseconds in microseconds, to three digits."""
+    """Nanoseconds as text in microseconds without unit, to three digits: ``3.74``."""
     return f"{ns / 1e3:#,.3g}".rstrip(".") if ns < 999_500 else f"{ns / 1e3:,.0f}"
 
 
 def resolved(figure: Figure | None) -> bool:
-    """Whether the figure has a value above zero, and its interval, if it has one, ends above zero."""
+    """Whether the figure has a value above zero, and its interval, if it has one, lies above zero too."""
     return figure is not None and (found := figure.measured) is not None and found.resolved
 
 
 def unresolved(figure: Figure | None) -> str:
-    """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)``, or its status."""
+    """What stands in place of a time that is not resolved: ``not resolved (-11 to 35)`` (µs), or its status."""
     if figure is None:
         return "not measured"
     found = figure.measured
@@ -129,7 +129,7 @@ def unresolved(figure: Figure | None) -> str:
 
 
 def micro_or_why(figure: Figure) -> str:
-    """A time in microseconds with its interval, without unit, or why there is none."""
+    """``micro_spread`` of a figure above zero, else ``unresolved`` of it."""
     return micro_spread(figure) if resolved(figure) else unresolved(figure)
 
 
@@ -146,13 +146,15 @@ def factor(times: Value | float) -> str:
     return _fixed(value, min(place, math.floor(math.log10(value))) if 0 < value < math.inf else place) + TIMES
 
 
-def factor_spread(times: Value) -> str:
-    """A ratio with its interval: ``3× (2 to 4)``."""
-    return _signed(positive_spread(times), TIMES)
+def factor_spread(times: Value | None) -> str:
+    """A ratio with its interval: ``3× (2 to 4)``; '' for None."""
+    return _signed(positive_spread(times), TIMES) if times is not None else ""
 
 
-def percent_spread(share: Value) -> str:
-    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``; ``46 % (at most 48)`` without a lower end."""
+def percent_spread(share: Value | None) -> str:
+    """A share (0.46) in per cent with its interval: ``46 % (44 to 48)``, ``46 % (at most 48)``; '' for None."""
+    if share is None:
+        return ""
     if share.low is None and share.high is not None:
         return f"{percent(Value(share.value, 0.0, share.high))} (at most {percent(share.high)[:-2]})"
     return _signed(spread(share * 100), " %")
@@ -165,17 +167,17 @@ def _signed(said: str, sign: str) -> str:
 
 
 def count(number_of: int, noun: str) -> str:
-    """``1 case``, ``2 cases``."""
+    """A number with its noun: ``1 case``, ``1,200 cases``."""
     return f"{number_of:,} {noun}" + ("" if number_of == 1 else "s")
 
 
 def run_time(created: str) -> str:
-    """The time of a run in words, to the minute: ``2026-11-24 02:06 UTC``."""
+    """The time of a run to the minute: ``2026-11-24 02:06 UTC``. ``created``: ``2026-11-24T02:06:31Z``."""
     return f"{created[:16].replace('T', ' ')} UTC"
 
 
 def listed(words: list[str], last: str = "and") -> str:
-    """``a, b and c``."""
+    """``a, b and c``, or ``a, b or c`` with ``last="or"``; '' for no words."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 

@@ -16,7 +16,7 @@ class Term:
 
     @property
     def id(self) -> str:
-        """An id for links: letters, digits and hyphens."""
+        """The id that links on pages use: ``term-fixed-cost``."""
         return "term-" + re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 

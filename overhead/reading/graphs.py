@@ -1,4 +1,4 @@
-"""Recorded graphs: what it takes to make one, what a node saves, and after how many replays that pays off."""
+"""CUDA graphs: what making one takes, what a node (a recorded launch) saves, after how many replays that pays off."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import functools
 import operator
 
 from overhead.devices import same_device
-from overhead.reading.stack_names import graph_maker
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetView, View, graph_maker, with_fields
 from overhead.results import Record, Value
 
 _PARTS = ("capture", "instantiate", "upload")
@@ -17,7 +16,7 @@ _PARTS = ("capture", "instantiate", "upload")
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A recorded chain that was replayed, and the eager launch that one of its nodes replaces."""
+    """A CUDA graph that was replayed (``record``), and the launch without a graph that one of its nodes replaces."""
 
     target: TargetView
     record: Record
@@ -26,15 +25,16 @@ class Graph:
 
     @property
     def maker(self) -> str:
+        """Who made it: ``the CUDA driver``."""
         return graph_maker(self.record)
 
     @property
     def parts(self) -> list[str]:
-        """The parts of making the graph; ``first_launch`` stands for the upload where that launch does it."""
+        """What making the graph consists of; ``first_launch`` stands for the upload where that launch does it."""
         uploads = any(self.record.figure(f"making:upload{end}") for end in ("", ":fixed"))
         return [*_PARTS] if uploads else [*_PARTS[:-1], "first_launch"]
 
-    def making(self, nodes: int) -> Value | None:
+    def making_time(self, nodes: int) -> Value | None:
         """Time in ns to make a graph of so many nodes ready to launch; None where a part has no value."""
         own = [self._part(part, nodes) for part in self.parts]
         return None if None in own else functools.reduce(operator.add, own)
@@ -52,26 +52,25 @@ class Graph:
         return None if each is None or once is None else each * nodes + once
 
     @property
-    def saved(self) -> Value | None:
-        """Eager launch minus graph node, in ns; None where either has no value."""
+    def saved_per_node(self) -> Value | None:
+        """The cost of the launch less that of the node, in ns; None where either has no value."""
         eager, node = self.eager.measured("complete") if self.eager else None, self.record.measured("complete")
         return None if eager is None or node is None else eager - node
 
     def break_even(self, nodes: int) -> Value | None:
-        """Number of replays that save the time that making the graph takes; None if unknown or never."""
-        making, saved = self.making(nodes), self.saved
+        """After how many replays a graph of so many nodes has saved the time of making it; None if unknown or never."""
+        making, saved = self.making_time(nodes), self.saved_per_node
         if making is None or saved is None or saved.value <= 0:
             return None
         return making / (saved * nodes)
 
 
 def graphs(view: View) -> list[Graph]:
-    """Every recorded chain of steps with its eager counterpart on the same device."""
+    """Every CUDA graph of steps in the run, with the launch that its nodes replace on the same device."""
     return [
         Graph(t, r, *_eager(view, r))
         for t in view.executing
-        for r in t.records
-        if t.stack == "cuda-graph" and r.pattern == "replay" and r.workload == "step"
+        for r in with_fields(t.records, stack="cuda-graph", pattern="replay", workload="step")
     ]
 
 
@@ -80,5 +79,5 @@ def _eager(view: View, graph: Record) -> tuple[TargetView | None, Record | None]
     stack = "torch" if graph.params.get("maker") == "torch" else "cuda-driver"
     for t in view.executing:
         if t.stack == stack and same_device(t.first, graph):
-            return t, next((r for r in t.records if r.caller == "binding" and not t.varied(r)), None)
+            return t, next((r for r in with_fields(t.records, caller="binding") if not t.varied(r)), None)
     return None, None

@@ -1,8 +1,8 @@
-"""How the host's time splits into layers, from measured levels of one run.
+"""How the host's time (how long the CPU is busy with a unit) splits into layers, from measured levels of one run.
 
 A level is the host's time of the same calls by one caller: from Python, from Python without wrapper objects, from
 compiled code. A layer is the difference of two levels, so the layers add up to the time measured from Python. All
-levels of a ladder alternated in one process.
+levels of one case alternated in one process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import itertools
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import micro_spread, percent
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns
+from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
 from overhead.results import Comparison, Figure, Record, Value, ratio, why_apart
 
 _NEXT_LEVEL = {name: f"{name}-share" for name in ("binding", "interpreter", "python")}
@@ -48,17 +48,19 @@ class Share:
     paired: bool = True
 
     @property
-    def separable(self) -> bool:
+    def is_separable(self) -> bool:
+        """Whether the layer has a time whose interval lies above zero."""
         return self.figure.measured is not None and not self.doubt
 
     @property
     def title(self) -> str:
+        """The layer as pages name it: ``wrapper objects``."""
         return TITLES.get(self.name, self.name)
 
 
 @dataclasses.dataclass(frozen=True)
 class HostShares:
-    """One ladder: the host's time of the case ``top``, split into layers that add up to it.
+    """The host's time of the case ``top``, split into layers that add up to it.
 
     ``levels``: the records with a host time, from Python first; ``shares``: a layer for each, the last level whole.
     ``minimal``: the host's time of the same work in a minimal Vulkan program, of the same run; no layer.
@@ -75,31 +77,30 @@ class HostShares:
 
     @property
     def case(self) -> str:
-        """Pattern and parameters of the top case, and its caller unless it is called from Python as usual."""
+        """The case in words: pattern, parameters, and the caller unless it is Python: ``per-k k=16``."""
         caller = self.top.caller
         return self.target.pattern_label(self.top) + (f", {CALLER_WORDS[caller]}" if caller != "binding" else "")
 
     @property
-    def split(self) -> bool:
+    def is_split(self) -> bool:
         """Whether the host's time is known and the interval of at least one difference lies above zero."""
-        return self.top.measured("host") is not None and any(s.separable and s.paired for s in self.shares)
+        return self.top.measured("host") is not None and any(s.is_separable and s.paired for s in self.shares)
 
     @property
     def reason(self) -> str:
-        """Why the host's time is not split, '' where it is."""
+        """Why there is no layer; '' where there is one."""
         return "" if self.shares else why(self.top, "host")
 
     @property
     def python(self) -> Value | None:
-        """Python's share of the host's time, 0 to 1: ``python_share`` of the first and the last level."""
+        """``python_share`` of the first and the last level; None without levels."""
         return python_share(self.top, self.levels[-1]) if self.levels else None
 
 
 def python_share(top: Record, compiled: Record) -> Value | None:
-    """Python's share of the host's time: ``1 - compiled / top``, of the host's times of the two levels.
+    """Python's share (0 to 1) of the host's time: ``1 - compiled / top``, of a case by these two callers.
 
-    None where either has none, where they are not of one run, or where they are not called from Python and from
-    compiled code.
+    None where either has no host's time, where they ran on two boards, or where the callers are others.
     """
     if (top.caller, compiled.caller) != ("binding", "native"):
         return None
@@ -108,25 +109,24 @@ def python_share(top: Record, compiled: Record) -> Value | None:
 
 
 def host_ns(found: HostShares) -> float:
-    """The host's time of the ladder, to sort by; 0 where it has none."""
+    """The host's time of the case in ns, to sort by; 0 where it has none."""
     host = found.top.measured("host")
     return host.value if host else 0.0
 
 
-def ladders(view: View) -> list[HostShares]:
-    """Every ladder of the shown run's targets that execute, longest first within a target, then by pattern."""
+def host_shares(view: View) -> list[HostShares]:
+    """The layers of every case that was measured by several callers, sorted by target, pattern and caller."""
     below = {key for name in _NEXT_LEVEL.values() for c in view.comparisons(name) for key in c.against}
-    tops = [
-        record
+    return [
+        _split(view, record)
         for target in view.executing
         for record in by_patterns(target.records)
         if record.key not in below and _compared(view, record)
     ]
-    return [_ladder(view, record) for record in tops]
 
 
-def drawn(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
-    """Name and ns of the pieces of a bar from left to right that ends at the whole, none of them below zero.
+def bar_pieces(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
+    """Layer and its ns for each piece of a bar that ends at the whole, from left to right, none below zero.
 
     Where a part of Python is below zero its layers are one piece; a piece below zero is left out.
     """
@@ -137,24 +137,18 @@ def drawn(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
     return [(name, value) for name, value in reversed(values.items()) if value > 0]
 
 
-def _ladder(view: View, top: Record) -> HostShares:
+def _split(view: View, top: Record) -> HostShares:
     levels = [r for r in _levels(view, top) if r.measured("host")] if top.value("host") else []
-    host = top.figure("host")
-    validation = next(
-        (
-            v
-            for c in view.comparisons("validation-share")
-            if _same_case(view, c, top)
-            if (v := c.figure("difference")) is not None
-        ),
-        None,
-    )
-    minimal = _minimal(view, levels[-1]) if levels else None
-    return HostShares(view.target(top), top, host, tuple(levels), tuple(_shares(levels)), minimal, validation)
+    own = (c.figure("difference") for c in view.comparisons("validation-share") if _same_case(view, c, top))
+    validation = next(filter(None, own), None)
+    program = minimal_program(view, levels[-1]) if levels else None
+    minimal = program.figure("host") if program is not None and program.measured("host") else None
+    shares = tuple(_shares(levels))
+    return HostShares(view.target(top), top, top.figure("host"), tuple(levels), shares, minimal, validation)
 
 
 def _levels(view: View, top: Record) -> list[Record]:
-    """The records of the ladder: the top, then every level below it, each called with less in between."""
+    """The top, then every level below it, each called with less in between."""
     found = {top.key: top}
     waiting = [top]
     while waiting:
@@ -177,9 +171,7 @@ def _shares(levels: list[Record]) -> list[Share]:
     hosts = [figure for r in levels if (figure := r.figure("host")) is not None]
     if not hosts:
         return []
-    found = [
-        _share(_layer(upper, lower), _difference(upper, lower), hosts[0]) for upper, lower in itertools.pairwise(levels)
-    ]
+    found = [_share(_layer(*pair), _difference(*pair), hosts[0]) for pair in itertools.pairwise(levels)]
     last = _share(_last_layer(levels[-1]), hosts[-1], hosts[0])
     return [*found, dataclasses.replace(last, paired=False)]
 
@@ -213,27 +205,15 @@ def _share(name: str, figure: Figure, whole: Figure) -> Share:
     return Share(name, figure, of.value / host.value if of and host and host.value else None, _doubt(of))
 
 
-def _minimal(view: View, last: Record) -> Figure | None:
-    """The host's time of the same work in a minimal Vulkan program; None where none alternated with the last level."""
-    found = minimal_program(view, last)
-    figure = found.figure("host") if found is not None else None
-    return figure if figure and figure.measured else None
-
-
 def minimal_program(view: View, compiled: Record) -> Record | None:
-    """The minimal Vulkan program that did the same work in the run of a WebGPU case called from compiled code."""
+    """Of a WebGPU case called from compiled code, the record of a Vulkan program with the same work in the same run.
+
+    None where it was not measured on the same board, and for other cases.
+    """
     if compiled.stack not in WEBGPU_STACKS or compiled.caller != "native":
         return None
-    return next(
-        (
-            r
-            for r in view.fingerprint.records
-            if (r.stack, r.adapter) == ("vulkan", compiled.adapter)
-            and r.case == compiled.case
-            and not why_apart(r.device, compiled.device)
-        ),
-        None,
-    )
+    like = with_fields(view.fingerprint.records, stack="vulkan", adapter=compiled.adapter, case=compiled.case)
+    return next((r for r in like if not why_apart(r.device, compiled.device)), None)
 
 
 def _doubt(of: Value | None) -> str:
@@ -243,18 +223,19 @@ def _doubt(of: Value | None) -> str:
 
 
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
-    """Whether the comparison belongs to this ladder: same target, pattern and unit; native caller or the top case."""
+    """Whether the comparison is of the same target, pattern and unit; and of the native caller or the top case."""
     of = view.record(comparison.of)
-    same = of is not None and of.target_key == top.target_key and of.pattern == top.pattern and of.unit == top.unit
-    return same and of is not None and (of.caller == "native" or of.key == top.key)
+    if of is None or (of.target_key, of.pattern, of.unit) != (top.target_key, top.pattern, top.unit):
+        return False
+    return of.caller == "native" or of.key == top.key
 
 
 def share_of_host(found: HostShares, share: Share) -> str:
-    """The layer as per cent of the host's time, ready to print; '' where either has no value."""
+    """The layer as per cent of the host's time: ``33 %``; '' where either has no value."""
     whole, part = found.host.measured if found.host else None, share.figure.measured
     return percent(part / whole.value) if part and whole and whole.value else ""
 
 
 def layer_text(found: HostShares, share: Share) -> str:
-    """``33 %, 8.0 (7.2 to 8.8)``: of the host's time and in microseconds, with the doubt about it."""
+    """The layer as per cent of the host's time and in µs, with its doubt: ``33 %, 8.0 (7.2 to 8.8), not separable``."""
     return ", ".join(part for part in (share_of_host(found, share), micro_spread(share.figure), share.doubt) if part)

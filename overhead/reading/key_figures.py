@@ -22,8 +22,8 @@ from overhead.reading.format import (
 from overhead.reading.host_shares import python_share
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
 from overhead.reading.next_run import next_run_text
-from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.results import Caller, Figure, Fingerprint, Record, Value, ratio
+from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
+from overhead.results import Caller, Figure, Record, Value, ratio
 
 _Make = Callable[[View, TargetView], "KeyFigure"]
 _SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
@@ -31,7 +31,7 @@ _SMOKE_TEST = "a smoke test: on a software adapter the device's work shares core
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line. ``measured``: its unit is ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
+    """One line. ``measured``: its value, with the unit ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
     key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
@@ -50,24 +50,19 @@ class KeyFigure:
 
     @property
     def with_interval(self) -> str:
-        """The text with its interval, where the figure is one value with an interval."""
+        """The text with its interval: ``26.3 µs (25.9 to 26.7)``; the text alone where there is not one value."""
         if self.measured is None or " or " in self.text:
             return self.text
         shown = {"share": percent_spread, "ratio": factor_spread}.get(self.measured.unit, time_spread)
         return shown(self.measured)
 
 
-def key_figures(fingerprint: Fingerprint) -> list[KeyFigure]:
-    """All lines, in order, whatever the file holds."""
-    return key_figures_of(View(fingerprint))
-
-
-def key_figures_of(view: View) -> list[KeyFigure]:
-    """The same, from a view."""
+def key_figures(view: View) -> list[KeyFigure]:
+    """All fourteen lines in their order, whatever the file holds."""
     made = []
     for label, stack, make in _LIST:
         target = view.best(stack)  # other workloads say nothing general about a stack
-        found = make(view, target) if target is not None and target.stepped else _absent(view, stack)
+        found = make(view, target) if target is not None and target.has_step else _absent(view, stack)
         made.append(dataclasses.replace(found, label=label))
     return made
 
@@ -83,7 +78,7 @@ def _base(caller: Caller, name: str = "complete") -> _Make:
 
 
 def _fused(view: View, target: TargetView) -> KeyFigure:
-    found = [r for r in target.records if (r.pattern, r.workload, r.caller) == ("fused", "step", "binding")]
+    found = with_fields(target.records, pattern="fused", workload="step", caller="binding")
     if not found:
         run = _to_measure(target.stack, "fused")
         return _missing(f"not measured {CALLER_WORDS['binding']} as one kernel; {run}", target)
@@ -119,8 +114,8 @@ def _python_share(_: View, target: TargetView) -> KeyFigure:
 
 def _node(view: View, target: TargetView) -> KeyFigure:
     """A node of the driver's graph: both speeds where the run met both, else the condition that it was met in."""
-    wanted = ("replay", "step", "driver")
-    found = [r for r in target.records if (r.pattern, r.workload, r.params.get("maker", "driver")) == wanted]
+    nodes = with_fields(target.records, pattern="replay", workload="step")
+    found = [r for r in nodes if r.params.get("maker", "driver") == "driver"]
     if not found:
         return _missing(f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
     made = _time(view, target, found[0])
@@ -147,10 +142,8 @@ def _overstatement(_: View, target: TargetView) -> KeyFigure:
 
 def _by_caller(target: TargetView, caller: Caller) -> Record | None:
     """The target's base case by that caller, with the base's parameters; None where it was not measured."""
-    base = target.base
-    return next(
-        (r for r in target.records if r.caller == caller and r.pattern == base.pattern and not target.varied(r)), None
-    )
+    same = with_fields(target.records, caller=caller, pattern=target.base.pattern)
+    return next((r for r in same if not target.varied(r)), None)
 
 
 def _to_measure(stack: str, *patterns: str) -> str:
@@ -163,9 +156,9 @@ def _not_by(target: TargetView, caller: Caller) -> KeyFigure:
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
-    """A one-shot figure (``naive``, ``naive_idle``, ``legacy``) over the slope; None without two values above zero.
+    """A single timing, such as ``naive`` (T(1), one unit and its wait), over the cost of a unit: 4.0 is four times.
 
-    It has no interval where an end of it is not known.
+    None without two values above zero. It has no interval where an end of it is not known.
     """
     found = ratio(record.measured(figure), record.measured("complete"))
     return found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)

@@ -1,4 +1,4 @@
-"""Why there is no value, as the file has it."""
+"""Why a figure, a case or a stack has no value: the reason that the file of the run holds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _WHOLE_TARGET = "all"
 
 @dataclasses.dataclass(frozen=True)
 class MissingValue:
-    """``status`` as the file has it, '' where the file has no entry for it; ``detail``: its reason, word for word."""
+    """Why there is no value. ``status``: as the file has it, or ''; ``detail``: the reason, word for word, or ''."""
 
     status: str = ""
     detail: str = ""
 
     @property
     def text(self) -> str:
-        """``status: detail``, or the one of them that is there."""
+        """``status: detail``, or the one of them that is there; '' without both."""
         return ": ".join(part for part in (self.status, self.detail) if part)
 
 
@@ -37,7 +37,7 @@ def missing_case(record: Record) -> MissingValue:
 
 
 def missing_figures(record: Record) -> dict[MissingValue, list[str]]:
-    """The names of the figures without a value, by why they have none."""
+    """For each reason the names of the record's figures that have no value for it."""
     found: dict[MissingValue, list[str]] = {}
     for figure in record.figures:
         if figure.measured is None:
@@ -59,7 +59,7 @@ def absent_stacks(fingerprint: Fingerprint, stacks: Sequence[str]) -> list[Missi
 
 
 def by_mend(absent: Sequence[MissingStack]) -> dict[str, list[MissingStack]]:
-    """The missing stacks by what adds them, so that each install command stands once; '' where nothing is known."""
+    """The missing stacks by the command that adds them; '' for those where none is known."""
     found: dict[str, list[MissingStack]] = {}
     for one in absent:
         found.setdefault(one.mend, []).append(one)
@@ -67,7 +67,7 @@ def by_mend(absent: Sequence[MissingStack]) -> dict[str, list[MissingStack]]:
 
 
 def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
-    """Why the run has no such record: the stack is missing, or the planner left the case out."""
+    """Why the run lacks a record of this target and case: the stack is missing, or the planner left it out; else ''."""
     reasons = [absent.reason for absent in absent_stacks(fingerprint, [like.stack])]
     cases = (_WHOLE_TARGET, like.case.key)
     reasons += [left.reason for left in fingerprint.left_out if left.target == like.target_key and left.case in cases]
@@ -75,7 +75,7 @@ def missing_record(fingerprint: Fingerprint, like: Record) -> MissingValue:
 
 
 def why(record: Record, figure: str) -> str:
-    """Why the record has no such value, as one line for people. A figure without a reason has the record's."""
+    """Why the record has no value of that figure, as one line: the figure's own reason, else the record's."""
     found = record.figure(figure)
     if found is not None:
         return plain(missing_figure(found, record).text)

@@ -62,9 +62,7 @@ class Coverage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The committed table. ``by_kind``: the share inside, by class and kind of machine (``kind_of``), with a comma.
-
-    Only these pairs have a range.
+    """The committed table. ``by_kind``: by ``class, kind of machine`` the share inside; only these pairs have a range.
 
     ``boards``: independent boards in all. ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of
     the figures lie inside. ``worst_pair``: the lowest share inside of any pair.
@@ -82,13 +80,13 @@ class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 @functools.cache
 def committed_table() -> NextRunTable:
-    """The table in ``next_run.json``."""
+    """The table in ``next_run.json``, read once."""
     raw = resources.files("overhead.reading").joinpath("next_run.json").read_bytes()
     return msgspec.json.decode(raw, type=NextRunTable)
 
 
 def class_of(record: Record, figure: str = "complete") -> FigureClass | None:
-    """The class of a record's figure; None for figures without one."""
+    """The class of the record's figure of that name; None for figures that have no range."""
     if figure != "complete":
         return "host" if figure in _HOST_FIGURES else None
     if record.pattern in _ONE_SUBMISSION and record.api != "CPU":
@@ -103,7 +101,7 @@ def kind_of(machine: Machine) -> str:
 
 
 def spread_of(figure_class: FigureClass | None, machine: Machine) -> ClassSpread | None:
-    """The spread of the class; None unless the table was made from machines of this kind."""
+    """The spread of the class between boards; None for no class, or a kind of machine that the table does not know."""
     table = committed_table()
     known = figure_class is not None and f"{figure_class}, {kind_of(machine)}" in table.by_kind
     return table.classes[figure_class] if known and figure_class is not None else None
@@ -112,8 +110,7 @@ def spread_of(figure_class: FigureClass | None, machine: Machine) -> ClassSpread
 def no_next_run(machine: Machine) -> str:
     """Why a machine of this kind has no range; '' if the table knows the kind."""
     kinds = list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().by_kind))
-    known = kind_of(machine) in kinds
-    if known:
+    if kind_of(machine) in kinds:
         return ""
     return (
         "The range of another run cannot be told on this kind of machine: how much runs differ is known only for "
@@ -122,19 +119,19 @@ def no_next_run(machine: Machine) -> str:
 
 
 def next_run_sentence(machine: Machine) -> str:
-    """What a next-run range says, or why this machine has none."""
+    """A sentence on what the range of another run means, or on why this kind of machine has none."""
     return no_next_run(machine) or NEXT_RUN_SENTENCE
 
 
 def half_width(spread: ClassSpread, runs: int = 1) -> float:
-    """The half-width of ln(next figure) around the mean of ``runs`` runs on different boards, by Student's t."""
+    """Half the width of the range of ln(next figure) around the mean of ``runs`` runs on other boards: Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(spread.degrees, (1 + NEXT_RUN_SHARE) / 2)) * spread.s * math.sqrt(1 + 1 / runs)
 
 
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> tuple[float, float] | None:
-    """The low and high end of the range, in the figure's unit.
+    """The low and high end of the range in which another run would put the record's figure, in the figure's unit.
 
     None unless the figure is ``ok``, above zero, not of a software adapter and of a class and a kind of machine in the
     table: coverage was measured for such figures alone.
@@ -150,12 +147,12 @@ def next_run(record: Record, machine: Machine, figure: str = "complete") -> tupl
 
 
 def next_run_text(record: Record, machine: Machine, figure: str = "complete") -> str:
-    """The range in microseconds without unit, ``22 to 30``; empty where there is none."""
+    """``next_run`` as text in microseconds without unit, ``22 to 30``; '' where there is no range."""
     return range_text(next_run(record, machine, figure))
 
 
 def range_text(found: Sequence[float] | None) -> str:
-    """A range in ns as text in microseconds without unit; empty for None."""
+    """A range in ns as text in microseconds without unit, ``22 to 30``; '' for None."""
     if found is None:
         return ""
     low, high = (end / 1e3 for end in found)

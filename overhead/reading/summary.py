@@ -11,7 +11,7 @@ _STEADY_RATIO = 1.05
 
 
 def speed_change(view: View) -> str:
-    """By how much the processor's speed changed from process to process; '' where it was steady or is not known."""
+    """A sentence on how the processor's speed changed between processes; '' where it was steady or is not known."""
     state = view.fingerprint.volatile
     least, most = state.get("canary_us_least"), state.get("canary_us_most")
     if not isinstance(least, float | int) or not isinstance(most, float | int) or not 0 < least * _STEADY_RATIO < most:
@@ -23,7 +23,7 @@ def speed_change(view: View) -> str:
 
 
 def overstatement_sentence(targets: list[TargetView]) -> str:
-    """How many times T(1), the figure that most benchmarks print, is the slope; '' where no target has both.
+    """A sentence on how many times the cost of a unit a single timing, T(1), is; '' where no target has both.
 
     Targets on the CPU and ratios without an upper end count only where there are no others.
     """
@@ -44,7 +44,7 @@ def _called(target: TargetView) -> str:
 
 
 def compared_sentence(view: View) -> str:
-    """How many cases of workloads have a cost, and what was verified first; '' without one."""
+    """How many cases of workloads have a cost, all with verified values; '' without one."""
     timed = [r for r in view.fingerprint.records if "elements" in r.params and r.executes and r.measured("complete")]
     if not timed:
         return ""
@@ -53,7 +53,7 @@ def compared_sentence(view: View) -> str:
 
 def software_sentence(view: View) -> str:
     """A warning where every adapter is a software one, else ''."""
-    devices = [t for t in view.stacked if t.first.api != "CPU"]
+    devices = [t for t in view.without_floor if t.first.api != "CPU"]
     if not devices or not all(t.software for t in devices):
         return ""
     return (
@@ -63,7 +63,7 @@ def software_sentence(view: View) -> str:
 
 
 def missing_stacks(view: View, where: str = "below") -> str:
-    """The stacks without a target on this machine, and the commands that add them; '' where there are none.
+    """A sentence on the stacks that this machine lacks and the commands that add them; '' where none is missing.
 
     ``where``: where the reader finds the reasons.
     """

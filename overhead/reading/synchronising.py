@@ -1,4 +1,7 @@
-"""Cases that wait: the ways to wait of each target, and what a synchronisation after every so many steps costs."""
+"""Cases that wait: the ways to wait of each target, and what a synchronisation after every so many steps costs.
+
+An act is a call by which the host waits for the device in a loop, such as ``.item()``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 
 from overhead.reading.dispatch_costs import targets_shown
 from overhead.reading.format import plain
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.results import Comparison, Record, Scalar, Value
 
 ACT_PARAMETERS = {"sync", "every"}
@@ -18,54 +21,47 @@ _AFTER_EACH_STEP = ("every", 1)
 
 
 def synchronises(record: Record) -> bool:
-    """Whether the host synchronises after every so many steps."""
+    """Whether the host waits for the device (synchronises) after every so many steps of the case."""
     return "sync" in record.params
 
 
 def adds_only_an_act(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from the target's base case by a synchronisation after every so many steps."""
+    """Whether the record differs from the target's base case only by a synchronisation after every so many steps."""
     return set(target.varied(record)) == ACT_PARAMETERS <= record.params.keys()
 
 
 def representative_act(target: TargetView, pattern: str) -> Record | None:
-    """Of the target's records of the pattern that only add an act, the one to show: after every step, with a value."""
+    """The record to show of those of the pattern that only add an act: after every step, with a value; or None."""
     acts = [r for r in target.records if r.pattern == pattern and adds_only_an_act(target, r)]
     return min(acts, key=lambda r: (r.params["every"] != 1, r.value("complete") is None), default=None)
 
 
 def wait_of(record: Record) -> Scalar | None:
-    """How the case waits: its act, else the wait that was asked for, else the one that its window declares."""
+    """How the case waits (``stream``): its act, else its parameter ``wait``, else what its stack says; or None."""
     return record.params.get("sync", record.params.get("wait", record.window.get("wait")))
 
 
 def varied_for_label(target: TargetView, record: Record) -> dict[str, Scalar]:
-    """The parameters that differ from the base case, without ``every=1``, which is usual."""
+    """The parameters that differ from the base case, for a label: without ``every=1``, which is usual."""
     return {k: v for k, v in target.varied(record).items() if (k, v) != _AFTER_EACH_STEP}
 
 
 def waited_each(target: TargetView) -> Record | None:
-    """The case that waits after each unit and differs from the base case in nothing else."""
-    return next(
-        (
-            r
-            for r in target.records
-            if (r.pattern, r.caller, r.workload) == ("wait-each", target.base.caller, "step")
-            and set(target.varied(r)) <= ACT_PARAMETERS
-            and r.params.get("sync", "stream") == "stream"
-        ),
-        None,
-    )
+    """The case that waits after each unit and else is the base case; None if it was not measured."""
+    own = with_fields(target.records, pattern="wait-each", caller=target.base.caller, workload="step")
+    alike = (r for r in own if set(target.varied(r)) <= ACT_PARAMETERS)
+    return next((r for r in alike if r.params.get("sync", "stream") == "stream"), None)
 
 
 def waiting_targets(view: View) -> list[TargetView]:
-    """The targets of the headline that wait for a device; graphs wait as the launches that they replace."""
+    """The targets of the headline figure that wait for a device, without CUDA graphs, which wait as launches do."""
     return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
 
 
 def other_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
-    """Cases that differ from the base case by their wait alone or have percentiles, and base cases of other targets."""
+    """Cases with another wait than the base case or with percentiles, and base cases of targets not in the headline."""
     shown = {target.key for target in waiting_targets(view)}
-    for target in (t for t in view.stacked if t.first.api != "CPU"):
+    for target in (t for t in view.without_floor if t.first.api != "CPU"):
         base = target.base
         for r in target.records:
             same = (r.pattern, r.caller) == (base.pattern, base.caller) and set(target.varied(r)) == {"wait"}
@@ -74,7 +70,7 @@ def other_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
 
 
 def step_words(record: Record) -> str:
-    """The step in words: workload, shapes where they vary, and what else of it is a choice."""
+    """The step of the case in words: ``MLP training step, varying shapes``."""
     name = _STEP_TITLES.get(record.workload, plain(record.workload, 40))
     chosen = [str(record.params[k]) for k in ("alloc", "operand") if record.params.get(k) in ("allocating", "tensor")]
     varying = ["varying shapes"] if record.params.get("shapes") == "varying" else []
@@ -82,7 +78,7 @@ def step_words(record: Record) -> str:
 
 
 def in_capture(view: View) -> dict[str, str]:
-    """What becomes of each act in a captured CUDA graph, by the act's name; empty where that was not tried."""
+    """By name of each act what happens to it while a CUDA graph is captured; empty where that was not tried."""
     start = "captured "
     windows = (r.window for target in view.executing for r in target.records if target.stack == "cuda-graph")
     found = ({k.removeprefix(start): str(v) for k, v in window.items() if k.startswith(start)} for window in windows)
@@ -91,20 +87,24 @@ def in_capture(view: View) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class Synchronised:
-    """A step with a synchronising act of the host after every so many steps, and the same step without the act."""
+    """A case with an act after every so many steps (``record``), and ``alone``, the same steps without the act.
+
+    ``paired``: the comparison of both, round by round; None in older files. ``alone`` is None if it was not measured.
+    """
 
     target: TargetView
     record: Record
-    plain: Record | None
+    alone: Record | None
     paired: Comparison | None = None
-    """The comparison of both, round by round; older files have none."""
 
     @property
     def act(self) -> str:
+        """The act's name in the file: ``item``, ``stream``."""
         return str(self.record.params["sync"])
 
     @property
     def every(self) -> int:
+        """After how many steps the act comes."""
         return int(self.record.params["every"])
 
     @property
@@ -124,40 +124,31 @@ class Synchronised:
         return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
     @property
-    def clear(self) -> bool:
+    def is_costly(self) -> bool:
         """Whether the interval of what the act adds lies above zero."""
         return self.cost is not None and self.cost.resolved
 
     def _parts(self) -> tuple[Value | None, Value | None]:
-        plain = self.plain.measured("complete") if self.plain else None
-        return self.record.measured("complete"), None if plain is None else plain * self.every
+        alone = self.alone.measured("complete") if self.alone else None
+        return self.record.measured("complete"), None if alone is None else alone * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:
-    """Every torch record that synchronises after every so many steps, in the file's order."""
+    """Every case of PyTorch with an act after every so many steps, in the file's order."""
     return [
-        Synchronised(t, r, _plain(view, r), view.comparison("sync-cost", r.key))
+        Synchronised(t, r, _alone(view, r), view.comparison("sync-cost", r.key))
         for t in view.executing
         for r in t.records
         if t.stack == "torch" and synchronises(r) and _positive(r.params.get("every"))
     ]
 
 
-def _plain(view: View, acting: Record) -> Record | None:
+def _alone(view: View, acting: Record) -> Record | None:
     """The same step without the act; None where it was not measured."""
+    same = ("stack", "api", "adapter", "workload", "caller", "dependency", "device")
+    fields = {name: getattr(acting, name) for name in same}
     wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
-    same = (acting.stack, acting.api, acting.adapter, acting.workload, acting.caller, acting.dependency)
-    return next(
-        (
-            r
-            for r in view.fingerprint.records
-            if r.params == wanted
-            and (r.stack, r.api, r.adapter, r.workload, r.caller, r.dependency) == same
-            and r.pattern == "per-submit"
-            and r.device == acting.device
-        ),
-        None,
-    )
+    return first_with(view.fingerprint.records, params=wanted, pattern="per-submit", **fields)
 
 
 def _positive(value: object) -> bool:

@@ -24,7 +24,7 @@ COMPARISON_COLUMNS = (*_RUN_COLUMNS, "comparison", "of", "against", *_FIGURE_COL
 
 
 def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
-    """One row a figure; a case without figures has one row, so that nothing is dropped."""
+    """One row for each figure; a case without figures has one row, so that nothing is dropped."""
     require_extra("report", "pandas")
     from pandas import DataFrame
 
@@ -32,7 +32,7 @@ def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
 
 
 def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
-    """The rows of ``to_pandas``, in the order of ``COLUMNS``."""
+    """The rows of ``to_pandas`` as tuples, each in the order of ``COLUMNS``."""
     run = _run(fingerprint)
     for r in fingerprint.records:
         case = (
@@ -44,7 +44,7 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
 
 
 def comparisons_to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
-    """One row a figure of a comparison: differences in ns, ratios without unit."""
+    """One row for each figure of a comparison of two cases: differences in ns, ratios without unit."""
     require_extra("report", "pandas")
     from pandas import DataFrame
 

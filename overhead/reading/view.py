@@ -1,16 +1,21 @@
-"""Look-ups over a fingerprint: targets with short labels, base cases, what a case varies."""
+"""Look-ups over a fingerprint: its targets (each a stack on a device), their base cases, names for people; which run
+of a machine to show.
+
+The base case of a target is the one that its other cases vary in one thing. The step is the smallest workload: one
+addition to each of 256 numbers.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar, cast, get_args
 
 from overhead.devices import is_board_id, without_brackets
 from overhead.reading.format import plain
-from overhead.results import Caller, Comparison, Fingerprint, Pattern, Record, Scalar, scalar_text
+from overhead.results import VALUED, Caller, Comparison, Fingerprint, Pattern, Record, Scalar, scalar_text
 
 T = TypeVar("T")
 CALLERS = ("binding", "browser", "ffi", "native")
@@ -22,6 +27,17 @@ CALLER_WORDS: dict[Caller, str] = {
     "native": "from compiled code",
 }
 """Callers as pages name them."""
+_STACK_NAMES = {
+    "cuda-driver": "the CUDA driver", "cuda-graph": "CUDA graphs", "cupy": "CuPy", "torch": "PyTorch",
+    "torch-compile": "torch.compile", "triton": "Triton", "jax": "JAX", "vulkan": "raw Vulkan", "dawn": "Dawn",
+    "wgpu-native": "wgpu-native", "chromium": "Chromium", "firefox": "Firefox", "safari": "Safari", "numpy": "NumPy",
+}  # fmt: skip
+GRAPH_MAKERS = {
+    "driver": "the CUDA driver",
+    "torch": "PyTorch (torch.cuda.CUDAGraph)",
+    "torch-compiled": "torch.compile",
+}
+"""Who makes a CUDA graph, by the parameter ``maker``."""
 _OTHER = "other"
 _API_ORDER = (
     "CUDA",
@@ -39,13 +55,16 @@ _API_ORDER = (
     "Null",
 )
 _PATTERN_ORDER: tuple[Pattern, ...] = get_args(Pattern)
+_COMPLETE_SHARE = 0.5
+"""A run is complete if it has this share of the stacks, and then of the records, of the largest run."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TargetView:
-    """A stack on a device, with its records. ``label`` is unique in the file and marks software adapters.
+    """A stack on a device, with its records (the measured cases).
 
-    ``short`` is the same without the device, where the file has one GPU only.
+    ``label``: unique in the file, with "(software)" for an adapter that computes on the CPU. ``short``: the same
+    without the device, where the file has one GPU only.
     """
 
     key: str
@@ -55,18 +74,22 @@ class TargetView:
 
     @property
     def first(self) -> Record:
+        """The first record; all records of a target name the same stack, API and adapter."""
         return self.records[0]
 
     @property
     def stack(self) -> str:
+        """The stack's id, such as ``cuda-driver``."""
         return self.first.stack
 
     @property
     def software(self) -> bool:
+        """Whether the adapter is a GPU driver that computes on the CPU."""
         return self.first.software
 
     @property
     def executes(self) -> bool:
+        """Whether the device runs the work; Dawn's Null backend accepts it and runs nothing."""
         return self.first.executes
 
     @property
@@ -75,14 +98,14 @@ class TargetView:
         return next((r for r in self.records if r.workload == "step"), self.records[0])
 
     @property
-    def stepped(self) -> bool:
-        """Whether the base case is one of the step; a run of other workloads alone has no such case."""
+    def has_step(self) -> bool:
+        """Whether the step was measured, so that the base case is one of it; a run may hold other workloads alone."""
         return self.base.workload == "step"
 
     def varied(self, record: Record) -> dict[str, Scalar]:
-        """Parameters, dependency and workload in which the record differs from the base case; '' for absent ones.
+        """The parameters, dependency and workload in which the record differs from the base case; '' for absent ones.
 
-        An entry below the library's function differs too.
+        A NumPy record that enters below NumPy's Python function differs in ``entry`` too.
         """
         base = {**self.base.params, "dependency": self.base.dependency, "workload": self.base.workload}
         own = {**record.params, "dependency": record.dependency, "workload": record.workload}
@@ -90,8 +113,8 @@ class TargetView:
             own["entry"] = record.window["entry"]
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
-    def added(self, record: Record) -> dict[str, Scalar]:
-        """The record's parameters that no case of the base pattern has, such as ``k``: its own pattern needs them."""
+    def pattern_params(self, record: Record) -> dict[str, Scalar]:
+        """The parameters that only the record's pattern needs, such as ``k``: no case of the base pattern has them."""
         return {k: v for k, v in sorted(record.params.items()) if k not in self._base_names}
 
     @cached_property
@@ -104,7 +127,7 @@ class TargetView:
 
 
 class View:
-    """Look-ups over one fingerprint."""
+    """Look-ups over one fingerprint, which is the file of one run."""
 
     def __init__(self, fingerprint: Fingerprint) -> None:
         self.fingerprint = fingerprint
@@ -114,11 +137,11 @@ class View:
         for comparison in fingerprint.comparisons:
             self._comparisons.setdefault((comparison.name, comparison.of), []).append(comparison)
 
-    def once(self, make: Callable[[View], T]) -> T:
-        """The result of ``make`` for this view, computed once. Callers must not change it."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return cast(T, self._made[make])
+    def once(self, compute: Callable[[View], T]) -> T:
+        """``compute(view)``; later calls with the same function return the same object. Callers must not change it."""
+        if compute not in self._made:
+            self._made[compute] = compute(self)
+        return cast(T, self._made[compute])
 
     @cached_property
     def targets(self) -> list[TargetView]:
@@ -137,8 +160,8 @@ class View:
         return [t for t in self.targets if t.executes]
 
     @cached_property
-    def stacked(self) -> list[TargetView]:
-        """The executing targets without ``floor``, which is a reference value and not a stack."""
+    def without_floor(self) -> list[TargetView]:
+        """The executing targets without ``floor``, a call that does nothing: a reference value and no stack."""
         return [t for t in self.executing if t.stack != "floor"]
 
     @cached_property
@@ -146,6 +169,7 @@ class View:
         return {t.key: t for t in self.targets}
 
     def target(self, record: Record) -> TargetView:
+        """The target that the record belongs to. Raises ``KeyError`` for a record of another file."""
         return self._by_key[record.target_key]
 
     def record(self, key: str) -> Record | None:
@@ -168,7 +192,7 @@ class View:
     @cached_property
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
-        return list(dict.fromkeys(t.stack for t in self.stacked))
+        return list(dict.fromkeys(t.stack for t in self.without_floor))
 
 
 def _rank(api: str) -> int:
@@ -177,24 +201,78 @@ def _rank(api: str) -> int:
 
 
 def boards_of(records: Iterable[Record]) -> list[str]:
-    """The ids of the physical boards, in the order of the records."""
+    """The ids of the physical boards (GPUs), each once, in the order of the records; [] where none is known."""
     return list(dict.fromkeys(r.device for r in records if is_board_id(r.device)))
 
 
 def by_board(records: Sequence[Record]) -> list[list[Record]]:
-    """The records of each board with those that name none; only records of one group may be compared."""
+    """A list of records for each board, with those that name no board; only records of one list may be compared."""
     found = [[r for r in records if r.device == board or not is_board_id(r.device)] for board in boards_of(records)]
     return found or [list(records)]
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:
-    """Records in the order of the patterns, then of the callers."""
+    """The records sorted by pattern, then by caller, in the order that tables have."""
     return sorted(records, key=lambda r: (_PATTERN_ORDER.index(r.pattern), CALLERS.index(r.caller)))
 
 
 def words(params: dict[str, Scalar]) -> list[str]:
-    """Parameters as ``name=value``, cleaned."""
+    """Each parameter as ``name=value``, without control characters."""
     return [plain(f"{k}={scalar_text(v)}", 40) for k, v in params.items()]
+
+
+def with_fields(records: Iterable[Record], **fields: object) -> list[Record]:
+    """The records whose fields have these values, in the same order: ``with_fields(records, caller="native")``."""
+    return [r for r in records if all(getattr(r, name) == value for name, value in fields.items())]
+
+
+def first_with(records: Iterable[Record], **fields: object) -> Record | None:
+    """The first record whose fields have these values; None if there is none."""
+    return next(iter(with_fields(records, **fields)), None)
+
+
+def stack_name(target: TargetView) -> str:
+    """The stack inside a sentence: ``Dawn``, ``the CUDA driver``; with "(software)" or "(CPU)" where no GPU works."""
+    where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
+    return _STACK_NAMES.get(target.stack, plain(target.stack, 32)) + where
+
+
+def graph_maker(graph: Record) -> str:
+    """Who made the CUDA graph of this record: ``the CUDA driver``."""
+    maker = str(graph.params.get("maker", "driver"))
+    return GRAPH_MAKERS.get(maker, plain(maker, 20))
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredSteps:
+    """What a run has of the step: (stack, API, adapter) and number of the records that have a value.
+
+    ``environment``: the variables that were set for the run.
+    """
+
+    stacks: frozenset[tuple[str, str, str]]
+    records: int
+    environment: Mapping[str, str]
+
+
+def measured_steps(run: Fingerprint) -> MeasuredSteps:
+    """What the run has of the step, for ``run_to_show``."""
+    own = [r for r in run.records if r.status in VALUED and r.workload == "step"]
+    return MeasuredSteps(frozenset((r.stack, r.api, r.adapter) for r in own), len(own), run.environment)
+
+
+def run_to_show(runs: Sequence[MeasuredSteps]) -> int:
+    """Index of the run that a machine's pages show: the newest that measured the step completely.
+
+    ``runs``: of one machine, newest first. A run that sets no environment variables comes before one that does.
+    """
+    stacks = [len(run.stacks) for run in runs]
+    broad = [i for i in range(len(runs)) if stacks[i] >= _COMPLETE_SHARE * max(stacks)]
+    least = _COMPLETE_SHARE * max(runs[i].records for i in broad)
+    return min(
+        range(len(runs)),
+        key=lambda i: (i not in broad or runs[i].records < least, bool(runs[i].environment), i),
+    )
 
 
 def without_device(labels: Sequence[str]) -> tuple[list[str], str]:

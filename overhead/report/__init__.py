@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from overhead.errors import UsageError, require_extra
 from overhead.loading.folders import Skipped, report_skipped
-from overhead.report.core.across_registry import register_across
-from overhead.report.core.registry import register
+from overhead.report.core.registry import register, register_across
 from overhead.results import Fingerprint
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
 
 
 def _write(machines: Machines, out: Path) -> Path:
-    from overhead.report.core.pages import write
+    from overhead.report.core.pages import write_pages
 
     try:
-        return write(machines, out)
+        return write_pages(machines, out)
     except OSError as error:
         raise UsageError(f"{out}: cannot write the page: {error.strerror or error}") from error

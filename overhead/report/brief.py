@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Cards, Heading, Part, Table, Text
+from overhead.blocks.parts import Cards, Heading, Part, Table, Text, micro_cell
 from overhead.errors import cause_of
-from overhead.reading.browser_tax import first_of_each, tax_sentence, taxes
+from overhead.reading.browser_tax import base_case_sentences, taxes
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, micro_spread
-from overhead.reading.host_shares import HostShares, ladders, share_of_host
-from overhead.reading.key_figures import key_figures_of
+from overhead.reading.host_shares import HostShares, host_shares, share_of_host
+from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
@@ -24,7 +24,7 @@ from overhead.reading.summary import (
 )
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, without_device
 from overhead.report.sections.browser_tax import tax_tables
-from overhead.report.sections.to_do import to_do
+from overhead.report.sections.front import to_do
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 
@@ -36,8 +36,8 @@ _MOST_NAMED = 3
 """The most cases that a sentence names; it counts the others."""
 
 
-def brief_blocks(fingerprint: Fingerprint, every: bool = False) -> Iterator[Part]:
-    """What ``overhead show`` prints of a run: the base cases, or with ``every`` all cases."""
+def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
+    """What ``overhead show`` prints of a run: the base cases, or with ``all_cases`` all cases."""
     view, machine = View(fingerprint), fingerprint.machine
     gpus = ", ".join(g.name + (" (software)" if g.software else "") for g in machine.gpus) or "no GPU"
     yield Text(
@@ -46,27 +46,27 @@ def brief_blocks(fingerprint: Fingerprint, every: bool = False) -> Iterator[Part
             f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}",
         ]
     )
-    figures = key_figures_of(view)
+    figures = key_figures(view)
     if any(figure.measured is not None for figure in figures):
         yield Cards(figures)
         yield Text([next_run_sentence(machine)])
     yield from _findings(view)
-    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.stepped]
+    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.has_step]
     yield Text([*filter(None, (overstatement_sentence(best), software_sentence(view), missing_stacks(view)))])
-    shown = [(t, by_patterns(t.records) if every else base_cases(t)) for t in view.targets]
-    yield from _cases("All cases" if every else "Base cases", view, shown, " --all")
+    shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
+    yield from _cases("All cases" if all_cases else "Base cases", view, shown, " --all")
     yield from _ladders(view)
     if tables := tax_tables(view):
         yield Heading("What the browser adds")
         yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
-        yield Text([tax_sentence(tax) for tax in first_of_each(view.once(taxes))])
+        yield Text(base_case_sentences(view.once(taxes)))
     yield from _missing(fingerprint)
 
 
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
-    """The end of a run: each target's base case, what to do, and which of the chosen stacks are missing."""
+    """What a run prints at its end: each target's base case, what to do, and which chosen stacks are missing."""
     view = View(fingerprint)
-    yield from _cases("Base cases", view, [(t, [t.base] if t.stepped else base_cases(t)) for t in view.targets])
+    yield from _cases("Base cases", view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets])
     yield from _findings(view)
     yield from _missing(fingerprint)
 
@@ -78,13 +78,13 @@ def _findings(view: View) -> Iterator[Part]:
 
 
 def base_cases(target: TargetView) -> list[Record]:
-    """Of each pattern and caller the case with the fewest differences from the target's base case, in table order.
+    """For each pattern and caller the case with the fewest differences from the target's base case, in table order.
 
     A target without the step has one for each of its workloads.
     """
     found: dict[tuple[str, str, str], Record] = {}
     for record in target.records:
-        if target.stepped and record.workload != target.base.workload:
+        if target.has_step and record.workload != target.base.workload:
             continue
         key = (record.workload, record.pattern, record.caller)
         held = found.setdefault(key, record)
@@ -119,14 +119,12 @@ def _row(target: TargetView, record: Record) -> list[str]:
         target.pattern_label(record),
         CALLER_WORDS[record.caller],
         record.unit,
-        *(_met(record) if name == "met" else _number(record, name) for name in _FIGURES),
+        *(
+            _met(record) if name == "met" else micro_cell(record, name) if record.measured(name) else ""
+            for name in _FIGURES
+        ),
         "" if record.status == "ok" else record.status,
     ]
-
-
-def _number(record: Record, name: str) -> str:
-    figure = record.figure(name)
-    return micro_spread(figure) if figure is not None and figure.measured else ""
 
 
 def _met(record: Record) -> str:
@@ -154,7 +152,7 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _ladders(view: View) -> Iterator[Part]:
     """A table of the host's time with a row for each layer of each case."""
-    found = [each for each in view.once(ladders) if each.split]
+    found = [each for each in view.once(host_shares) if each.is_split]
     labels, device = without_device([each.target.label for each in found])
     rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
     ends = [n - 1 for n, row in enumerate(rows) if row[0]]

@@ -18,7 +18,7 @@ def _on(board: int, made: Record) -> Record:
     return msgspec.structs.replace(made, device=_BOARDS[board])
 
 
-def test_records_of_a_single_file_may_be_compared() -> None:
+def test_records_of_one_board_in_one_file_may_be_compared() -> None:
     first, second = record("dawn"), record("torch")
     assert why_apart(first.device, second.device) == ""
     assert ratio(first.measured("complete"), second.measured("complete")) is not None
@@ -44,21 +44,21 @@ def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
 def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
     pytest.importorskip("matplotlib")
     from overhead.blocks.parts import Text
-    from overhead.report.sections.variants import axes
+    from overhead.report.sections.variants import one_change
 
     own = driver(4_290.0)
     variant = msgspec.structs.replace(own, params={**own.params, "wait": "context"}, caller="native")
-    (said,) = axes(View(fingerprint(driver(4_400.0), variant)))
+    (said,) = one_change(View(fingerprint(driver(4_400.0), variant)))
     assert isinstance(said, Text)
     assert "was not measured" in said.paragraphs[1]
 
 
 def test_a_graph_is_compared_with_the_launch_on_its_board() -> None:
     (found,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(0, replay(1_000.0)))))
-    assert found.saved is not None
-    assert found.saved.value == pytest.approx(3_000.0)
+    assert found.saved_per_node is not None
+    assert found.saved_per_node.value == pytest.approx(3_000.0)
     (alone,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(1, replay(1_000.0)))))
-    assert alone.saved is None
+    assert alone.saved_per_node is None
 
 
 def test_ways_to_run_a_chain_are_compared_on_one_board() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from overhead.blocks.parts import Table, Text
-from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.browser_tax import Tax, base_case_sentences, tax_sentence, taxes
 from overhead.reading.view import View
 from overhead.report.sections.browser_tax import browser_tax
 from overhead.results import Figure, Record
@@ -31,25 +31,25 @@ def taxed(*records: Record) -> list[Tax]:
     return taxes(View(fingerprint(*records)))
 
 
-def test_a_browser_case_has_the_figures_of_its_library_beside_it() -> None:
+def test_a_browsers_case_is_paired_with_the_same_case_of_its_library() -> None:
     (tax,) = taxed(BROWSER, BINDING, NATIVE)
     assert (tax.library, list(tax.against), tax.refused) == ("dawn", ["binding", "native"], {})
-    times = tax.times("native")
+    times = tax.slope_ratio("native")
     assert times is not None
     assert times.value == pytest.approx(15)
     assert times.low == pytest.approx(15 * 0.98 / 1.02)
     assert times.high == pytest.approx(15 * 1.02 / 0.98)
-    assert tax.overstated is not None
-    assert tax.overstated.value == pytest.approx((30e3 + 2.5e6) / 30e3)
+    assert tax.single_ratio is not None
+    assert tax.single_ratio.value == pytest.approx((30e3 + 2.5e6) / 30e3)
     assert "15" in tax_sentence(tax)
     assert "1.5" in tax_sentence(tax)
     assert "T(1) says" in tax_sentence(tax)
 
 
-def test_cases_on_different_adapters_are_not_compared() -> None:
+def test_a_browser_is_not_compared_with_its_library_on_another_adapter() -> None:
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, adapter="llvmpipe (LLVM 15)", software=True))
     assert tax.against == {}
-    assert tax.times("native") is None
+    assert tax.slope_ratio("native") is None
     assert "measured on llvmpipe" in tax.refused["native"]
     assert "not on this adapter" in tax_sentence(tax)
 
@@ -73,7 +73,7 @@ def test_a_browser_is_compared_only_with_its_own_library() -> None:
     assert tax.refused == {"binding": "wgpu-native was not measured", "native": "wgpu-native was not measured"}
 
 
-def test_a_different_window_is_refused_and_the_field_is_named() -> None:
+def test_a_comparison_with_a_library_that_timed_something_else_is_refused_and_names_the_field() -> None:
     (tax,) = taxed(BROWSER, case("dawn", "native", 2e3, window={"submits": "1 per 16 units"}))
     assert tax.against == {}
     assert (
@@ -81,7 +81,7 @@ def test_a_different_window_is_refused_and_the_field_is_named() -> None:
     )
 
 
-def test_wait_and_dispatches_may_differ_but_the_pattern_may_not() -> None:
+def test_browser_and_library_may_differ_in_wait_and_dispatches_but_not_in_pattern() -> None:
     cut = {"dispatches": "1 per 65535 units"}
     fused = case("chromium", "browser", 100.0, pattern="fused", unit="step", window=cut)
     (tax,) = taxed(fused, case("dawn", "native", 90.0, pattern="fused", unit="step"), BINDING)
@@ -89,34 +89,34 @@ def test_wait_and_dispatches_may_differ_but_the_pattern_may_not() -> None:
     assert tax.refused == {"binding": "dawn has no such case from Python"}
 
 
-def test_a_case_with_the_same_wait_is_preferred() -> None:
+def test_the_library_case_with_the_same_wait_is_preferred() -> None:
     mapped = case("chromium", "browser", 30e3, params={"wait": "map"})
     theirs = case("dawn", "binding", 25e3, params={"wait": "map"})
     (tax,) = taxed(mapped, BINDING, theirs)
     assert tax.against["binding"].params == theirs.params
 
 
-def test_a_figure_without_a_value_has_a_reason() -> None:
+def test_the_sentence_on_a_browser_without_a_value_has_the_reason() -> None:
     broken = case("chromium", "browser", None, status="unavailable", reason="no WebGPU")
     (tax,) = taxed(broken, case("dawn", "native", 2e3, status="nonlinear", reason="it bends"))
-    assert tax.times("native") is None
+    assert tax.slope_ratio("native") is None
     assert "no WebGPU" in tax_sentence(tax)
     assert "it bends" in tax.refused["native"]
 
 
-def test_sentences_give_no_ratio_for_software_adapters() -> None:
+def test_the_sentence_on_a_browser_on_a_software_adapter_has_no_ratio() -> None:
     (tax,) = taxed(replace(BROWSER, software=True), replace(NATIVE, software=True))
     assert "smoke test" in tax_sentence(tax)
     assert "as much as" not in tax_sentence(tax)
 
 
-def test_only_base_cases_get_a_sentence() -> None:
+def test_only_the_base_case_of_a_browser_has_a_sentence() -> None:
     found = taxed(BROWSER, case("chromium", "browser", 3e3, pattern="one-pass"), NATIVE)
     assert len(found) == 2
-    assert [t.record.pattern for t in first_of_each(found)] == ["per-submit"]
+    assert base_case_sentences(found) == [tax_sentence(found[0])]
 
 
-def test_the_section_has_text_drawing_and_table() -> None:
+def test_the_section_on_browsers_has_text_a_drawing_and_a_table() -> None:
     parts = list(browser_tax(View(fingerprint(BROWSER, BINDING, NATIVE))))
     assert [type(p).__name__ for p in parts] == ["Text", "Drawing", "Table"]
     table = next(p for p in parts if isinstance(p, Table))
@@ -128,9 +128,9 @@ def test_the_section_has_text_drawing_and_table() -> None:
     assert [type(p) for p in only] == [Text, Table]
 
 
-def test_a_slope_whose_interval_reaches_zero_has_no_ratio() -> None:
+def test_a_browser_slope_whose_interval_reaches_zero_has_no_ratio_to_the_library() -> None:
     browser, library = BROWSER, BINDING
     wide = replace(browser, figures=[Figure(name="complete", value=12e3, low=-11e3, high=35e3)])
     (clear,), (unclear,) = (taxes(View(fingerprint(one, library))) for one in (browser, wide))
-    assert clear.times("binding") is not None
-    assert unclear.times("binding") is None
+    assert clear.slope_ratio("binding") is not None
+    assert unclear.slope_ratio("binding") is None

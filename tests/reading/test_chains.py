@@ -9,9 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Drawing, Table
+from overhead.blocks.parts import Drawing, Table, cell_text
 from overhead.reading import chains
-from overhead.reading.chain_sentences import chain_opening, device_times, fusions, graph_against_wgsl, passings
+from overhead.reading.chain_sentences import (
+    break_even_sentences,
+    chain_opening,
+    device_time_sentences,
+    fusion_sentences,
+    graph_against_wgsl,
+)
 from overhead.reading.chains import crossing, groups
 from overhead.reading.view import View
 from overhead.report.core import draw
@@ -53,23 +59,23 @@ def by_name(found: Fingerprint) -> dict[str, chains.ArmFit]:
     return {a.kind.name: a for a in group.arms}
 
 
-def test_every_arm_has_its_kind_and_its_cost() -> None:
+def test_every_way_to_run_a_chain_has_its_kind_and_its_cost() -> None:
     arms = by_name(gpu())
     assert set(arms) == {"eager", "graph-driver", "graph-torch", "fused-wgsl", "wgsl", "fused-cuda"}
     cost = arms["graph-driver"].cost(1500)
     assert cost.value == pytest.approx(20_000 + 1500 * 2_000)
     assert cost.floor < cost.value < cost.ceiling
-    assert not arms["graph-driver"].extrapolated(4096)
-    assert arms["graph-driver"].extrapolated(4097)
+    assert not arms["graph-driver"].is_extrapolated(4096)
+    assert arms["graph-driver"].is_extrapolated(4097)
 
 
-def test_an_unverified_arm_has_no_cost() -> None:
+def test_a_way_with_unverified_values_has_no_cost() -> None:
     group = next(g for g in groups(View(gpu())) if g.elements == 4096)
     assert [r.stack for r in group.failed] == ["jax"]
     assert "jax" not in {a.record.stack for a in group.arms}
 
 
-def test_the_crossing_follows_from_both_fits() -> None:
+def test_the_length_at_which_one_way_passes_another_follows_from_both_fits() -> None:
     arms = by_name(gpu())
     found = crossing(arms["graph-driver"], arms["fused-wgsl"])
     assert found.steps is not None
@@ -79,31 +85,31 @@ def test_the_crossing_follows_from_both_fits() -> None:
     assert crossing(arms["fused-cuda"], arms["fused-wgsl"]).never
 
 
-def test_equal_arms_have_no_crossing() -> None:
+def test_two_equally_expensive_ways_have_no_length_at_which_one_passes_the_other() -> None:
     one = by_name(gpu())["fused-wgsl"]
     found = crossing(one, one)
     assert (found.steps, found.always, found.never) == (None, False, False)
 
 
-def test_the_headline_takes_the_cheapest_graph() -> None:
+def test_the_opening_sentence_takes_the_cheapest_graph() -> None:
     found = graph_against_wgsl(groups(View(gpu())))
     assert found is not None
     assert (found[1].record.params["maker"], found[2].record.stack) == ("driver", "dawn")
     assert found[1].cost(1500).value == pytest.approx(20_000 + 1500 * 2_000)
 
 
-def test_no_headline_without_a_gpu() -> None:
+def test_a_run_without_a_gpu_has_no_opening_sentence() -> None:
     software = [arm("dawn", "fused", 50.0, 1.0, software=True), arm("cuda-graph", "replay", 2.0, 1.0, software=True)]
     assert chain_opening(View(fingerprint(*software))) == ""
     assert chain_opening(View(fingerprint(record()))) == ""
 
 
-def test_the_section_tells_the_cheapest_way_and_lists_failures() -> None:
+def test_the_section_of_chains_names_the_cheapest_way_and_lists_failures() -> None:
     with draw.style():
         parts = [*chains_section(View(gpu())), *workload_page(View(gpu()), "recurrence")]
     assert [p.name for p in parts if isinstance(p, Drawing)] == ["chains-recurrence-ways"]
     cheapest = next(p for p in parts if isinstance(p, Table) and "by elements and dependent steps" in p.caption)
-    cells = [[c.text if isinstance(c, Cell) else c for c in row] for row in cheapest.rows]
+    cells = [[cell_text(c) for c in row] for row in cheapest.rows]
     assert cells[0][1] == "a fused CUDA kernel, 15.0 µs"
     assert cells[0][-2:] == ["a fused CUDA kernel, 415 µs*", "jax"]
     assert any("unverified: off by 0.3" in str(part) for part in parts)
@@ -112,28 +118,38 @@ def test_the_section_tells_the_cheapest_way_and_lists_failures() -> None:
 def chain_sentences() -> str:
     """All sentences on the chains of the run ``gpu``, one per line."""
     found = groups(View(gpu()))
-    return "\n".join([chain_opening(View(gpu())), *passings(found), *fusions(found), *device_times(found)]) + "\n"
+    return (
+        "\n".join(
+            [
+                chain_opening(View(gpu())),
+                *break_even_sentences(found),
+                *fusion_sentences(found),
+                *device_time_sentences(found),
+            ]
+        )
+        + "\n"
+    )
 
 
-def test_chain_sentences_are_the_recorded_text() -> None:
+def test_the_sentences_on_chains_equal_the_recorded_text() -> None:
     assert chain_sentences() == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_device_times_of_all_fused_arms_are_compared_with_cuda() -> None:
+def test_device_times_of_all_fused_kernels_are_compared_with_that_of_cuda() -> None:
     unbounded = arm("wgpu-native", "fused", 42.0, 60_000.0, params={"checks": "unbounded-loops"})
     run = fingerprint(*gpu().records, arm("wgpu-native", "fused", 120.0, 60_000.0), unbounded)
     (group,) = (g for g in groups(View(run)) if g.elements == 4096)
     took = {a.way: a.device.value for a in group.arms if a.kind.name in ("fused-cuda", "fused-wgsl") and a.device}
     assert took == {"cuda-driver": 20, "dawn": 25, "wgpu-native": 60, "wgpu-native without loop bounds": 21}
-    (said,) = device_times([group])
+    (said,) = device_time_sentences([group])
     assert said.endswith("Within 1.5× of CUDA: dawn and wgpu-native without loop bounds.")
     none = fingerprint(arm("cuda-driver", "fused", 40.0, 1.0), arm("dawn", "fused", 120.0, 1.0))
-    assert device_times(groups(View(none)))[0].endswith("No WGSL version is within 1.5× of CUDA.")
+    assert device_time_sentences(groups(View(none)))[0].endswith("No WGSL version is within 1.5× of CUDA.")
 
 
-def test_a_fused_step_can_be_slower() -> None:
+def test_a_sentence_says_that_a_fused_step_is_slower() -> None:
     run = fingerprint(arm("dawn", "fused", 280.0, 1.0), arm("dawn", "one-pass", 100.0, 1.0))
-    (said,) = fusions(groups(View(run)))
+    (said,) = fusion_sentences(groups(View(run)))
     assert "a step is 2.80× (2.69 to 2.91) slower at 4,096 elements" in said
 
 
@@ -142,7 +158,7 @@ def test_each_maker_of_a_graph_is_compared_under_its_own_name() -> None:
     makers = {"driver": 51_300.0, "torch": 186_000.0, "torch-compiled": 18_400.0}
     graphs = [arm("cuda-graph", "replay", each, 8_000.0, params={"maker": maker}) for maker, each in makers.items()]
     found = groups(View(fingerprint(*graphs, arm("cuda-driver", "fused", 51_200.0, 9_000.0))))
-    said = fusions(found)
+    said = fusion_sentences(found)
     told = {
         name: next(s for s in said if f"made by {name}:" in s)
         for name in ("the CUDA driver", "PyTorch (torch.cuda.CUDAGraph)", "torch.compile")
@@ -155,16 +171,16 @@ def test_each_maker_of_a_graph_is_compared_under_its_own_name() -> None:
     assert "made by torch.compile" in chain_opening(View(fingerprint(*graphs, arm("dawn", "fused", 50.0, 60_000.0))))
 
 
-def test_the_opening_needs_both_ways_in_the_run_that_is_shown() -> None:
+def test_the_opening_sentence_needs_a_graph_and_a_fused_kernel_in_the_run_that_is_shown() -> None:
     graph = arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"})
     older = fingerprint(record("dawn"), graph, arm("dawn", "fused", 50.0, 60_000.0), created="2026-01-01T00:00:00Z")
     newer = fingerprint(record("dawn"), graph, arm("dawn", "fused", 75.0, 60_000.0), created="2026-01-03T00:00:00Z")
-    assert "172 µs as WGSL through dawn." in chain_opening(View(from_fingerprints([newer, older]).full))
+    assert "172 µs as WGSL through dawn." in chain_opening(from_fingerprints([newer, older]).own)
     bare = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
-    assert chain_opening(View(from_fingerprints([bare, older]).full)) == ""
+    assert chain_opening(from_fingerprints([bare, older]).own) == ""
 
 
-def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
+def test_the_tables_of_chains_name_the_stacks_without_a_figure_at_each_size() -> None:
     numpy = msgspec.structs.replace(
         arm("numpy", "per-submit", 9_000.0, 1.0, elements=256), api="CPU", adapter="CPU", device="cpu"
     )
@@ -185,7 +201,7 @@ def test_a_cpu_is_not_the_cheapest_way_where_no_gpu_has_a_figure() -> None:
         assert without_figure(alone, groups(alone)[0]) == missing
 
 
-def test_a_fit_that_starts_below_zero_is_no_line() -> None:
+def test_a_way_whose_fit_starts_far_below_zero_has_no_speed() -> None:
     bent = arm("torch", "hybrid", 40_000.0, 10_000.0)
     figures = [
         msgspec.structs.replace(f, value=-9e6, low=-1e7, high=-8e6) if f.name == "fixed" else f for f in bent.figures
@@ -193,17 +209,17 @@ def test_a_fit_that_starts_below_zero_is_no_line() -> None:
     changed = msgspec.structs.replace(bent, figures=figures)
     (group,) = groups(View(fingerprint(changed)))
     assert not group.arms
-    assert chains.not_a_speed(changed).startswith("nonlinear: ")
+    assert chains.why_no_speed(changed).startswith("nonlinear: ")
 
 
-def test_without_an_interval_there_is_no_crossing() -> None:
+def test_ways_without_intervals_have_no_length_at_which_one_passes_the_other() -> None:
     one, other = by_name(gpu())["graph-driver"], by_name(gpu())["fused-wgsl"]
     bare = dataclasses.replace(other, slope=Value(50.0), fixed=Value(60_000.0))
     found = crossing(one, bare)
     assert (found.steps, found.always, found.never) == (None, False, False)
 
 
-def test_each_variant_is_a_separate_group() -> None:
+def test_each_variant_of_a_workload_is_a_separate_group() -> None:
     half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
     found = groups(View(fingerprint(*gpu().records, half)))
     assert [(g.elements, g.variant) for g in found] == [
@@ -214,7 +230,7 @@ def test_each_variant_is_a_separate_group() -> None:
     assert found[0].title == "recurrence (precision=float16), 4,096 elements"
 
 
-def test_each_way_to_split_a_step_is_a_separate_kind() -> None:
+def test_separate_operations_and_a_library_call_are_kinds_of_their_own() -> None:
     bodies = [
         ("dawn", "one-pass", "separate"),
         ("dawn", "one-pass", "one"),

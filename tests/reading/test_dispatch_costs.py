@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, cheapest, dispatch_costs
-from overhead.reading.dispatch_sentences import lead_sentences, trust_sentence
+from overhead.reading.dispatch_costs import (
+    DispatchCosts,
+    DispatchRow,
+    cheapest,
+    dispatch_costs,
+    lead_sentences,
+    trust_sentence,
+)
 from overhead.reading.view import View
 from overhead.results import Figure, Record
 from tests.fakes.report import H200, figure, fingerprint, record
@@ -46,27 +52,27 @@ def row(found: DispatchCosts, label: str) -> DispatchRow:
     return next(one for one in found.rows if one.label == label)
 
 
-def test_rows_are_sorted_by_the_cost_from_python_and_hold_hardware_only() -> None:
+def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
     found = costs(*gpu_run())
     assert found.title == "GPU dispatch overhead on Fake GPU 3000"
     assert [one.label for one in found.rows] == ["CUDA driver", "raw Vulkan", "WebGPU, Dawn", "WebGPU, wgpu-native"]
     assert cheapest(found) is found.rows[0]
 
 
-def test_marks_are_by_caller_and_a_graphs_node_stands_in_the_row_of_its_launch() -> None:
+def test_a_row_has_a_cost_for_each_caller_and_for_the_graph_node_that_replaces_the_launch() -> None:
     found = costs(*gpu_run())
     assert row(found, "CUDA driver").marks == {"python": 4.0, "compiled": 3.5, "batched": 0.9}
     assert row(found, "WebGPU, Dawn").marks == {"python": 25.0, "batched": 3.0}
     assert row(found, "raw Vulkan").marks == {"compiled": 11.0}
 
 
-def test_one_fused_kernel_is_no_batch() -> None:
+def test_a_fused_kernel_is_not_shown_as_a_batch() -> None:
     found = costs(record("dawn", **VULKAN), record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"))
     assert row(found, "WebGPU, Dawn").marks == {"python": 20.0}
     assert row(found, "WebGPU, Dawn").notes == ("batched: not measured in this run",)
 
 
-def test_the_met_range_is_there_where_the_run_measured_it() -> None:
+def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -> None:
     found = costs(*gpu_run())
     assert row(found, "WebGPU, Dawn").met == (29.0, 70.0)
     assert row(found, "CUDA driver").met is None
@@ -74,7 +80,7 @@ def test_the_met_range_is_there_where_the_run_measured_it() -> None:
     assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
 
 
-def test_only_a_kind_of_machine_in_the_table_is_told_how_far_the_next_run_may_lie() -> None:
+def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
     known, unknown = costs(*gpu_run(), machine=H200), costs(*gpu_run())
     assert "9 of 10 runs" in trust_sentence(known)
     assert "9 of 10 runs" not in trust_sentence(unknown)
@@ -87,18 +93,18 @@ def test_only_a_kind_of_machine_in_the_table_is_told_how_far_the_next_run_may_li
     ("status", "note"),
     [("noisy", "from Python: noisy, 19.6 to 20.4"), ("bimodal", "from Python: bimodal, 19.6 to 20.4")],
 )
-def test_what_is_not_resolved_is_words_and_no_mark(status: Any, note: str) -> None:
+def test_an_unresolved_cost_is_given_in_words_and_not_as_a_mark(status: Any, note: str) -> None:
     found = costs(record("dawn", status=status, **VULKAN), record("dawn", caller="native", each=9_000.0, **VULKAN))
     assert row(found, "WebGPU, Dawn").marks == {"compiled": 9.0}
     assert row(found, "WebGPU, Dawn").notes[0] == note
 
 
-def test_an_interval_that_reaches_zero_is_no_mark() -> None:
+def test_a_cost_whose_interval_reaches_zero_has_no_mark() -> None:
     wide = record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN)
     assert row(costs(wide), "WebGPU, Dawn").notes[0] == "from Python: not above zero, −12 to 36"
 
 
-def test_a_row_says_where_the_unit_or_the_operation_differs() -> None:
+def test_a_row_notes_an_unusual_unit_or_operation() -> None:
     compiled = record("torch-compile", each=38_000.0, params={"mode": "default", "ops": 1}, **{**GPU, "unit": "step"})
     number = record("torch", each=7_000.0, params={"operand": "number"}, **GPU)
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
@@ -109,14 +115,14 @@ def test_a_row_says_where_the_unit_or_the_operation_differs() -> None:
     assert row(found, "PyTorch x.add_(1)").notes == ("from compiled code: x.add_(y), 6.00 from Python",)
 
 
-def test_software_adapters_stand_in_where_there_is_no_gpu() -> None:
+def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
     found = costs(record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU"))
     assert found.title == "Dispatch overhead on Fake CPU, no GPU"
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
     assert trust_sentence(found) == ""
 
 
-def test_an_unknown_stack_has_a_row_under_its_own_name() -> None:
+def test_an_unknown_stack_has_a_row_with_its_own_name() -> None:
     assert [one.label for one in costs(record("my-stack", **VULKAN)).rows] == ["my-stack"]
 
 
@@ -126,7 +132,7 @@ def test_a_second_gpu_adds_no_rows() -> None:
     assert {one.stack for one in found.rows} == {"dawn", "vulkan"}
 
 
-def test_the_sentences_answer_in_figures() -> None:
+def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     said = " ".join(lead_sentences(costs(*gpu_run(), machine=H200)))
     assert "the cheapest dispatch here goes through the CUDA driver: 4.00 µs (expect 3.4 to 4.7 in another run)" in said
     assert "From Python, WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
@@ -134,7 +140,7 @@ def test_the_sentences_answer_in_figures() -> None:
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
 
-def test_a_batch_with_two_speeds_is_told_with_both_before_a_graph_of_cuda() -> None:
+def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_graph() -> None:
     two = Figure(name="complete", value=4_000.0, low=3_000.0, high=5_000.0, status="bimodal", modes=[3_700.0, 4_500.0])
     node = record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})
     graphed = [record("cuda-driver", each=4_000.0, **GPU), node]
@@ -147,7 +153,7 @@ def test_a_batch_with_two_speeds_is_told_with_both_before_a_graph_of_cuda() -> N
     )
 
 
-def test_a_batch_is_compared_with_single_dispatches_of_its_own_caller() -> None:
+def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None:
     """From Python the cost is noisy, so that the row begins with the cost from compiled code."""
     native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
@@ -158,5 +164,5 @@ def test_a_batch_is_compared_with_single_dispatches_of_its_own_caller() -> None:
     assert not any("In one pass" in s for s in lead_sentences(costs(failed, native, batch)))
 
 
-def test_there_are_no_rows_without_a_stack_that_ran_the_step() -> None:
+def test_a_run_in_which_no_stack_ran_the_step_has_no_dispatch_costs() -> None:
     assert dispatch_costs(View(fingerprint())) is None

@@ -33,7 +33,7 @@ def wide(one: Record, width: float) -> Record:
     return msgspec.structs.replace(one, figures=figures)
 
 
-def test_one_pass_instead_of_a_submit_for_each() -> None:
+def test_a_finding_advises_one_pass_instead_of_a_submit_for_each_dispatch() -> None:
     one = found(dawn(25_000.0), dawn(3_000.0, "one-pass"))["batch"]
     assert "takes Dawn from 25.0 to 3.00 µs a dispatch from Python." in one.title
     assert "8.33× (8.01 to 8.67)" in one.detail
@@ -46,7 +46,7 @@ def test_one_pass_instead_of_a_submit_for_each() -> None:
     assert "batch" not in found(wide(dawn(25_000.0), 0.5), dawn(12_000.0, "one-pass"))
 
 
-def test_a_batch_with_two_speeds_is_told_with_both() -> None:
+def test_the_finding_on_a_batch_with_two_speeds_names_both() -> None:
     both = Figure(name="complete", value=4_500.0, low=3_400.0, high=4_900.0, status="bimodal", modes=[3_700.0, 4_500.0])
     one = found(dawn(25_000.0), _with(dawn(4_500.0, "one-pass"), both))
     assert "from 25.0 to 3.7 or 4.5 µs a dispatch" in one["batch"].title
@@ -68,14 +68,14 @@ def graph(node: float, making: float) -> list[Record]:
     return [record("cuda-driver", each=4_000.0, **CUDA), replay]
 
 
-def test_a_graph_and_the_replays_that_repay_it() -> None:
+def test_a_finding_advises_a_cuda_graph_and_says_after_how_many_replays_it_pays_off() -> None:
     one = found(*graph(1_000.0, 3_000.0))["graph"]
     assert "made by the CUDA driver: 4.00 to 1.00 µs a launch from Python; a graph of 100 nodes" in one.title
     assert "replays" in one.title
     assert "graph" not in found(*graph(3_500.0, 3_000.0))
 
 
-def test_a_graph_whose_making_is_unknown_is_told_without_replays() -> None:
+def test_the_finding_on_a_cuda_graph_of_unknown_making_cost_names_no_number_of_replays() -> None:
     eager, replay = graph(1_000.0, 3_000.0)
     bare = msgspec.structs.replace(replay, figures=[f for f in replay.figures if "making" not in f.name])
     assert (
@@ -84,7 +84,7 @@ def test_a_graph_whose_making_is_unknown_is_told_without_replays() -> None:
     )
 
 
-def test_calls_from_compiled_code() -> None:
+def test_a_finding_advises_calls_from_compiled_code() -> None:
     one = found(dawn(25_000.0), dawn(11_000.0, caller="native"))["compiled"]
     assert one.title == "Call Dawn from compiled code: 11.0 µs a dispatch instead of 25.0 from Python."
     assert "compiled" not in found(dawn(25_000.0), dawn(20_000.0, caller="native"))
@@ -93,20 +93,20 @@ def test_calls_from_compiled_code() -> None:
     assert "compiled" not in found(record("numpy", **cpu), record("numpy", each=20.0, caller="native", **cpu))
 
 
-def test_a_shorter_way_into_the_library() -> None:
+def test_a_finding_advises_a_librarys_shorter_way_to_launch() -> None:
     jit = record("triton", each=12_000.0, params={"entry": "jit"}, **CUDA)
     one = found(jit, record("triton", each=8_000.0, params={"entry": "compiled"}, **CUDA))["short-way"]
     assert "8.00 instead of 12.0 µs a launch from Python" in one.title
     assert "short-way" not in found(jit, record("triton", each=10_000.0, params={"entry": "compiled"}, **CUDA))
 
 
-def test_dispatch_indirect() -> None:
+def test_a_finding_advises_against_dispatch_indirect() -> None:
     one = found(dawn(23_000.0), dawn(211_000.0, params={"indirect": True}))["indirect"]
     assert one.title == "Avoid dispatchIndirect in Dawn: 211 µs against 23.0 a dispatch from Python."
     assert "indirect" not in found(dawn(23_000.0), dawn(24_000.0, params={"indirect": True}))
 
 
-def test_a_new_bind_group_for_each_dispatch() -> None:
+def test_a_finding_advises_against_a_new_bind_group_for_each_dispatch() -> None:
     one = found(dawn(20_000.0), dawn(30_000.0, params={"bindgroup": "fresh"}))["bind-group"]
     assert "a new one for each dispatch in Dawn costs 30.0 µs against 20.0 a dispatch" in one.title
     assert "bind-group" not in found(dawn(20_000.0), dawn(22_000.0, params={"bindgroup": "fresh"}))
@@ -116,7 +116,7 @@ def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
     return record("torch-compile", each=each, params={"mode": mode, "ops": ops}, **{**CUDA, "unit": "step"})
 
 
-def test_torch_compile_of_one_tiny_operation() -> None:
+def test_a_finding_advises_against_torch_compile_of_one_tiny_operation() -> None:
     five = compiled_step("default", 38_000.0, 5), compiled_step("eager", 36_000.0, 5)
     one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0), *five)["torch-compile"]
     assert "a step takes 39.0 µs, in eager mode 7.50, both from Python." in one.title
@@ -124,14 +124,14 @@ def test_torch_compile_of_one_tiny_operation() -> None:
     assert "torch-compile" not in found(compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0))
 
 
-def test_a_wait_after_each_dispatch() -> None:
+def test_a_finding_advises_against_a_wait_after_each_dispatch() -> None:
     one = found(dawn(25_000.0), dawn(87_000.0, "wait-each"))["wait-each"]
     assert one.title == "Wait once, not after each dispatch: in Dawn 25.0 instead of 87.0 µs a dispatch from Python."
     assert "wait-each" not in found(dawn(25_000.0), dawn(30_000.0, "wait-each"))
     assert "wait-each" not in found(dawn(25_000.0), dawn(87_000.0, "wait-each", status="noisy"))
 
 
-def test_a_synchronisation_in_each_step() -> None:
+def test_a_finding_advises_against_a_synchronisation_in_each_step() -> None:
     plain = record("torch", each=5_000.0, **CUDA)
     acting = record("torch", "read-each", 15_000.0, params={"sync": "item", "every": 1}, **CUDA)
     one = found(plain, acting)["synchronise"]
@@ -142,7 +142,7 @@ def test_a_synchronisation_in_each_step() -> None:
     assert "adds 9.00 µs" in found(plain, acting, comparisons=[paired])["synchronise"].title
 
 
-def test_the_largest_share_of_time_comes_first() -> None:
+def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
     run = [
         dawn(25_000.0),
         dawn(3_000.0, "one-pass"),
@@ -155,11 +155,11 @@ def test_the_largest_share_of_time_comes_first() -> None:
     assert list(found(*run)) == ["indirect", "batch", "graph", "wait-each", "compiled", "bind-group"]
 
 
-def test_no_finding_on_an_empty_run() -> None:
+def test_an_empty_run_has_no_findings() -> None:
     assert findings_of(View(fingerprint())) == []
 
 
-def test_a_rule_of_ones_own() -> None:
+def test_a_decorated_function_becomes_a_rule_of_findings() -> None:
     rule("mine")(lambda view: Finding("Do this.", "Because.", 2.0, ()))
     try:
         assert [one.title for one in findings_of(View(fingerprint()))] == ["Do this."]

@@ -8,7 +8,7 @@ from overhead.results import Value, ratio
 from tests.fakes.report import figure
 
 
-def test_a_ratio_has_the_widest_possible_interval() -> None:
+def test_a_ratio_of_two_values_has_the_widest_possible_interval() -> None:
     assert ratio(Value(6.0, 5.0, 8.0), Value(2.0, 1.0, 4.0)) == Value(3.0, 1.25, 8.0)
 
 

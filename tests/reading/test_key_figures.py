@@ -26,22 +26,22 @@ def value(figure: KeyFigure) -> float | None:
 
 
 def by_label(run: Fingerprint) -> dict[str, KeyFigure]:
-    return {k.label: k for k in key_figures(run)}
+    return {k.label: k for k in key_figures(View(run))}
 
 
-def test_the_list_is_the_same_for_every_machine_and_at_most_fourteen() -> None:
-    empty, full = key_figures(fingerprint()), key_figures(crowded())
+def test_the_list_of_key_figures_is_the_same_for_every_machine_and_has_at_most_fourteen() -> None:
+    empty, full = key_figures(View(fingerprint())), key_figures(View(crowded()))
     assert [k.label for k in empty] == [k.label for k in full]
     assert len(full) <= 14
 
 
-def test_a_missing_figure_has_a_reason_and_no_value() -> None:
-    for k in key_figures(fingerprint()):
+def test_a_missing_key_figure_has_a_reason_and_no_value() -> None:
+    for k in key_figures(View(fingerprint())):
         assert (k.text, k.measured) == ("missing", None)
         assert k.reason
 
 
-def test_the_reason_comes_from_the_run() -> None:
+def test_the_reason_for_a_missing_key_figure_comes_from_the_run() -> None:
     run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
     assert by_label(run)["One launch, CUDA driver, from Python"].reason == "cuda-driver: no libcuda; install a driver"
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
@@ -49,14 +49,14 @@ def test_the_reason_comes_from_the_run() -> None:
     assert broken["One dispatch, Dawn, from Python"].of == "dawn on Fake Adapter"
 
 
-def test_a_time_has_a_next_run_range_and_a_ratio_has_none() -> None:
+def test_a_key_figure_that_is_a_time_has_a_next_run_range_and_a_ratio_has_none() -> None:
     base = record(each=20_000, fixed=60_000)
     found = by_label(fingerprint(base, record("dawn"), machine=H200))
     assert found["One dispatch, wgpu-native, from Python"].next_run == next_run_text(base, H200) != ""
     assert found["A single timed dispatch overstates, Dawn, from Python"].next_run == ""
 
 
-def test_values_come_from_the_record() -> None:
+def test_the_values_of_key_figures_come_from_the_records() -> None:
     base = record(each=20_000, fixed=60_000)
     found = by_label(fingerprint(base))
     dispatch = found["One dispatch, wgpu-native, from Python"]
@@ -65,7 +65,7 @@ def test_values_come_from_the_record() -> None:
     assert dispatch.with_interval == "20.0 µs (19.6 to 20.4)"
 
 
-def test_the_wait_is_that_of_the_table_of_waits() -> None:
+def test_the_key_figure_of_a_wait_equals_the_one_in_the_table_of_waits() -> None:
     view = View(fingerprint(record("dawn", each=20_000, fixed=60_000), record(each=5_000)))
     table = next(part for part in waiting(view) if isinstance(part, Table))
     dawn = next(row for row in table.rows if isinstance(row[0], Cell) and row[0].stack == "dawn")
@@ -74,7 +74,7 @@ def test_the_wait_is_that_of_the_table_of_waits() -> None:
     assert figure.with_interval.replace(" µs", "") in dawn
 
 
-def test_a_figure_that_the_device_limits_says_so_with_its_cpu_time() -> None:
+def test_a_key_figure_that_the_device_limits_names_that_and_its_cpu_time() -> None:
     label = "One dispatch, raw Vulkan, from compiled code"
     raw = msgspec.structs.replace(record("vulkan", caller="native", each=14_000), bound="device")
     assert by_label(fingerprint(raw))[label].bound == "bound by the device, CPU time 11.2 µs"
@@ -82,23 +82,23 @@ def test_a_figure_that_the_device_limits_says_so_with_its_cpu_time() -> None:
     assert by_label(fingerprint(msgspec.structs.replace(raw, software=True)))[label].bound == ""
 
 
-def test_of_several_runs_the_one_that_is_shown_has_the_key_figures() -> None:
+def test_the_key_figures_come_from_the_run_that_is_shown() -> None:
     shown = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
     more = record("chromium", caller="browser"), record("dawn", each=9_000)
     other = fingerprint(*more, created="2026-01-02T00:00:00Z")
-    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).full)}
+    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).own)}
     assert value(found["One dispatch, Dawn, from Python"]) == 20_000
     assert found["One dispatch, Chromium, from JavaScript"].measured is None
 
 
-def test_the_overstatement_is_that_of_dawn_from_python() -> None:
+def test_the_overstatement_of_a_single_timing_is_measured_with_dawn_from_python() -> None:
     found = by_label(fingerprint(record("dawn", each=20_000, fixed=60_000), record(each=5_000)))
     naive = found["A single timed dispatch overstates, Dawn, from Python"]
     assert naive.text == "4.00×"
     assert numbers(naive) == pytest.approx((4.0, 80 * 0.98 / 20.4, 80 * 1.02 / 19.6))
 
 
-def test_hardware_is_preferred_to_software_and_null_is_never_used() -> None:
+def test_key_figures_prefer_hardware_to_software_and_never_use_the_null_backend() -> None:
     soft = record(adapter="soft", software=True, each=5_000)
     null = record(adapter="null", api="Null", executes=False, each=100)
     hard = record(adapter="hard", each=20_000)
@@ -107,7 +107,7 @@ def test_hardware_is_preferred_to_software_and_null_is_never_used() -> None:
     assert "(software)" in by_label(fingerprint(soft))["One dispatch, wgpu-native, from Python"].of
 
 
-def test_python_share_is_of_the_measured_levels() -> None:
+def test_pythons_share_is_computed_from_the_host_times_from_python_and_from_compiled_code() -> None:
     top, native = record("dawn"), record("dawn", caller="native", each=10_000)
     label = "Python's share of the host's time, Dawn"
     share_of = by_label(fingerprint(top, native, comparisons=[share("python-share", top, native, 1e4)]))[label]
@@ -120,7 +120,7 @@ def test_python_share_is_of_the_measured_levels() -> None:
     assert by_label(fingerprint(top, lacking))[label].measured is None
 
 
-def test_a_key_figure_is_of_its_own_stack_and_caller_or_missing() -> None:
+def test_a_key_figure_without_its_own_stack_and_caller_is_missing() -> None:
     found = by_label(fingerprint(record("vulkan", caller="ffi", each=9_000), record("firefox", caller="browser")))
     raw = found["One dispatch, raw Vulkan, from compiled code"]
     assert (raw.measured, raw.reason) == (
@@ -133,7 +133,7 @@ def test_a_key_figure_is_of_its_own_stack_and_caller_or_missing() -> None:
     assert value(both["One dispatch, Dawn, from Python"]) == 20_000
 
 
-def test_submit_graph_node_and_fused_steps() -> None:
+def test_the_key_figures_of_a_submit_a_graph_node_and_a_fused_step_have_the_values_of_their_records() -> None:
     base, fused = record("dawn"), record("dawn", pattern="fused", each=300, unit="step")
     raw = record("vulkan", caller="native", each=9_500)
     node = record("cuda-graph", "replay", 1_300, api="CUDA", unit="graph node")
@@ -145,7 +145,7 @@ def test_submit_graph_node_and_fused_steps() -> None:
     assert found["One fused step, CUDA driver, from Python"].measured is None
 
 
-def test_a_graph_node_has_both_speeds_or_names_its_condition() -> None:
+def test_the_key_figure_of_a_graph_node_has_both_speeds_or_names_the_condition() -> None:
     label = "One node of a CUDA graph, CUDA driver"
     node = record("cuda-graph", "replay", 830.0, api="CUDA", unit="node")
     assert by_label(fingerprint(node))[label].reason.startswith("alone on the GPU:")
@@ -155,12 +155,12 @@ def test_a_graph_node_has_both_speeds_or_names_its_condition() -> None:
     assert (two.text, two.with_interval) == ("0.830 or 1.01 µs", "0.830 or 1.01 µs")
 
 
-def test_a_noisy_figure_is_marked() -> None:
+def test_a_noisy_key_figure_has_the_reason_noisy() -> None:
     found = by_label(fingerprint(record(status="noisy", reason="half-width 14 %")))
     assert found["One dispatch, wgpu-native, from Python"].reason == "noisy: half-width 14 %"
 
 
-def test_a_run_of_one_workload_has_no_figures_of_the_step() -> None:
+def test_a_run_of_another_workload_alone_has_no_key_figures() -> None:
     made = record("dawn", "per-submit", unit="step", params={"elements": 4096})
     alone = msgspec.structs.replace(made, workload="simulation")
     found = by_label(fingerprint(alone))

@@ -31,7 +31,7 @@ def test_a_figure_that_a_measured_case_lacks_was_not_measured() -> None:
     assert why(record(), "device_span") == "not measured"
 
 
-def test_the_reason_of_a_figure_precedes_that_of_its_record() -> None:
+def test_a_figures_own_reason_is_preferred_to_that_of_its_record() -> None:
     own = record(each=None, status="failed", reason="the case's", more=(figure("host", None, "nonlinear"),))
     assert why(own, "host") == "nonlinear: the case's"
     both = record(
@@ -49,12 +49,12 @@ def test_figures_with_the_same_reason_are_listed_together() -> None:
     ]
 
 
-def test_a_case_without_a_reason_takes_those_of_its_figures() -> None:
+def test_a_case_without_a_reason_has_the_reasons_of_its_figures() -> None:
     more = tuple(figure(name, None, "failed", reason=name) for name in ("one", "two"))
     assert missing_case(record(each=None, status="failed", more=more)).text == "failed: one; two"
 
 
-def test_the_reasons_for_a_missing_stack() -> None:
+def test_the_reason_for_a_missing_stack_is_its_own_or_that_of_its_first_case() -> None:
     run = fingerprint(
         broken("failed", "crash"),
         unavailable=[
@@ -72,7 +72,7 @@ def test_the_reasons_for_a_missing_stack() -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_left_out_case_has_the_reason_of_the_planner(whole: bool) -> None:
+def test_a_case_that_the_planner_left_out_has_the_planners_reason(whole: bool) -> None:
     one = record()
     left = LeftOut(target=one.target_key, case="all" if whole else one.case.key, reason="left out")
     assert missing_record(fingerprint(left_out=[left]), one).text == "left out"

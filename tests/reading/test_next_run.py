@@ -17,7 +17,7 @@ from tests.fakes.report import H200, record
 ONE = ClassSpread(s=0.05, degrees=4, boards=6, kinds=2, figures=10)
 
 
-def test_the_half_width_is_students_t_times_the_spread() -> None:
+def test_the_half_width_of_a_next_run_range_is_students_t_times_the_spread() -> None:
     assert next_run.half_width(ONE) == pytest.approx(2.1318 * 0.05 * math.sqrt(2), rel=1e-4)
     assert next_run.half_width(ONE, runs=3) == pytest.approx(2.1318 * 0.05 * math.sqrt(4 / 3), rel=1e-4)
 
@@ -36,12 +36,14 @@ def test_the_half_width_is_students_t_times_the_spread() -> None:
         ({"bound": "host"}, "knee_n", None),
     ],
 )
-def test_the_class_of_a_figure(fields: dict[str, str], name: str, expected: str | None) -> None:
+def test_each_figure_of_a_record_has_the_expected_class_of_spread(
+    fields: dict[str, str], name: str, expected: str | None
+) -> None:
     made = msgspec.structs.replace(record(), **{"api": "CUDA", **fields})
     assert next_run.class_of(made, name) == expected
 
 
-def test_the_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
+def test_a_next_run_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
     found = next_run.next_run(record(each=5_000.0), H200)
     assert found is not None
     low, high = found
@@ -54,7 +56,7 @@ def test_the_range_contains_the_value_and_is_symmetric_on_a_log_scale() -> None:
     [record(each=None), record(status="noisy"), record(software=True), record(each=-5_000.0)],
     ids=["no value", "noisy", "software adapter", "negative"],
 )
-def test_only_ok_figures_above_zero_on_hardware_have_a_range(without: Record) -> None:
+def test_only_ok_figures_above_zero_on_hardware_have_a_next_run_range(without: Record) -> None:
     assert next_run.next_run(without, H200) is None
     assert next_run.next_run_text(without, H200) == ""
 
@@ -70,7 +72,7 @@ def test_only_ok_figures_above_zero_on_hardware_have_a_range(without: Record) ->
         ("Intel(R) Xeon(R) Processor", [Gpu(name="NVIDIA H200"), Gpu(name="NVIDIA H100 80GB HBM3")]),
     ],
 )
-def test_a_kind_of_machine_that_the_table_does_not_know_has_a_reason_and_no_range(cpu: str, gpus: list[Gpu]) -> None:
+def test_an_unknown_kind_of_machine_has_no_next_run_range_but_a_reason(cpu: str, gpus: list[Gpu]) -> None:
     machine = msgspec.structs.replace(H200, cpu=cpu, gpus=gpus)
     assert next_run.next_run(record(each=5_000.0), machine) is None
     assert not next_run.spread_of("host", machine)
@@ -78,16 +80,16 @@ def test_a_kind_of_machine_that_the_table_does_not_know_has_a_reason_and_no_rang
     assert next_run.next_run_sentence(H200) == next_run.NEXT_RUN_SENTENCE
 
 
-def test_several_gpus_of_one_name_are_the_kind_of_one() -> None:
+def test_a_machine_with_several_equal_gpus_is_of_the_same_kind_as_one_with_a_single_gpu() -> None:
     assert next_run.kind_of(msgspec.structs.replace(H200, gpus=H200.gpus * 8)) == next_run.kind_of(H200)
 
 
-def test_the_text_gives_both_ends_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_of_a_next_run_range_has_both_ends_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_run, "half_width", lambda spread: math.log(1.2))
     assert next_run.next_run_text(record(each=24_000.0), H200) == "20 to 29"
 
 
-def test_the_committed_table_covers_enough_and_is_not_too_wide() -> None:
+def test_the_committed_next_run_table_covers_enough_runs_and_is_not_too_wide() -> None:
     coverage = next_run.committed_table().coverage
     assert set(coverage) == {"host", "submission", "device"}
     for name, found in coverage.items():
@@ -95,7 +97,7 @@ def test_the_committed_table_covers_enough_and_is_not_too_wide() -> None:
         assert found.half_width <= 1.6 * found.oracle, name
 
 
-def test_the_committed_table_is_made_from_the_committed_runs() -> None:
+def test_the_committed_next_run_table_is_computed_from_the_committed_runs() -> None:
     """``python scripts/next_run.py --write`` writes it."""
     assert making.table_of(making.committed_runs()) == next_run.committed_table()
 
@@ -110,18 +112,18 @@ def made_up(boards: int, figures: int, s: float, seed: int = 1) -> list[making.O
     ]
 
 
-def test_the_spread_between_boards_is_recovered() -> None:
+def test_the_script_finds_the_known_spread_between_made_up_boards() -> None:
     found = making.spreads(made_up(boards=12, figures=200, s=0.05))["host"]
     assert found.s == pytest.approx(0.05, rel=0.05)
     assert (found.boards, found.kinds, found.degrees) == (12, 1, next_run.MOST_DEGREES_OF_FREEDOM)
 
 
-def test_runs_on_one_board_give_no_spread() -> None:
+def test_runs_on_a_single_board_give_no_spread_between_boards() -> None:
     runs = made_up(boards=1, figures=5, s=0.05) * 3
     assert making.spreads(runs) == {}
 
 
-def test_both_boards_of_a_pair_are_left_out_of_the_estimate_it_is_judged_by() -> None:
+def test_coverage_of_a_pair_of_boards_is_judged_by_a_spread_from_the_other_boards() -> None:
     runs = made_up(boards=4, figures=50, s=0.02)
     odd = making.ObservedRun(
         "odd.json", "a GPU", "f" * 12, {k: (v + 1.0, "host") for k, (v, _) in runs[0].logs.items()}
@@ -131,7 +133,7 @@ def test_both_boards_of_a_pair_are_left_out_of_the_estimate_it_is_judged_by() ->
     assert table.coverage["host"].pairs == 50 * 5 * 4
 
 
-def test_a_new_run_is_predicted_from_other_boards_only() -> None:
+def test_a_new_run_is_predicted_from_runs_on_other_boards_only() -> None:
     runs = made_up(boards=5, figures=100, s=0.03)
     inside, count, half = making.predicted(runs, runs[0])["host"]
     assert count == 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from overhead.reading.shown_run import measured_steps, run_to_show
+from overhead.reading.view import measured_steps, run_to_show
 from overhead.results import Fingerprint
 from tests.fakes.report import fingerprint, record
 
@@ -16,23 +16,23 @@ def shown(*runs: Fingerprint) -> int:
     return run_to_show([measured_steps(run) for run in runs])
 
 
-def test_the_newest_complete_run_is_shown() -> None:
+def test_the_newest_complete_run_of_a_machine_is_shown() -> None:
     assert shown(fingerprint(*_FULL), fingerprint(*_FULL)) == 0
     assert shown(fingerprint(*_FULL[:3]), fingerprint(*_FULL)) == 0
 
 
-def test_a_run_of_few_stacks_or_few_cases_is_not() -> None:
+def test_a_newer_run_of_few_stacks_or_few_cases_is_not_shown() -> None:
     assert shown(fingerprint(*_FULL[:2]), fingerprint(*_FULL)) == 1
     assert shown(fingerprint(*_FULL[::3]), fingerprint(*_FULL)) == 1
     failed = [msgspec.structs.replace(one, status="failed") for one in _FULL]
     assert shown(fingerprint(*failed), fingerprint(*_FULL)) == 1
 
 
-def test_a_run_of_workloads_alone_is_shown_only_without_another() -> None:
+def test_a_run_of_workloads_alone_is_shown_only_if_there_is_no_other_run() -> None:
     chains = [msgspec.structs.replace(one, workload="recurrence") for one in _FULL]
     assert shown(fingerprint(*chains), fingerprint(*_FULL[:1])) == 1
     assert shown(fingerprint(*chains)) == 0
 
 
-def test_a_run_that_sets_environment_variables_comes_after_one_that_sets_none() -> None:
+def test_a_run_without_environment_variables_is_shown_before_one_that_sets_some() -> None:
     assert shown(fingerprint(*_FULL, environment={"A": "1"}), fingerprint(*_FULL)) == 1

@@ -26,7 +26,7 @@ VIEW = View(fingerprint(BASE, acting("item", 10), acting("cpu", 1, None), acting
 TARGET = VIEW.targets[0]
 
 
-def test_a_case_synchronises_if_it_has_an_act() -> None:
+def test_a_case_synchronises_if_it_has_the_parameter_sync() -> None:
     assert [synchronises(r) for r in TARGET.records] == [False, True, True, True]
     assert [adds_only_an_act(TARGET, r) for r in TARGET.records] == [False, True, True, True]
 
@@ -45,7 +45,7 @@ def test_the_cost_of_a_synchronisation_excludes_the_steps() -> None:
     }
 
 
-def test_the_label_omits_the_usual_interval_of_one_step() -> None:
+def test_the_label_of_a_case_omits_that_it_synchronises_after_every_step() -> None:
     assert varied_for_label(TARGET, TARGET.records[3]) == {"sync": "item"}
     assert varied_for_label(TARGET, TARGET.records[1]) == {"sync": "item", "every": 10}
     assert [wait_of(r) for r in TARGET.records] == [None, "item", "cpu", "item"]

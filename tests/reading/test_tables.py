@@ -9,7 +9,7 @@ from tests.fakes.report import crowded, fingerprint, record, share
 pytestmark = pytest.mark.needs("pandas")
 
 
-def test_each_figure_is_a_row_and_none_is_dropped() -> None:
+def test_the_data_frame_has_a_row_for_each_figure_and_drops_none() -> None:
     from overhead.reading.tables import COLUMNS, to_pandas
 
     run = crowded()
@@ -21,7 +21,7 @@ def test_each_figure_is_a_row_and_none_is_dropped() -> None:
     assert "signal 11" in failed.reason.iloc[0]
 
 
-def test_values_and_coordinates_are_in_their_columns() -> None:
+def test_the_data_frame_has_values_and_parameters_in_their_columns() -> None:
     from overhead.reading.tables import to_pandas
 
     frame = to_pandas(fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"})))
@@ -31,7 +31,7 @@ def test_values_and_coordinates_are_in_their_columns() -> None:
     assert frame.value.dtype.kind == "f"
 
 
-def test_comparisons_have_a_table_of_their_own() -> None:
+def test_comparisons_become_a_data_frame_of_their_own() -> None:
     from overhead.reading.tables import COMPARISON_COLUMNS, comparisons_to_pandas
 
     top, ffi = record(caller="binding"), record(caller="ffi")
@@ -41,7 +41,7 @@ def test_comparisons_have_a_table_of_their_own() -> None:
     assert set(frame.of) == {top.key}
 
 
-def test_an_empty_run_is_an_empty_table() -> None:
+def test_an_empty_run_becomes_an_empty_data_frame() -> None:
     from overhead.reading.tables import COLUMNS, to_pandas
 
     frame = to_pandas(fingerprint())
@@ -49,7 +49,7 @@ def test_an_empty_run_is_an_empty_table() -> None:
     assert tuple(frame.columns) == COLUMNS
 
 
-def test_the_public_to_pandas_is_this_function() -> None:
+def test_overhead_to_pandas_is_the_function_of_reading_tables() -> None:
     import overhead
     from overhead.reading.tables import to_pandas
 

@@ -12,7 +12,7 @@ import pytest
 from overhead.blocks.parts import Part, Text
 from overhead.reading.view import View
 from overhead.report import register, register_across
-from overhead.report.core import across_registry, registry
+from overhead.report.core import registry
 from overhead.report.core.machines import Machines
 from tests.fakes.report import fingerprint, record
 from tests.report.report_page import Page
@@ -37,18 +37,17 @@ def raises_across(machines: Machines) -> NoReturn:
     raise BaseException("odd")
 
 
-def test_a_section_that_fails_becomes_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], usual_contained: Any
 ) -> None:
     from overhead.report import render
     from overhead.report.core import pages
-    from overhead.report.core.contained import contained
 
-    monkeypatch.setattr(pages, "contained", contained)
+    monkeypatch.setattr(pages, "contained", usual_contained)
     registry.registered()
-    across_registry.registered_across()
+    registry.registered_across()
     monkeypatch.setattr(registry._sections, "_items", dict(registry._sections._items))
-    monkeypatch.setattr(across_registry._across, "_items", dict(across_registry._across._items))
+    monkeypatch.setattr(registry._across, "_items", dict(registry._across._items))
     for build in (raises, exits, nonsense):
         register(build.__name__, "A section of another package", 15)(build)
     register_across("raises-across", "Across", 15, page="front")(raises_across)

@@ -63,7 +63,7 @@ def text_of(row: Any) -> list[str]:
     return [cell.text if isinstance(cell, Cell) else cell for cell in row]
 
 
-def test_every_arm_has_a_row_with_times_dispatches_and_tokens_a_second() -> None:
+def test_every_way_to_decode_has_a_row_with_times_dispatches_and_tokens_a_second() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     eager = record("per-submit", 20.0, stack="torch", caller="binding")
     (table, *_) = [part for part in decoding(view(level(0), bent, eager)) if isinstance(part, Table)]
@@ -77,7 +77,7 @@ def test_every_arm_has_a_row_with_times_dispatches_and_tokens_a_second() -> None
     assert rows[2][6].startswith("50.0")
 
 
-def test_a_page_decodes_from_javascript() -> None:
+def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
     given = [
         record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
         record("per-submit", 9.0, "firefox", "browser", 32, fusions=6),
@@ -89,7 +89,7 @@ def test_a_page_decodes_from_javascript() -> None:
     ]
 
 
-def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
+def test_the_table_of_fusion_levels_names_each_fusion_with_its_change_and_gain() -> None:
     parts = list(decoding(view(*(level(fusions) for fusions in range(7)))))
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
     rows = [text_of(row) for row in table.rows]
@@ -107,13 +107,13 @@ def test_levels_name_each_fusion_with_its_change_and_gain() -> None:
     assert any(isinstance(part, Drawing) for part in parts)
 
 
-def test_a_missing_level_is_not_taken_for_one_fusion() -> None:
+def test_two_fusion_levels_with_one_missing_between_are_not_shown_as_one_fusion() -> None:
     parts = decoding(view(level(0), level(4)))
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
     assert [text_of(row)[2] for row in table.rows] == ["unfused", "with 4 fusions"]
 
 
-def test_each_way_to_run_the_program_has_rows_of_its_own() -> None:
+def test_each_way_to_run_the_decoder_has_rows_of_its_own() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
     parts = [part for part in decoding(view(level(0), level(6), bent, fused)) if isinstance(part, Table)]
@@ -128,7 +128,7 @@ def test_each_way_to_run_the_program_has_rows_of_its_own() -> None:
     assert rows[3][4:6] == ["2.00 (1.98 to 2.02)", ""]
 
 
-def test_the_slope_over_added_dispatches_is_found_with_its_intercept() -> None:
+def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept() -> None:
     shown = view(level(0), level(0, 100), level(0, 200), level(0, 400))
     (found,) = decoded(shown)
     line = slope_over_dispatches(found.padded[0])
@@ -165,7 +165,7 @@ def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
     assert [sentence.partition(": ")[2] for sentence in said] == ["fused.", "fused in WGSL."]
 
 
-def test_kernels_that_nothing_is_compared_with_have_no_table() -> None:
+def test_kernels_of_one_program_alone_have_no_table() -> None:
     parts = decoding(view(in_language("wgsl", 2.0, "dawn", "per-pass", 0)))
     assert not [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
 
@@ -175,7 +175,7 @@ def of_one_process(found: Record) -> Record:
     return msgspec.structs.replace(found, figures=figures, status="noisy")
 
 
-def test_arms_of_one_process_are_counted_once() -> None:
+def test_a_sentence_counts_the_ways_to_decode_that_ran_in_one_process_only() -> None:
     parts = list(decoding(view(of_one_process(level(0)), of_one_process(level(3)), level(6))))
     assert isinstance(parts[0], Text)
     assert parts[0].paragraphs[1].startswith("2 of 3 arms ran in one process only")
@@ -193,7 +193,7 @@ def step(batch: int, device_ms: float | None, stack: str, pattern: Pattern, boun
     return msgspec.structs.replace(made, figures=figures, bound=bound)
 
 
-def test_batches_say_where_the_device_bounds_each_arm() -> None:
+def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() -> None:
     eager = [step(batch, None, "torch", "per-submit", "host") for batch in (1, 4, 16, 64)]
     graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch") for batch in (1, 4, 16, 64)]
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4, 16, 64)]
@@ -216,7 +216,7 @@ def test_batches_say_where_the_device_bounds_each_arm() -> None:
     assert found.levels == ()
 
 
-def test_without_intervals_it_is_not_resolved_what_bounds_a_step() -> None:
+def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
     eager = [of_one_process(step(batch, None, "torch", "per-submit", "host")) for batch in (1, 4)]
     graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", "device", maker="torch") for batch in (1, 4, 16)]
     graph[1] = of_one_process(graph[1])
@@ -252,7 +252,7 @@ def with_issue(found: Record, **changes: Any) -> Record:
     return msgspec.structs.replace(found, figures=figures)
 
 
-def test_a_host_whose_interval_holds_zero_and_the_device_is_not_resolved() -> None:
+def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
     wide = with_issue(step(4, 3.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
     narrow = with_issue(step(16, 9.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
     text, _, table = batches(view(wide, narrow))
@@ -263,7 +263,7 @@ def test_a_host_whose_interval_holds_zero_and_the_device_is_not_resolved() -> No
     assert text.paragraphs[-1].endswith("(fused, one pass a token, from Python) at batch 4.")
 
 
-def test_a_host_below_the_resolution_takes_less_than_the_device() -> None:
+def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:
     graph = [step(batch, 3.0, "cuda-graph", "launches", maker="torch") for batch in (1, 4)]
     graph[1] = with_issue(graph[1], value=None, low=None, high=None, status="below-resolution")
     text, _, table = batches(view(*graph))
@@ -273,16 +273,16 @@ def test_a_host_below_the_resolution_takes_less_than_the_device() -> None:
     assert text.paragraphs[-1].endswith("(PyTorch's CUDA graph of the eager step) at every batch measured.")
 
 
-def test_one_batch_alone_has_no_section() -> None:
+def test_a_single_batch_size_has_no_section_of_batches() -> None:
     assert list(batches(view(level(0), level(6)))) == []
 
 
-def test_two_lengths_give_no_slope() -> None:
+def test_two_numbers_of_dispatches_give_no_cost_of_an_added_dispatch() -> None:
     (found,) = decoded(view(level(0), level(0, 100)))
     assert slope_over_dispatches(found.padded[0]) is None
 
 
-def test_a_slope_whose_interval_holds_zero_is_not_shown() -> None:
+def test_a_cost_of_an_added_dispatch_whose_interval_holds_zero_is_not_shown() -> None:
     first = record("per-pass", 2.0, dispatches=89, fusions=0)
     equal = [first, *(record("per-pass", 2.0, dispatches=89 + n, fusions=0, padding=n) for n in (100, 200))]
     parts = [part for part in decoding(view(*equal)) if isinstance(part, Text)]
@@ -290,7 +290,7 @@ def test_a_slope_whose_interval_holds_zero_is_not_shown() -> None:
     assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
 
 
-def test_a_slope_that_only_the_device_resolves_is_that_of_the_device() -> None:
+def test_a_cost_of_an_added_dispatch_that_only_device_times_resolve_is_that_of_the_device() -> None:
     wide = [level(0, padding) for padding in (0, 100, 200)]
     for one in wide:
         busy = msgspec.structs.replace(one.figures[0], name="device_busy")
@@ -301,12 +301,12 @@ def test_a_slope_that_only_the_device_resolves_is_that_of_the_device() -> None:
     assert text.endswith("It adds 10.0 (9.8 to 10.2) µs to the device's time.")
 
 
-def test_reads_have_a_table_of_their_own() -> None:
+def test_cases_that_read_tokens_back_have_a_table_of_their_own() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
     parts = decoding(view(level(6), first))
     table = next(part for part in parts if isinstance(part, Table) and "read" in part.caption)
     assert text_of(table.rows[0])[1:3] == ["the first token of a prompt of 5, as 5 decode steps", "4 bytes"]
 
 
-def test_a_run_without_decoded_tokens_has_no_such_page() -> None:
+def test_a_run_without_decoded_tokens_has_no_page_of_tokens() -> None:
     assert list(decoding(view())) == []

@@ -15,7 +15,7 @@ from tests.report.report_page import Page
 from tests.report.test_decode_page import TINY, level, record, text_of, view
 
 
-def test_the_row_has_the_fastest_unfused_and_fused_arms_with_the_share_of_the_host() -> None:
+def test_the_summary_of_tokens_has_the_fastest_unfused_and_fused_way_with_the_share_of_the_host() -> None:
     slow = record("per-submit", 5.0, caller="binding", dispatches=32, fusions=6)
     bent = record("per-pass", None, stack="wgpu-native", dispatches=32, fusions=6)
     (table,) = decode_summary(view(level(0), level(3), level(6), slow, bent, level(0, 100)))
@@ -29,7 +29,7 @@ def test_the_row_has_the_fastest_unfused_and_fused_arms_with_the_share_of_the_ho
     assert str(fused).startswith("1.32 (")
 
 
-def test_a_host_below_the_resolution_has_a_share_too_small_to_measure() -> None:
+def test_a_host_time_below_the_resolution_has_a_share_too_small_to_measure() -> None:
     whole = level(6)
     figures = [f if f.name != "issue" else Figure(name="issue", status="below-resolution") for f in whole.figures]
     fused = msgspec.structs.replace(whole, figures=figures)
@@ -50,19 +50,21 @@ def of_model(name: str, fusions: int) -> Record:
         ([("qwen2.5-0.5b", 0), ("qwen2.5-1.5b", 0), ("qwen2.5-1.5b", 6)], "qwen2.5-1.5b"),
     ],
 )
-def test_one_model_is_shown_a_large_one_with_both_programs_first(models: list[tuple[str, int]], shown: str) -> None:
+def test_the_summary_of_tokens_shows_one_model_and_prefers_a_large_one_with_both_programs(
+    models: list[tuple[str, int]], shown: str
+) -> None:
     (table,) = decode_summary(view(*(of_model(*model) for model in models)))
     assert isinstance(table, Table)
     assert [text_of(row)[0] for row in table.rows] == [shown]
 
 
-def test_an_unfused_program_alone_leaves_the_other_cells_empty() -> None:
+def test_the_cells_of_the_fused_program_are_empty_if_only_the_unfused_one_was_measured() -> None:
     (table,) = decode_summary(view(level(0)))
     assert isinstance(table, Table)
     assert text_of(table.rows[0])[4:] == ["", "", ""]
 
 
-def test_without_a_time_of_a_token_there_is_no_row() -> None:
+def test_a_run_without_the_time_of_a_token_has_no_summary_of_tokens() -> None:
     assert list(decode_summary(view(step()))) == []
     assert list(decode_summary(view(record("per-pass", None, dispatches=89, fusions=0)))) == []
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure, mark
+from overhead.report.core.dots import DotRow, Mark, dot_figure, resolved_mark
 from overhead.results import Figure, Value
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
@@ -30,21 +30,21 @@ def arrows(ax: Any) -> list[str]:
     return [line.get_marker() for line in ax.lines if line.get_marker() in ("<", ">")]
 
 
-def test_the_values_of_a_row_stand_at_its_end() -> None:
+def test_a_row_of_dots_has_its_values_at_the_end() -> None:
     assert "4.12 · 3.44" in said(drawn(DotRow("torch", [dot(4.12, 4.06, 4.17), dot(3.44, 3.3, 3.6)])))
 
 
-def test_an_interval_that_goes_on_has_an_arrow() -> None:
+def test_an_interval_that_is_longer_than_drawn_has_an_arrow() -> None:
     assert arrows(drawn(DotRow("row", [dot(10.0, 9.0, 11.0)]))) == []
     assert arrows(drawn(DotRow("row", [dot(10.0, 0.001, 11.0)]))) == ["<"]
     assert arrows(drawn(DotRow("row", [dot(10.0, 0.001, 1e4)]))) == ["<", ">"]
 
 
-def test_a_value_below_zero_has_no_mark_and_the_row_says_so() -> None:
+def test_a_row_with_a_value_below_zero_has_a_note_and_no_dot() -> None:
     assert "not above zero" in said(drawn(DotRow("row", [dot(-3.0, -4.0, -2.0)])))
 
 
-def test_panels_share_one_axis_with_ticks_between_powers_of_ten_if_it_is_short() -> None:
+def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers_of_ten() -> None:
     one, other = dot_figure({"a": [DotRow("row", [dot(30.0)])], "b": [DotRow("row", [dot(1500.0)])]}, "us").axes
     low, high = one.get_xlim()
     assert (low, high) == other.get_xlim()
@@ -52,9 +52,14 @@ def test_panels_share_one_axis_with_ticks_between_powers_of_ten_if_it_is_short()
 
 
 @pytest.mark.parametrize("low", [-11_000.0, 0.0])
-def test_a_figure_whose_interval_reaches_zero_is_no_mark(low: float) -> None:
-    assert mark(Figure(name="complete", value=12_000.0, low=low, high=35_000.0, status="noisy"), "#0067a5") == []
-    assert len(mark(Figure(name="complete", value=12_000.0, low=1.0, high=35_000.0, status="noisy"), "#0067a5")) == 1
+def test_a_figure_whose_interval_reaches_zero_has_no_dot(low: float) -> None:
+    assert (
+        resolved_mark(Figure(name="complete", value=12_000.0, low=low, high=35_000.0, status="noisy"), "#0067a5") == []
+    )
+    assert (
+        len(resolved_mark(Figure(name="complete", value=12_000.0, low=1.0, high=35_000.0, status="noisy"), "#0067a5"))
+        == 1
+    )
 
 
 def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
@@ -69,12 +74,13 @@ def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     drawings = [part for s in registered() for part in s.build(view) if isinstance(part, Drawing)]
     assert len(drawings) >= 4
     for part in drawings:
-        FigureCanvasAgg(part.figure).draw()
-        words = [t for t in part.figure.findobj(Text) if t.get_text().strip()]
+        figure = part.draw()
+        FigureCanvasAgg(figure).draw()
+        words = [t for t in figure.findobj(Text) if t.get_text().strip()]
         assert min(float(t.get_fontsize()) for t in words) * pixels >= 12, part.name
 
 
-def test_of_very_many_rows_the_first_and_the_last_are_drawn_and_the_rest_are_counted() -> None:
+def test_a_figure_of_very_many_rows_has_the_first_and_the_last_and_the_number_of_the_others() -> None:
     words = said(drawn(*(DotRow(f"way {i}", [dot(1.0 + i)]) for i in range(100))))
     ways = [int(label.partition(" ")[2]) for label in words if label.startswith("way")]
     assert ways == [*range(20), *range(80, 100)]

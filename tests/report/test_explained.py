@@ -20,7 +20,7 @@ def found() -> Explanation:
     return explanation()
 
 
-def test_the_page_holds_verdict_alternatives_and_lines(found: Explanation) -> None:
+def test_the_page_of_an_explained_step_has_verdict_alternatives_and_lines(found: Explanation) -> None:
     page = explained_page(found)
     for text in (
         "Host-bound by 6.9 times.",
@@ -34,11 +34,11 @@ def test_the_page_holds_verdict_alternatives_and_lines(found: Explanation) -> No
         assert text in page
 
 
-def test_text_of_the_program_is_escaped(found: Explanation) -> None:
+def test_the_page_of_an_explained_step_escapes_text_of_the_program(found: Explanation) -> None:
     assert HOSTILE not in explained_page(found)
 
 
-def test_a_step_without_device_has_no_device_bar(found: Explanation) -> None:
+def test_a_step_without_device_time_has_no_device_bar(found: Explanation) -> None:
     step = msgspec.structs.replace(found.step, busy=missing("busy", "no device"))
     assert "Device busy" not in explained_page(msgspec.structs.replace(found, step=step, gaps=[]))
 
@@ -63,7 +63,7 @@ def timed(found: Explanation, wall: Figure, **more: object) -> Explanation:
 @pytest.mark.parametrize(
     ("low", "high", "is_resolved"), [(7e6, 3.5e7, False), (1.5e7, 2.5e7, True), (-1e6, 4e7, False), (1e7, 2e7, False)]
 )
-def test_a_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
+def test_a_step_time_whose_interval_spans_a_factor_of_two_is_not_resolved(
     found: Explanation, low: float, high: float, is_resolved: bool
 ) -> None:
     wall = msgspec.structs.replace(WIDE, low=low, high=high)
@@ -86,14 +86,14 @@ def test_an_alternative_whose_time_is_not_resolved_is_not_ok_and_has_the_reason(
     assert not re.search(r">\s*ok\s*<", page)
 
 
-def test_a_bimodal_time_is_two_times(found: Explanation) -> None:
+def test_a_bimodal_step_time_is_shown_as_two_times(found: Explanation) -> None:
     assert time_text(TWO) == "150 or 12,000"
     for text in shown(timed(found, TWO)):
         assert "150 or 12,000" in text
     assert verdict_sentences(timed(found, TWO)) == found.verdict.sentences
 
 
-def test_a_profile_that_failed_its_check_ranks_nothing(found: Explanation) -> None:
+def test_the_page_ranks_nothing_by_a_profile_that_failed_its_check(found: Explanation) -> None:
     replay = msgspec.structs.replace(found.replay, ratio=0.4, ok=False, reason="0.4")
     for text, failed in zip(shown(found), shown(msgspec.structs.replace(found, replay=replay)), strict=True):
         assert "aten::mm" in text
@@ -111,7 +111,7 @@ def test_explanations_of_earlier_versions_are_shown(name: str) -> None:
     assert found.verdict.sentences[0][:40] in page
 
 
-def test_a_file_without_the_number_of_compared_values_is_shown() -> None:
+def test_an_explanation_without_the_number_of_compared_values_is_shown() -> None:
     old = read_explanation(REPORTS / "lstm.json")
     verdicts = {each.name: each.verdict() for each in old.alternatives if each.status == "ok"}
     assert verdicts == {"CUDA graph": "same results (count not recorded)", "without synchronisations": ""}
@@ -128,7 +128,7 @@ def test_a_file_without_the_number_of_compared_values_is_shown() -> None:
         ({"same_results": False, "status": "differs"}, "other results"),
     ],
 )
-def test_the_number_of_compared_values_stands_beside_the_verdict(
+def test_the_number_of_compared_values_is_shown_beside_the_verdict(
     found: Explanation, fields: dict[str, object], verdict: str
 ) -> None:
     assert msgspec.structs.replace(found.alternatives[0], **fields).verdict() == verdict

@@ -30,22 +30,22 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return Page(render([fingerprint(*gpu_run())], out).read_text(encoding="utf-8"))
 
 
-def test_the_sections_are_in_the_readers_order(front: Page) -> None:
+def test_the_front_page_has_its_sections_in_the_right_order(front: Page) -> None:
     wanted = ["headline", "to-do", "time-shares", "waiting", "stacks", "glossary"]
     assert [name for name in front.ids if name in wanted] == wanted
     assert "<h1>GPU dispatch overhead on Fake GPU</h1>" in front.text
 
 
-def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
+def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
-    from overhead.blocks.parts import Cell, Table
-    from overhead.report.sections.stacks import stacks
+    from overhead.blocks.parts import Table, cell_text
+    from overhead.report.sections.front import stacks
 
     python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
     compiled = record("dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN)
     view = View(fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=H200))
     table = next(part for part in stacks(view) if isinstance(part, Table))
-    texts = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows]
+    texts = [[cell_text(cell) for cell in row] for row in table.rows]
     first, second, _ = (dict(zip(table.columns, row, strict=True)) for row in texts)
     assert (first["called"], first["next run, µs"], first["met, µs"], first["bound"]) == (
         "from Python",
@@ -57,7 +57,7 @@ def test_a_row_of_the_table_of_stacks_is_one_case() -> None:
     assert (second["met, µs"], second["bound"]) == ("12.1 to 13.6", "balanced")
 
 
-def test_the_sentence_on_what_the_device_limits_says_what_the_records_say() -> None:
+def test_the_sentences_on_stacks_that_the_device_limits_follow_the_bound_of_the_records() -> None:
     from overhead.report.sections.host_shares import device_limits
 
     made = {
@@ -75,7 +75,7 @@ def test_the_sentence_on_what_the_device_limits_says_what_the_records_say() -> N
     assert "wgpu-native" not in device + balanced
 
 
-def test_the_script_is_small_and_the_policy_allows_it_alone(front: Page) -> None:
+def test_the_script_of_the_front_page_is_small_and_the_only_one_its_policy_allows(front: Page) -> None:
     (script,) = re.findall(r"<script>(.*?)</script>", front.text, re.DOTALL)
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{hashed}';" in front.text
@@ -83,14 +83,14 @@ def test_the_script_is_small_and_the_policy_allows_it_alone(front: Page) -> None
     assert "unsafe-inline" not in front.text.split("script-src")[1].split(";")[0]
 
 
-def test_a_term_links_to_the_glossary_where_it_stands_first(front: Page) -> None:
+def test_the_first_place_of_each_term_links_to_the_glossary(front: Page) -> None:
     links = [link for link in front.links if link.startswith("#term-")]
     assert len(links) == len(set(links)) > 5
     assert {term.id for term in GLOSSARY} <= set(front.ids)
 
 
 def test_glossary_links_escape_the_text() -> None:
-    from overhead.report.core.glossary_links import GlossaryLinks
+    from overhead.report.core.pages import GlossaryLinks
 
     link = GlossaryLinks("pages/cases.html")
     assert link("<b> from Python & noisy") == (
@@ -100,7 +100,7 @@ def test_glossary_links_escape_the_text() -> None:
     assert link("from Python, noisy, denoisy") == "from Python, noisy, denoisy"
 
 
-def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
+def test_the_front_page_of_a_run_without_a_resolved_cost_has_the_reasons(tmp_path: Path) -> None:
     from overhead.report import render
 
     noisy = render([fingerprint(record("dawn", status="noisy", **VULKAN))], tmp_path).read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def test_a_run_with_nothing_resolved_says_so_and_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "drawn"), [(0.02, True), (1.5, False)])
-def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, drawn: bool) -> None:
+def test_the_cpu_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, drawn: bool) -> None:
     from overhead.blocks.parts import Drawing
     from overhead.report.sections.host_shares import time_shares
 
@@ -125,7 +125,7 @@ def test_the_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, draw
     assert any(isinstance(part, Drawing) for part in parts) == drawn
 
 
-def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:
+def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(tmp_path: Path) -> None:
     from overhead.report import render
 
     text = render([fingerprint(record("my-stack", api="CPU", adapter="CPU"))], tmp_path).read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def test_a_plugins_stack_alone_is_measured(tmp_path: Path) -> None:
     assert "the cheapest unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
 
 
-def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits() -> None:
+def test_a_headline_row_with_only_the_range_of_unpinned_processes_is_drawn_and_its_label_fits() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from overhead.report.core import draw
@@ -152,7 +152,7 @@ def test_a_row_of_a_met_range_alone_is_drawn_and_its_label_fits() -> None:
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes.values())
 
 
-def test_printed_values_do_not_overlap() -> None:
+def test_the_values_in_the_headline_figure_do_not_overlap() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 

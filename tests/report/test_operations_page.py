@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.blocks.parts import Cell, Table
+from overhead.blocks.parts import Table, cell_text
 from overhead.reading.view import View
 from overhead.report.sections.operations import operations
 from overhead.results import Figure, Fingerprint, Machine, Record
@@ -42,17 +42,17 @@ def run(*records: Record) -> View:
     )
 
 
-def test_each_device_has_a_table_with_costs_multiples_and_reasons() -> None:
+def test_each_device_has_a_table_of_operations_with_costs_multiples_and_reasons() -> None:
     bent = record("cat", None, reason="T(n) bends")
     parts = list(operations(run(record("add", 900.0, "CPU"), record("add", 4_000.0), record("adam", 40_000.0), bent)))
     tables = [part for part in parts if isinstance(part, Table)]
     assert [table.caption.endswith("on the processor") for table in tables] == [False, True], "the GPU comes first"
-    cells = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in tables[0].rows]
+    cells = [[cell_text(cell) for cell in row] for row in tables[0].rows]
     assert tables[0].columns == ["operation", "statement", "complete, µs", "to the first", "remark"]
     assert cells[0] == ["add", "call of add", "4.000 (4.000 to 4.000)", "1.000× (1.000 to 1.000)", ""]
     assert cells[1][3] == "10.00× (10.00 to 10.00)"
     assert cells[2][2:] == ["nonlinear", "", "nonlinear: T(n) bends"]
 
 
-def test_a_run_without_operations_has_no_such_page() -> None:
+def test_a_run_without_operations_has_no_page_of_operations() -> None:
     assert list(operations(run())) == []

@@ -59,7 +59,7 @@ def assert_links_lead_to_files(path: Path) -> Page:
     return found
 
 
-def test_the_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
+def test_a_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
     assert not {"link", "iframe", "object", "form"} & set(page.tags)
     assert "script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert all(link.startswith(("#", "figures/", "pages/", "index.html")) for link in page.links)
@@ -68,12 +68,12 @@ def test_the_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
     assert not re.findall(r"https?://[^\"'\s<]+", page.text)
 
 
-def test_links_lead_to_files_and_ids_are_unique(out: Path) -> None:
+def test_all_links_of_the_pages_lead_to_files_and_all_ids_are_unique(out: Path) -> None:
     for path in sorted(out.rglob("*.html")):
         assert_links_lead_to_files(path)
 
 
-def test_every_page_marks_itself_in_the_navigation(out: Path) -> None:
+def test_every_page_is_marked_as_current_in_its_navigation(out: Path) -> None:
     for path in sorted(out.rglob("*.html")):
         marked = re.findall(r'<a href="([^"]*)" aria-current="page">', path.read_text(encoding="utf-8"))
         assert [(path.parent / link).resolve() for link in marked] == [path.resolve()]
@@ -93,14 +93,14 @@ def test_a_workload_has_a_page_below_the_page_of_chains(tmp_path: Path) -> None:
     assert "<h1>recurrence</h1>" in own
 
 
-def test_a_section_names_a_page_that_exists() -> None:
+def test_a_section_for_an_unknown_page_is_refused() -> None:
     from overhead.report import register
 
     with pytest.raises(UsageError, match="no page is named 'elsewhere'; there are front, chains"):
         register("mine", "My own", 15, page="elsewhere")
 
 
-def test_every_drawing_is_a_well_formed_svg_and_a_png(all_text: str, out: Path) -> None:
+def test_every_figure_is_written_as_a_well_formed_svg_and_a_png(all_text: str, out: Path) -> None:
     names = {p.stem for p in (out / "figures").glob("*.svg")}
     assert names == {p.stem for p in (out / "figures").glob("*.png")}
     assert len(names) >= 4
@@ -112,7 +112,7 @@ def test_every_drawing_is_a_well_formed_svg_and_a_png(all_text: str, out: Path) 
 ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "axes", "machine", "missing", "records"}
 
 
-def test_every_section_stands_on_its_page_in_order(out: Path) -> None:
+def test_every_section_is_on_its_page_in_order(out: Path) -> None:
     from overhead.report.core.page_list import pages
     from overhead.report.core.registry import registered
 
@@ -136,25 +136,25 @@ def test_the_pages_list_everything_that_is_missing_with_its_reason(all_text: str
     assert all_text.count("over the budget") == len(run.left_out)
 
 
-def test_software_adapters_are_marked_in_a_figure(out: Path) -> None:
+def test_figures_mark_software_adapters(out: Path) -> None:
     drawn = (out / "figures" / "curves.svg").read_text(encoding="utf-8")
     assert drawn.count("(software)") >= 5
     assert "llvmpipe" in drawn
 
 
-def test_dawns_null_backend_is_in_tables_but_not_in_drawings(all_text: str, out: Path) -> None:
+def test_dawns_null_backend_is_in_tables_but_not_in_figures(all_text: str, out: Path) -> None:
     assert not any("Null" in p.read_text(encoding="utf-8") for p in (out / "figures").glob("*.svg"))
     assert "dawn on Null backend (runs nothing)" in all_text
 
 
-def test_a_case_without_a_figure_has_its_status_in_the_table_of_patterns(out: Path) -> None:
+def test_the_table_of_patterns_shows_the_status_of_a_case_without_a_figure(out: Path) -> None:
     text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
     table = text[text.index("by stack and pattern</caption>") :].partition("</table>")[0]
     assert "failed" in table
     assert "unverified" in table
 
 
-def test_a_run_without_a_single_figure_still_gives_a_page(tmp_path: Path) -> None:
+def test_a_run_without_any_figure_has_a_page(tmp_path: Path) -> None:
     from overhead.report import render
 
     assert "no adapter" in render([without_figures()], tmp_path).read_text(encoding="utf-8")
@@ -176,7 +176,7 @@ def test_the_newest_machine_is_shown_in_full_and_the_others_have_a_page(tmp_path
     assert "../index.html" in found.links
 
 
-def test_the_local_machine_comes_before_a_newer_reference(tmp_path: Path) -> None:
+def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_path: Path) -> None:
     from overhead.report import build
 
     local, references = tmp_path / "local", tmp_path / "references"
@@ -191,7 +191,7 @@ def test_the_local_machine_comes_before_a_newer_reference(tmp_path: Path) -> Non
     assert 'href="../pages/ba9876543210.html">Other CPU, no GPU' in side
 
 
-def test_a_bad_file_is_listed_among_others_and_refused_alone(
+def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from overhead.report import build
@@ -236,7 +236,7 @@ def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
         register("costs", "Costs again", 15)(lambda view: [])
 
 
-def test_drawing_restores_the_users_matplotlib_settings() -> None:
+def test_drawing_a_page_does_not_change_the_users_matplotlib_settings() -> None:
     import matplotlib
 
     from overhead.report.core import draw
@@ -255,7 +255,7 @@ MEASURE = (
 @pytest.mark.slow
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_overflows_in_a_browser(out: Path, tmp_path: Path, width: int) -> None:
+def test_no_part_of_a_page_is_wider_than_the_window_of_a_browser(out: Path, tmp_path: Path, width: int) -> None:
     import shutil
 
     text = (out / "index.html").read_text(encoding="utf-8")

@@ -62,7 +62,7 @@ def drawn(out: Path, name: str) -> str:
     return (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
 
 
-def test_every_machine_has_a_row_and_a_page(side: Page, out: Path) -> None:
+def test_every_machine_has_a_row_in_the_table_of_machines_and_a_page(side: Page, out: Path) -> None:
     links = [link for link in side.links if re.fullmatch(r"\.\./pages/[0-9a-f]{12}\.html", link)]
     assert len(set(links)) == 12
     assert all((out / "pages" / link).is_file() for link in links)
@@ -70,7 +70,7 @@ def test_every_machine_has_a_row_and_a_page(side: Page, out: Path) -> None:
     assert "13 machines" in side.text
 
 
-def test_published_points_stand_with_the_claims(out: Path) -> None:
+def test_the_page_of_claims_shows_the_published_values(out: Path) -> None:
     claims = Page((out / "pages" / "claims.html").read_text(encoding="utf-8"))
     for i, point in enumerate(published_points(), 1):
         assert f"[{i}] {point.vendor}" in claims.text, point.id
@@ -78,7 +78,7 @@ def test_published_points_stand_with_the_claims(out: Path) -> None:
     assert "points" in claims.ids
 
 
-def test_medians_and_ranges_are_those_of_the_machines() -> None:
+def test_the_costs_over_all_machines_are_their_median_and_range() -> None:
 
     machines = from_fingerprints([run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)])
     (table,) = [p for p in costs(machines) if isinstance(p, Table)]
@@ -90,14 +90,14 @@ def test_medians_and_ranges_are_those_of_the_machines() -> None:
     assert rows["one unit and its wait, warm", "wgpu-native"][5] == "3"
 
 
-def test_a_run_with_other_environment_variables_gives_no_sections() -> None:
+def test_a_run_with_other_environment_variables_is_no_source_of_sections() -> None:
     plain, changed = run(0, each=10_000.0, day=1), run(0, each=20_000.0, day=2)
     machines = from_fingerprints([msgspec.structs.replace(changed, environment={"A": "1"}), plain])
-    assert machines.full.created == plain.created
+    assert machines.own.fingerprint.created == plain.created
     assert machines.others == []
 
 
-def test_the_page_has_a_verdict_on_every_claim(out: Path) -> None:
+def test_the_page_of_claims_has_a_verdict_on_every_claim(out: Path) -> None:
     from overhead.claims.registry import claims
 
     text = (out / "pages" / "claims.html").read_text(encoding="utf-8")
@@ -113,9 +113,10 @@ def test_the_method_page_uses_a_measured_curve(out: Path) -> None:
 
 
 def test_the_method_page_works_without_a_curve() -> None:
-    from overhead.report.core.method import method
+    from overhead.report.core.method import method_sections
 
-    (_, _, (part,)) = method(View(fingerprint()))[1]
+    _, _, make = method_sections(View(fingerprint()))[1]
+    (part,) = make()
     assert part == Text(["No case of this run gave a curve."])
 
 
@@ -146,7 +147,7 @@ def test_a_software_adapter_has_no_vendor() -> None:
     assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
 
 
-def test_another_run_gives_a_whole_section_that_the_shown_run_lacks_and_is_named(tmp_path: Path) -> None:
+def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_is_named(tmp_path: Path) -> None:
     adapter = {"adapter": "NVIDIA H200"}
     page = record("chromium", each=50_000.0, caller="browser", **adapter)  # type: ignore[arg-type]
     known = {"machine": machine(1)}
@@ -157,7 +158,7 @@ def test_another_run_gives_a_whole_section_that_the_shown_run_lacks_and_is_named
     write_fingerprint(tmp_path / "3.json", fingerprint(alone, created="2026-01-03T00:00:00Z", **known))
     machines = from_paths([tmp_path])
     assert len(machines.views) == 1
-    assert machines.full.created[:10] == "2026-01-02"
+    assert machines.own.fingerprint.created[:10] == "2026-01-02"
     assert len(machines.runs) == 3
     from overhead.report import build
 

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Table, cell_text, without_pictures
 from overhead.reading.graphs import graphs
 from overhead.reading.synchronising import synchronised
 from overhead.reading.view import View
-from overhead.report.sections.costs import in_pattern_table
+from overhead.report.sections.costs import is_in_pattern_table
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from tests.fakes.report import (
     CUDA_GPU,
@@ -47,7 +48,7 @@ def value(span: Value | None) -> float | None:
     return None if span is None else span.value
 
 
-def test_interval_arithmetic_keeps_the_widest_bounds() -> None:
+def test_sums_and_quotients_of_values_have_the_widest_intervals() -> None:
     a, b = Value(10.0, 8.0, 12.0), Value(4.0, 2.0, 5.0)
     assert a + b == Value(14.0, 10.0, 17.0)
     assert a - b == Value(6.0, 3.0, 10.0)
@@ -56,16 +57,16 @@ def test_interval_arithmetic_keeps_the_widest_bounds() -> None:
     assert a - Value(1.0) == Value(9.0)
 
 
-def test_break_even_is_the_cost_of_making_divided_by_the_time_saved() -> None:
+def test_a_graph_pays_off_after_its_making_time_divided_by_the_time_saved() -> None:
     (graph,) = graphs(View(cuda_run()))
     even = graph.break_even(100)
-    assert graph.making(100) == Value(540_000.0, 540_000.0, 540_000.0)
+    assert graph.making_time(100) == Value(540_000.0, 540_000.0, 540_000.0)
     assert even is not None
     expected = [540 / 200, 540 / (3.06 - 0.98) / 100, 540 / (2.94 - 1.02) / 100]
     assert [even.value, even.low, even.high] == pytest.approx(expected)
 
 
-def test_an_uncertain_saving_gives_a_break_even_without_upper_limit() -> None:
+def test_a_graph_with_an_uncertain_saving_pays_off_after_a_number_without_upper_limit() -> None:
     file = fingerprint(driver(3_000.0), replay(2_950.0))
     even = graphs(View(file))[0].break_even(100)
     assert even is not None
@@ -82,14 +83,14 @@ def test_an_uncertain_saving_gives_a_break_even_without_upper_limit() -> None:
         ((replay(1_000.0, ()), driver(3_000.0)), "break-even is unknown"),
     ],
 )
-def test_the_graph_sentence_states_why_there_is_no_break_even(records: tuple[Record, ...], said: str) -> None:
+def test_the_sentence_on_a_graph_says_why_no_number_of_replays_is_known(records: tuple[Record, ...], said: str) -> None:
     assert said in prose(sections(fingerprint(*records))["launches"])
 
 
 TORCH_MAKING = tuple(f for f in MAKING if "upload" not in f.name)
 
 
-def test_making_a_torch_graph_includes_its_first_launch() -> None:
+def test_the_making_time_of_a_torch_graph_includes_its_first_launch() -> None:
     first = figure("making:first_launch", 2_500.0, width=0), figure("making:first_launch:fixed", 70_000.0, width=0)
     file = fingerprint(driver(3_000.0), torch(5_000.0), replay(1_000.0, (*TORCH_MAKING, *first), "torch"))
     (graph,) = graphs(View(file))
@@ -97,16 +98,16 @@ def test_making_a_torch_graph_includes_its_first_launch() -> None:
     assert graph.eager.stack == "torch"
     wait = graph.record.value("fixed")
     assert wait is not None
-    assert value(graph.making(100)) == pytest.approx(430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait)
+    assert value(graph.making_time(100)) == pytest.approx(430_000.0 + 100 * (2_500.0 - 1_000.0) + 70_000.0 - wait)
     assert list(graph.parts) == ["capture", "instantiate", "first_launch"]
 
 
-def test_making_a_graph_has_no_cost_if_a_part_is_unknown() -> None:
+def test_the_making_time_of_a_graph_is_unknown_if_a_part_is() -> None:
     (graph,) = graphs(View(fingerprint(torch(5_000.0), replay(1_000.0, TORCH_MAKING, "torch"))))
-    assert (graph.making(100), graph.break_even(100)) == (None, None)
+    assert (graph.making_time(100), graph.break_even(100)) == (None, None)
 
 
-def test_a_synchronisation_costs_its_unit_minus_the_steps_in_it() -> None:
+def test_the_cost_of_a_synchronisation_is_its_time_less_that_of_the_steps() -> None:
     found = {(s.record.workload, s.act, s.every): s for s in synchronised(View(cuda_run()))}
     once, tenth = found["step", "item", 1], found["step", "item", 10]
     assert (value(once.cost), value(once.slowdown)) == (10_000, 3)
@@ -118,7 +119,7 @@ def test_a_synchronisation_costs_its_unit_minus_the_steps_in_it() -> None:
     assert value(found["mlp-forward", "item", 1].cost) == 40_000
 
 
-def test_a_paired_difference_replaces_the_difference_of_two_figures() -> None:
+def test_the_cost_of_a_synchronisation_is_the_difference_within_rounds_where_the_file_has_it() -> None:
     file = cuda_run()
     read = next(r for r in file.records if r.params.get("sync") == "item" and r.params["every"] == 1)
     figures = [
@@ -135,8 +136,8 @@ def test_a_paired_difference_replaces_the_difference_of_two_figures() -> None:
     assert "(−3.0 to 1.0 µs)" in text.replace("\u2212", "−")
 
 
-def test_two_speeds_of_graph_nodes_are_reported() -> None:
-    from overhead.report.sections.launches import two_speeds
+def test_a_sentence_says_how_much_slower_graph_nodes_are_while_the_device_is_timed() -> None:
+    from overhead.report.sections.launches import slower_nodes_sentence
 
     def at(nodes: int, complete: float, busy: float) -> Record:
         made = graph_launch({}, "driver")
@@ -144,9 +145,9 @@ def test_two_speeds_of_graph_nodes_are_reported() -> None:
         return msgspec.structs.replace(made, params={"maker": "driver", "nodes": nodes}, figures=figures)
 
     one, ten, hundred = at(1, 1_700.0, 1_720.0), at(10, 10_000.0, 11_700.0), at(100, 96_000.0, 114_000.0)
-    assert two_speeds([one]) == ""
-    assert numbers(two_speeds([one, ten])) == ["10", "0.17"]
-    assert numbers(two_speeds([hundred, ten, one])) == ["10", "100", "0.17", "0.18"]
+    assert slower_nodes_sentence([one]) == ""
+    assert numbers(slower_nodes_sentence([one, ten])) == ["10", "0.17"]
+    assert numbers(slower_nodes_sentence([hundred, ten, one])) == ["10", "100", "0.17", "0.18"]
 
 
 ITEM, RARE, CPU_COPY = torch(9_000.0, "item"), torch(20_000.0, "item", 10), torch(9_500.0, "cpu")
@@ -165,15 +166,17 @@ PINNED = torch(8_000.0, "h2d-pinned", pattern="per-submit")
         ([RARE], [RARE]),
     ],
 )
-def test_the_chart_of_patterns_shows_one_act_per_pattern(acts: list[Record], shown: list[Record]) -> None:
+def test_the_table_of_patterns_shows_one_synchronisation_for_each_pattern(
+    acts: list[Record], shown: list[Record]
+) -> None:
     (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
-    assert [r for r in target.records if in_pattern_table(target, r)][1:] == shown
+    assert [r for r in target.records if is_in_pattern_table(target, r)][1:] == shown
 
 
-def test_the_chart_of_patterns_leaves_out_variants_of_the_base_case() -> None:
+def test_the_table_of_patterns_omits_variants_of_the_base_case() -> None:
     fused = record("torch", "fused", each=1.0, **{**CUDA_GPU, "params": CUDA_STEP})
     (target,) = View(fingerprint(ITEM, fused)).executing
-    assert [in_pattern_table(target, r) for r in target.records] == [True, False]
+    assert [is_in_pattern_table(target, r) for r in target.records] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -183,19 +186,20 @@ def test_the_chart_of_patterns_leaves_out_variants_of_the_base_case() -> None:
         ([torch(5_000.0), LOST], "lost"),
     ],
 )
-def test_a_synchronisation_without_a_cost_has_a_row_with_the_reason(records: list[Record], reason: str) -> None:
+def test_a_synchronisation_without_a_cost_has_a_table_row_with_the_reason(records: list[Record], reason: str) -> None:
     parts = sections(fingerprint(*records))["synchronisation"]
     (row,) = next(part for part in parts if part.kind == "table").rows
     assert row[5:7] == ["", ""]
     assert reason in row[7]
 
 
-def test_both_sections_are_empty_in_a_run_without_cuda() -> None:
+def test_a_run_without_cuda_has_no_sections_of_graphs_and_synchronisations() -> None:
     assert sections(fingerprint(record())) == {"launches": [], "synchronisation": []}
 
 
-def test_the_cost_of_training_and_of_a_synchronisation_are_separate() -> None:
-    rows = next(p for p in sections(training_run())["synchronisation"] if p.kind == "table").rows
-    found = {tuple(row[1:3]): row[4:6] for row in rows}
+def test_the_synchronisations_of_a_training_step_are_compared_with_that_step() -> None:
+    parts = without_pictures(sections(training_run())["synchronisation"])
+    rows = next(p for p in parts if isinstance(p, Table)).rows
+    found = {tuple(row[1:3]): [cell_text(cell) for cell in row[4:6]] for row in rows}
     whole, forward = (found[f"MLP {name}", ".item()"] for name in ("training step", "forward pass"))
     assert [text.split()[0] for text in (*whole, *forward)] == ["900", "100", "300", "40"]

@@ -104,7 +104,7 @@ def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
 
 
 @needs_drawing
-def test_figures_stay_in_their_folder_and_have_no_scripts(out: Path) -> None:
+def test_figures_with_hostile_names_are_written_into_their_folder_and_have_no_scripts(out: Path) -> None:
     made = [p for p in out.rglob("*") if p.is_file()]
     assert {p.parent for p in made} == {out, out / "pages", out / "figures"}
     assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", p.name) for p in (out / "figures").iterdir())
@@ -141,7 +141,7 @@ def test_no_script_runs_in_a_real_browser(out: Path) -> None:
 
 
 @needs_drawing
-def test_extreme_numbers_do_not_break_the_page(tmp_path: Path) -> None:
+def test_a_page_is_written_from_extreme_numbers(tmp_path: Path) -> None:
     from overhead.report import render
 
     wild = [1e300, 1e-300, -5.0, 0.0]
@@ -155,7 +155,7 @@ def test_extreme_numbers_do_not_break_the_page(tmp_path: Path) -> None:
 @needs_drawing
 @pytest.mark.parametrize("value", [0.0, -0.0, 1e308, 5e-324])
 @pytest.mark.parametrize("name", ["naive", "naive_idle", "complete", "fixed"])
-def test_an_extreme_figure_does_not_break_the_curve_of_the_method_page(tmp_path: Path, name: str, value: float) -> None:
+def test_the_curve_of_the_method_page_is_drawn_from_an_extreme_figure(tmp_path: Path, name: str, value: float) -> None:
     from overhead.report import render
 
     run = record()
@@ -178,7 +178,7 @@ def with_number(number: str) -> str:
     return made.replace("77777", number)
 
 
-def test_a_number_with_a_thousand_decimals_is_read(tmp_path: Path) -> None:
+def test_a_file_with_a_number_of_a_thousand_decimals_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(with_number("1234." + "3" * 1000))
     assert load(path).records[0].value("complete") == pytest.approx(1234.3333)
@@ -233,7 +233,7 @@ def test_a_decompression_bomb_is_refused_before_it_fills_memory(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8b\x08\x00" + b"\xff" * 90, b"no gzip at all"])
-def test_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_with_broken_compression_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.samples.jsonl.gz"
     path.write_bytes(content)
     with pytest.raises(BadFile):
@@ -261,7 +261,7 @@ def test_a_second_file_with_a_forged_machine_id_is_skipped(tmp_path: Path, capsy
 
 @needs_drawing
 @pytest.mark.skipif(sys.platform == "win32", reason="links and pipes of POSIX")
-def test_no_page_is_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:
+def test_a_page_is_not_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:
     out = tmp_path / "out"
     render([fingerprint(record())], out)
     (tmp_path / "precious").write_text("text")

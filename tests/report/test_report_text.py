@@ -7,9 +7,9 @@ import pytest
 
 from overhead.errors import install
 from overhead.reading import checks, format as shown
-from overhead.reading.checks import Agreement, overlap_check, stages_check, verdict
-from overhead.reading.host_shares import drawn, ladders, layer_text
-from overhead.reading.key_figures import key_figures_of
+from overhead.reading.checks import Agreement, agreement_words, overlap_check, stages_check
+from overhead.reading.host_shares import bar_pieces, host_shares, layer_text
+from overhead.reading.key_figures import key_figures
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
@@ -43,7 +43,7 @@ from tests.terminal.test_goldens import printed
         (0.5, None, 0.7, "0.50"),
     ],
 )
-def test_the_interval_decides_the_number_of_digits(
+def test_the_interval_of_a_value_decides_the_number_of_digits(
     value: float, low: float | None, high: float | None, said: str
 ) -> None:
     assert shown.spread(Value(value, low, high)) == said
@@ -75,7 +75,7 @@ def test_only_an_intercept_or_a_difference_shows_an_end_below_zero() -> None:
     assert shown.factor_spread(Value(1.33, -1.4, 4.5)) == "1.3× (at most 4.5)"
 
 
-def test_digits_of_shares_and_ratios() -> None:
+def test_shares_and_ratios_are_printed_with_the_right_digits() -> None:
     shares = [Value(0.4567, 0.44, 0.47), Value(0.034, 0.0312, 0.0371), Value(0.5, 0.1, 0.9)]
     ratios: list[Value | float] = [Value(4.04, 3.9, 4.2), Value(3.4, 0.2, 40.0), 0.0]
     assert [shown.percent(share) for share in shares] == ["46 %", "3.4 %", "50 %"]
@@ -84,7 +84,7 @@ def test_digits_of_shares_and_ratios() -> None:
 
 
 @pytest.mark.parametrize("status", ["nonlinear", "unverified", "below-resolution", "failed", "unavailable"])
-def test_a_status_without_a_value_is_shown_in_its_place(status: Status) -> None:
+def test_a_figure_without_a_value_is_shown_by_its_status(status: Status) -> None:
     given = Figure(name="complete", value=5.0, status=status)
     assert shown.micro(given) == shown.micro_spread(given) == shown.time(given) == status
 
@@ -109,7 +109,7 @@ def test_targets_have_different_labels_and_software_is_marked() -> None:
     assert [t.label for t in twins.targets] == ["wgpu-native on Fake Adapter", "wgpu-native on Fake Adapter [2]"]
 
 
-def test_the_base_case_has_the_usual_parameters() -> None:
+def test_the_base_case_is_called_from_python_with_the_usual_parameters() -> None:
     base = View(crowded()).targets[0].base
     assert (base.pattern, base.caller, base.params) == ("per-submit", "binding", {"wait": "poll", "bindgroup": "once"})
 
@@ -126,18 +126,18 @@ def _split(*, software: bool = False) -> View:
 
 
 def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole() -> None:
-    (found,) = ladders(_split())
+    (found,) = host_shares(_split())
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
     assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
     assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
     assert found.case == "per-submit"
 
 
-def test_a_missing_middle_level_leaves_python_as_one_layer() -> None:
+def test_without_the_middle_level_python_is_one_layer() -> None:
     top, ffi, native = _callers()
     ffi = msgspec.structs.replace(ffi, figures=[])
     pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
-    (found,) = ladders(View(fingerprint(top, ffi, native, comparisons=pairs)))
+    (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     layers = {s.name: s.figure.value for s in found.shares}
     assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
 
@@ -159,7 +159,7 @@ def test_complete_is_checked_against_the_declared_overlap() -> None:
 
 
 def test_a_fused_chain_is_checked_against_its_device_time() -> None:
-    (found,) = checks.found(View(fingerprint(record(pattern="fused", each=10e3))))
+    (found,) = checks.all_checks(View(fingerprint(record(pattern="fused", each=10e3))))
     assert (found.kind, found.check.predicted, found.check.agrees) == ("fused", 5e3, False)
 
 
@@ -168,10 +168,10 @@ def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
     top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
     pairs = [share("binding-share", top, ffi, 7e3), share("interpreter-share", ffi, native, 7e3)]
     view = View(fingerprint(top, ffi, native, comparisons=pairs))
-    (found,) = ladders(view)
+    (found,) = host_shares(view)
     assert found.python is not None
     assert found.python.value == pytest.approx(2 / 3)
-    card = next(k for k in key_figures_of(view) if k.label.startswith("Python's share"))
+    card = next(k for k in key_figures(view) if k.label.startswith("Python's share"))
     assert card.measured == found.python
 
 
@@ -179,30 +179,30 @@ def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, doubt: str) -> None:
     top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
     pairs = [share("binding-share", top, ffi, -300.0), share("interpreter-share", ffi, native, 8e3)]
-    (found,) = ladders(View(fingerprint(top, ffi, native, comparisons=pairs)))
+    (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert found.shares[0].doubt == doubt
     assert layer_text(found, found.shares[0]).endswith(doubt)
     assert sum(s.figure.value or 0 for s in found.shares) == pytest.approx(16e3)
-    assert dict(drawn(found.shares)) == pytest.approx({"api and driver": 8e3, "python": 8e3})
+    assert dict(bar_pieces(found.shares)) == pytest.approx({"api and driver": 8e3, "python": 8e3})
 
 
 def test_a_ladder_without_the_usual_caller_names_its_own() -> None:
     ffi, native = record(caller="ffi"), record(caller="native", each=15e3)
-    found = ladders(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
+    found = host_shares(View(fingerprint(ffi, native, comparisons=[share("interpreter-share", ffi, native, 8e3)])))
     assert [each.case for each in found] == ["per-submit, from Python, no wrapper objects"]
     assert found[0].python is None
 
 
-def test_a_minimal_vulkan_program_is_no_layer() -> None:
+def test_a_minimal_vulkan_program_is_not_a_layer_of_the_host_time() -> None:
     dawn, native = record("dawn"), record("dawn", caller="native", each=10e3)
     vulkan = record("vulkan", caller="native", each=5e3)
     pairs = [share("python-share", dawn, native, 8e3), share("api-share", native, vulkan, 4e3)]
-    (found,) = ladders(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
+    (found,) = host_shares(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
     assert [s.name for s in found.shares] == ["python", "api and driver"]
     assert found.minimal == vulkan.figure("host")
 
 
-def test_stages_are_checked_against_the_issue_without_stages() -> None:
+def test_the_sum_of_calls_timed_one_by_one_is_checked_against_the_whole_chain() -> None:
     def of(gap: float) -> Agreement | None:
         return stages_check(record(each=10e3, more=(figure("unstaged", 7e3), figure("stages_gap", gap, width=0.01))))
 
@@ -210,22 +210,22 @@ def test_stages_are_checked_against_the_issue_without_stages() -> None:
     assert good is not None
     assert bad is not None
     assert good.agrees
-    assert (bad.predicted, bad.agrees, verdict(bad)) == (3.5e3, False, "differs by −50 %")
+    assert (bad.predicted, bad.agrees, agreement_words(bad)) == (3.5e3, False, "differs by −50 %")
     assert stages_check(record(each=10e3, more=(figure("unstaged", 7e3),))) is None
 
 
-def test_circular_and_dangling_comparisons_do_not_loop() -> None:
+def test_circular_and_dangling_comparisons_do_not_cause_an_endless_loop() -> None:
     top, ffi, native = _callers()
     ring = [
         share("binding-share", top, ffi, 1.0),
         share("interpreter-share", ffi, native, 1.0),
         share("driver-share", native, ffi, 1.0),
     ]
-    assert len(ladders(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
-    assert len(ladders(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
+    assert len(host_shares(View(fingerprint(top, ffi, native, comparisons=ring)))) == 1
+    assert len(host_shares(View(fingerprint(top, comparisons=ring[:1])))[0].shares) == 1
 
 
-def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
+def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> None:
     bad = record(adapter="[bold red]x[/] \x1b[2J", each=None, status="failed", reason="signal \x1b]0;11")
     run = crowded()
     made = fingerprint(bad, *run.records, comparisons=run.comparisons, unavailable=run.unavailable)
@@ -237,7 +237,7 @@ def test_the_terminal_shows_everything_and_ignores_markup_in_files() -> None:
     assert text.index("Key figures") < text.index("Base cases") < text.index("Who takes the host's time")
 
 
-def test_a_run_ends_with_a_line_for_each_stack_that_was_asked_for_and_the_findings() -> None:
+def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() -> None:
     numpy = record("numpy", api="CPU", each=700.0)
     absent = [MissingStack(stack="jax", reason="no jax here", mend=install("jax"))]
     text = printed(end_blocks(fingerprint(record(), record(caller="native", each=5e3), numpy, unavailable=absent)))
@@ -248,7 +248,7 @@ def test_a_run_ends_with_a_line_for_each_stack_that_was_asked_for_and_the_findin
     assert text.index("What to do here") < text.index("1. Call wgpu-native from compiled code: 5.00 µs")
 
 
-def test_a_command_that_adds_several_stacks_stands_once() -> None:
+def test_a_command_that_adds_several_stacks_is_printed_once() -> None:
     absent = [MissingStack(stack=name, reason=f"no {name} here", mend=install("wgpu")) for name in ("dawn", "vulkan")]
     text = printed(end_blocks(fingerprint(record("numpy", api="CPU"), unavailable=absent)))
     assert text.count(install("wgpu")) == 1
@@ -260,7 +260,7 @@ def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> N
         dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
         raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
         null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)
-        return [f for f in checks.found(View(fingerprint(dawn, raw, null))) if f.kind == "null"]
+        return [f for f in checks.all_checks(View(fingerprint(dawn, raw, null))) if f.kind == "null"]
 
     (good,), (bad,) = shown(5e3), shown(1e3)
     assert good.record.stack == "dawn"
@@ -268,14 +268,14 @@ def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> N
     assert not bad.check.agrees
 
 
-def test_without_figures_there_are_no_checks() -> None:
+def test_records_without_figures_have_no_checks() -> None:
     assert list(parts_add_up(View(fingerprint(record(each=None))))) == []
 
 
 @pytest.mark.parametrize(
     ("least", "most", "said"), [(70.0, 87.5, "changed by 25 %"), (70.0, 72.0, ""), ("no", [], ""), (None, None, "")]
 )
-def test_a_changed_processor_speed_is_reported(least: object, most: object, said: str) -> None:
+def test_a_change_of_the_processors_speed_is_reported(least: object, most: object, said: str) -> None:
     text = speed_change(View(fingerprint(volatile={"canary_us_least": least, "canary_us_most": most})))
     assert (said in text) if said else text == ""
 

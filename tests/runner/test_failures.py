@@ -75,7 +75,7 @@ def test_a_table_says_a_cause_once_and_counts_its_cases() -> None:
         records=records,
     )
     (said,) = [
-        line for line in printed(brief_blocks(made, every=True), 300).splitlines() if line.startswith("No cost of")
+        line for line in printed(brief_blocks(made, all_cases=True), 300).splitlines() if line.startswith("No cost of")
     ]
     assert "2 more cases" in said
     assert "1 units issued, 0 executed" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Table
+from overhead.blocks.markdown import markdown
+from overhead.blocks.parts import Drawing, Table
 from overhead.cli import main
 from overhead.comparing.pairing import why_incomparable
 from overhead.comparing.sides import read_side
@@ -49,18 +51,18 @@ def test_show_without_a_file_takes_the_newest_run(local: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("name", ["wgpu", "WGPU-native", "wgpu_native"])
-def test_a_wrong_name_gets_the_nearest_one(name: str) -> None:
+def test_the_error_on_a_wrong_name_proposes_the_nearest_one(name: str) -> None:
     assert "did you mean 'wgpu-native'?" in str(unknown("stack", name, ["torch", "wgpu-native", "dawn"]))
 
 
-def test_completion_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_completion_script_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("shtab", reason="pip install shtab")
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert all(name in script for name in ("wgpu-native", "per-submit", "recurrence"))
 
 
-def test_a_narrow_console_loses_optional_columns_and_never_wraps_a_number() -> None:
+def test_a_table_on_a_narrow_console_omits_optional_columns_and_never_wraps_a_number() -> None:
     wide = printed([TABLE], 100)
     assert "41.9 (40.7 to 43.1)   41.7 (40.8 to 42.6)" in wide
     assert "host;" not in wide
@@ -70,7 +72,15 @@ def test_a_narrow_console_loses_optional_columns_and_never_wraps_a_number() -> N
     assert "host;" in narrow, "the column that is missing is named"
 
 
-def test_labels_lose_a_device_that_all_share() -> None:
+def test_a_renderer_of_text_shows_the_table_of_a_drawing_and_draws_nothing() -> None:
+    folded = dataclasses.replace(TABLE, folded=True)
+    drawing = Drawing("costs", "Costs", "One stack.", "", lambda: pytest.fail("drawn"), table=folded)
+    assert printed([drawing], 100) == printed([TABLE], 100)
+    assert markdown([drawing]) == markdown([TABLE])
+    assert markdown([dataclasses.replace(drawing, table=None)]) == "Costs: One stack.\n"
+
+
+def test_labels_omit_a_device_that_all_of_them_share() -> None:
     labels = ["torch", "torch on NVIDIA H200", "dawn on NVIDIA H200", "dawn on Null backend (runs nothing)"]
     assert without_device(labels) == (
         ["torch on CPU", "torch", "dawn", "dawn on Null backend (runs nothing)"],
@@ -79,16 +89,16 @@ def test_labels_lose_a_device_that_all_share() -> None:
     assert without_device(["torch on A", "torch on B"]) == (["torch on A", "torch on B"], "")
 
 
-def test_show_prints_base_cases_and_all_prints_the_others() -> None:
+def test_show_prints_base_cases_and_with_all_every_case() -> None:
     base, varied = record(each=20_000.0), record(each=24_000.0, params={"wait": "map"})
     run = fingerprint(base, varied)
     short = printed(brief_blocks(run))
     assert "wait=map" not in short
     assert "1 more case: overhead show --all" in short
-    assert "wait=map" in printed(brief_blocks(run, every=True))
+    assert "wait=map" in printed(brief_blocks(run, all_cases=True))
 
 
-def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
+def test_a_wrong_plural_in_an_older_file_does_not_prevent_a_comparison(tmp_path: Path) -> None:
     paths = [
         Made(seed=seed, window={"captured": words}).write(tmp_path / f"{seed}.json")
         for seed, words in ((1, "kept as 1 nodes"), (2, "kept as 1 node"))
@@ -97,7 +107,7 @@ def test_the_plural_of_an_older_file_is_no_difference(tmp_path: Path) -> None:
     assert {why_incomparable(case, new.cases[key]) for key, case in base.cases.items()} == {""}
 
 
-def test_the_range_over_processes_stands_beside_complete(tmp_path: Path) -> None:
+def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path: Path) -> None:
     run = load(Made().write(tmp_path / "run.json"))
     assert "met, " not in printed(brief_blocks(run))
     met = Figure(name="met", value=56e3, low=29e3, high=70e3, processes=5)
@@ -109,7 +119,7 @@ def test_the_range_over_processes_stands_beside_complete(tmp_path: Path) -> None
     assert "29 to 70 (5" in text
 
 
-def test_a_missing_stack_names_the_environment_in_which_it_was_looked_for() -> None:
+def test_the_list_of_stacks_names_the_environment_in_which_a_stack_is_missing() -> None:
     missing = MissingStack(stack="dawn", reason="no adapter", environment={"ICD": "a.json", "SOFTWARE": "1"})
     text = printed(listing_blocks([Listed(stack="dawn", title="Dawn", missing=[missing])]))
     assert "dawn with ICD=a.json with SOFTWARE=1: no adapter\n" in text

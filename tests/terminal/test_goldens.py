@@ -68,12 +68,12 @@ RENDERERS: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("name", RENDERERS)
-def test_a_renderer_writes_the_recorded_text(name: str) -> None:
+def test_each_renderer_writes_the_recorded_text(name: str) -> None:
     assert RENDERERS[name]() == (GOLDENS / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", RENDERERS)
-def test_no_renderer_passes_on_control_characters_or_markup(name: str) -> None:
+def test_no_renderer_writes_control_characters_or_markup_of_a_file(name: str) -> None:
     text = RENDERERS[name]()
     assert "\x1b" not in text
     assert not name.endswith(".md") or "<script" not in text.replace("\\<", "")

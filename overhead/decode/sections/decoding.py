@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
@@ -157,7 +158,7 @@ def _sweep_drawing(found: Decoded) -> Drawing:
         f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
         "Dots: a step with its work done. Dashed: the host's time to issue it. Dotted: the device's time. Both axes "
         "are logarithmic.",
-        line_panels(panels, "ms a step"),
+        partial(line_panels, panels, "ms a step"),
     )
 
 
@@ -196,7 +197,7 @@ def _arms_drawing(found: Decoded) -> Drawing:
         f"Time of a token of {found.name}",
         f"A row for each of {len(rows)} ways to decode; the numbers are in the table below.",
         "Host and device work at the same time where the stack allows it, so the two do not add up.",
-        dot_figure({"": rows}, "ms a token", shapes),
+        partial(dot_figure, {"": rows}, "ms a token", shapes),
     )
 
 
@@ -261,7 +262,7 @@ def _level_drawing(found: Decoded) -> Iterator[Drawing]:
             f"The time of a token over its dispatches for {count(len(panels), 'program')}; the numbers are in the "
             "tables below.",
             "Upright lines: intervals within this run.",
-            line_panels(panels, "ms a token"),
+            partial(line_panels, panels, "ms a token"),
         )
 
 

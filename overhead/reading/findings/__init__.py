@@ -35,7 +35,7 @@ _rules: Registry[Rule] = Registry("rule", __name__, in_slices="findings")
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
-    """Decorator that registers a rule by name. Raises ``UsageError`` if the name is taken."""
+    """Decorator that registers a function as the rule of that name. Raises ``UsageError`` if the name is taken."""
 
     def add(function: Rule) -> Rule:
         _rules.add(name, function, f"{function.__module__}.{function.__qualname__}")
@@ -44,13 +44,10 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     return add
 
 
-def findings_of(view: View, most: int = MOST_FINDINGS) -> list[Finding]:
-    """At most ``most`` findings: those that save the largest share of the time first, warnings last."""
-    found = [
-        dataclasses.replace(finding, rule=name)
-        for name, check in _rules.items().items()
-        if (finding := check(view)) is not None
-    ]
-    warnings = [finding for finding in found if finding.times <= 1][:most]
+def findings_of(view: View) -> list[Finding]:
+    """At most ``MOST_FINDINGS``: those that save the largest share of the time first, warnings last."""
+    made = ((name, check(view)) for name, check in _rules.items().items())
+    found = [dataclasses.replace(finding, rule=name) for name, finding in made if finding is not None]
+    warnings = [finding for finding in found if finding.times <= 1][:MOST_FINDINGS]
     savings = sorted((finding for finding in found if finding.times > 1), key=lambda finding: -finding.times)
-    return savings[: most - len(warnings)] + warnings
+    return savings[: MOST_FINDINGS - len(warnings)] + warnings

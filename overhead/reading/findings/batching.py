@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
 from overhead.reading.format import between, count
 from overhead.reading.graphs import graphs
-from overhead.reading.stack_names import graph_maker
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import TargetView, View, graph_maker
 from overhead.results import Value
 
 _LEAST_TIMES = 1.5
@@ -20,27 +19,26 @@ _NODES = 100
 
 @rule("batch")
 def one_pass(view: View) -> Finding | None:
-    """One pass with many dispatches costs less than a submit for each."""
+    """Advise one pass with many dispatches where it surely costs less than a submit for each; else None."""
 
-    def of(target: TargetView) -> Change | None:
-        if target.base.pattern != "per-submit":
-            return None
-        return change(target, target.base, case(target, pattern="one-pass"), _LEAST_TIMES)
+    def batched(target: TargetView) -> Change | None:
+        after = variant(target, pattern="one-pass") if target.base.pattern == "per-submit" else None
+        return change_above(_LEAST_TIMES, target, target.base, after)
 
-    found = changes(view, of)
-    if not found:
-        return None
-    title = f"Batch: one pass instead of a submit per dispatch takes {found[0].name} from {found[0].from_to}."
-    return finding(title, found, "It applies where the CPU needs nothing back between the dispatches.")
+    return finding(
+        changes(view, batched),
+        lambda first: f"Batch: one pass instead of a submit per dispatch takes {first.name} from {first.from_to}.",
+        "It applies where the CPU needs nothing back between the dispatches.",
+    )
 
 
 @rule("graph")
 def replay(view: View) -> Finding | None:
-    """A graph's node costs less than the launch that it replaces, and its making pays off."""
+    """Advise a CUDA graph where its node surely costs less than the launch that it replaces; else None."""
     found: list[tuple[Change, Value | None]] = []
     for graph in graphs(view):
         target = graph.eager_target
-        one = change(target, graph.eager, graph.record, _LEAST_TIMES) if target is not None else None
+        one = change_above(_LEAST_TIMES, target, graph.eager, graph.record) if target is not None else None
         if one is not None:
             replays = graph.break_even(_NODES)
             found.append((one, replays if replays is not None and math.isfinite(replays.ceiling) else None))
@@ -56,4 +54,4 @@ def replay(view: View) -> Finding | None:
     maker = graph_maker(first.after)
     title = f"Replay a CUDA graph made by {maker}: {first.from_to}{repaid}."
     condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
-    return finding(title, [one for one, _ in found], condition)
+    return finding([one for one, _ in found], lambda _: title, condition)

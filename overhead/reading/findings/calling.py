@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
 from overhead.reading.format import MICRO, cost_text
 from overhead.reading.view import TargetView, View
 from overhead.results import Scalar
@@ -20,35 +20,33 @@ _SHORT_WAYS: dict[str, tuple[dict[str, Scalar], str]] = {
 
 @rule("compiled")
 def from_compiled_code(view: View) -> Finding | None:
-    """The same calls cost less from compiled code than from Python."""
+    """Advise calls from compiled code where they surely cost less than the same calls from Python; else None."""
 
-    def of(target: TargetView) -> Change | None:
-        if target.base.caller != "binding" or target.first.api == "CPU":
-            return None
-        return change(target, target.base, case(target, caller="native"), _LEAST_TIMES)
+    def compiled(target: TargetView) -> Change | None:
+        usual = target.base.caller == "binding" and target.first.api != "CPU"
+        return change_above(_LEAST_TIMES, target, target.base, variant(target, caller="native") if usual else None)
 
-    found = changes(view, of)
-    if not found:
-        return None
-    first = found[0]
-    title = (
-        f"Call {first.name} from compiled code: {cost_text(first.after)} {MICRO} a {first.before.unit} instead of "
-        f"{cost_text(first.before)} from Python."
+    return finding(
+        changes(view, compiled),
+        lambda first: (
+            f"Call {first.name} from compiled code: {cost_text(first.after)} {MICRO} a {first.before.unit} "
+            f"instead of {cost_text(first.before)} from Python."
+        ),
+        "The calls are the same; the loop around them is not Python.",
     )
-    return finding(title, found, "The calls are the same; the loop around them is not Python.")
 
 
 @rule("short-way")
 def short_way(view: View) -> Finding | None:
-    """A library's own shorter way to the same launch costs less."""
+    """Advise a library's own shorter way to the same launch where it surely costs less; else None."""
 
-    def of(target: TargetView) -> Change | None:
+    def shorter(target: TargetView) -> Change | None:
         if target.stack not in _SHORT_WAYS or target.first.api == "CPU":
             return None
-        return change(target, target.base, case(target, _SHORT_WAYS[target.stack][0]), _LEAST_TIMES)
+        return change_above(_LEAST_TIMES, target, target.base, variant(target, _SHORT_WAYS[target.stack][0]))
 
-    found = changes(view, of)
-    if not found:
-        return None
-    title = f"{_SHORT_WAYS[found[0].target.stack][1]}: {found[0].instead}."
-    return finding(title, found, "It applies where the launch itself, and not the kernel, limits the speed.")
+    return finding(
+        changes(view, shorter),
+        lambda first: f"{_SHORT_WAYS[first.target.stack][1]}: {first.instead}.",
+        "It applies where the launch itself, and not the kernel, limits the speed.",
+    )

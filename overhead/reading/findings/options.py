@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, case, change, changes, finding
-from overhead.reading.format import MICRO, cost_text, listed
+from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
+from overhead.reading.format import MICRO, cost_text
 from overhead.reading.view import TargetView, View
 from overhead.results import Scalar
 
@@ -15,35 +15,31 @@ _LEAST_TIMES_COMPILED = 1.2
 
 @rule("indirect")
 def dispatch_indirect(view: View) -> Finding | None:
-    """``dispatchIndirect`` costs more than a direct dispatch."""
-    found = _costs_more(view, {"indirect": True}, _LEAST_TIMES)
-    if not found:
-        return None
-    first = found[0]
-    title = f"Avoid dispatchIndirect in {first.name}: {first.against}."
-    return finding(title, found, "It applies where the CPU knows the number of workgroups.")
+    """Advise against ``dispatchIndirect`` where it surely costs more than a direct dispatch; else None."""
+    return finding(
+        _costs_more(view, {"indirect": True}, _LEAST_TIMES),
+        lambda first: f"Avoid dispatchIndirect in {first.name}: {first.against}.",
+        "It applies where the CPU knows the number of workgroups.",
+    )
 
 
 @rule("bind-group")
 def fresh_bind_group(view: View) -> Finding | None:
-    """A new bind group for each dispatch costs more than one that is kept."""
-    found = _costs_more(view, {"bindgroup": "fresh"}, _LEAST_TIMES_BIND_GROUP)
-    if not found:
-        return None
-    first = found[0]
-    title = f"Keep bind groups: a new one for each dispatch in {first.name} costs {first.against}."
-    return finding(title, found, "It applies where the same buffers are bound again.")
+    """Advise to keep bind groups where a new one for each dispatch surely costs more; else None."""
+    return finding(
+        _costs_more(view, {"bindgroup": "fresh"}, _LEAST_TIMES_BIND_GROUP),
+        lambda first: f"Keep bind groups: a new one for each dispatch in {first.name} costs {first.against}.",
+        "It applies where the same buffers are bound again.",
+    )
 
 
 @rule("torch-compile")
 def compile_tiny(view: View) -> Finding | None:
-    """``torch.compile`` of a step of one operation is slower than the operation itself."""
+    """Advise against ``torch.compile`` of one operation where it is surely slower than eager mode; else None."""
     target = view.best("torch-compile")
-    if target is None or not target.stepped or target.first.api == "CPU":
+    if target is None or not target.has_step or target.first.api == "CPU":
         return None
-    compiled = case(target)
-    eager = case(target, {"mode": "eager"})
-    slower = change(target, compiled, eager, _LEAST_TIMES_COMPILED)
+    slower = change_above(_LEAST_TIMES_COMPILED, target, variant(target), variant(target, {"mode": "eager"}))
     if slower is None or target.base.params.get("ops") != 1:
         return None
     title = (
@@ -52,11 +48,11 @@ def compile_tiny(view: View) -> Finding | None:
     )
     others = [said for ops in sorted(_numbers_of_operations(target) - {1}) if (said := _of_step(target, ops))]
     condition = "It applies to steps of tiny operations; larger steps can gain from fused kernels."
-    return finding(title, [slower], " ".join([*others, condition]))
+    return finding([slower], lambda _: title, " ".join([*others, condition]))
 
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
-    return changes(view, lambda target: change(target, case(target, params), target.base, least))
+    return changes(view, lambda target: change_above(least, target, variant(target, params), target.base))
 
 
 def _numbers_of_operations(target: TargetView) -> set[int]:
@@ -64,10 +60,6 @@ def _numbers_of_operations(target: TargetView) -> set[int]:
 
 
 def _of_step(target: TargetView, ops: int) -> str:
-    both = [case(target, {"ops": ops}), case(target, {"ops": ops, "mode": "eager"})]
+    both = [variant(target, {"ops": ops}), variant(target, {"ops": ops, "mode": "eager"})]
     said = [cost_text(record) for record in both if record is not None and record.status == "ok"]
-    return (
-        f"A step of {ops} operations: {listed([f'{said[0]} {MICRO} compiled', f'{said[1]} eager'])}."
-        if len(said) == 2
-        else ""
-    )
+    return f"A step of {ops} operations: {said[0]} {MICRO} compiled and {said[1]} eager." if len(said) == 2 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead.reading.findings import Finding, rule
-from overhead.reading.findings._changes import Change, case, change, changes, finding
+from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
 from overhead.reading.format import MICRO, factor_spread, micro, number, spread
 from overhead.reading.synchronising import Synchronised, synchronised
 from overhead.reading.view import CALLER_WORDS, TargetView, View
@@ -23,31 +23,29 @@ _ACTS = {
 
 @rule("wait-each")
 def wait_for_each(view: View) -> Finding | None:
-    """A wait after each dispatch costs more than one wait at the end."""
+    """Advise one wait at the end where a wait after each dispatch surely costs more; else None."""
 
-    def of(target: TargetView) -> Change | None:
+    def waited(target: TargetView) -> Change | None:
         if target.first.api == "CPU" or target.stack == "torch" or target.base.pattern != "per-submit":
             return None
-        return change(target, case(target, pattern="wait-each"), target.base, _LEAST_TIMES)
+        return change_above(_LEAST_TIMES, target, variant(target, pattern="wait-each"), target.base)
 
-    found = changes(view, of)
-    if not found:
-        return None
-    title = f"Wait once, not after each {found[0].before.unit}: in {found[0].name} {found[0].instead}."
-    return finding(title, found, "It applies where the CPU does not need each result before it goes on.")
+    return finding(
+        changes(view, waited),
+        lambda first: f"Wait once, not after each {first.before.unit}: in {first.name} {first.instead}.",
+        "It applies where the CPU does not need each result before it goes on.",
+    )
 
 
 @rule("synchronise")
 def synchronise_each_step(view: View) -> Finding | None:
-    """A synchronisation in each step of a PyTorch loop costs more than the step."""
-    found = [
-        (list(_ACTS).index(s.act), s) for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)
-    ]
+    """Advise against a synchronisation in each step of a PyTorch loop where it surely slows the step; else None."""
+    found = [s for s in synchronised(view) if s.every == 1 and s.act in _ACTS and _costly(s)]
     if not found:
         return None
-    _, first = min(found, key=lambda one: one[0])
+    first = min(found, key=lambda s: list(_ACTS).index(s.act))
     cost, slower = first.cost, first.slowdown
-    plain = first.plain.figure("complete") if first.plain is not None else None
+    plain = first.alone.figure("complete") if first.alone is not None else None
     if cost is None or slower is None or plain is None:
         return None
     title = (

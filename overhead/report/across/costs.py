@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import MICRO, count, micro_or_why, number, plain, resolved, spread
 from overhead.reading.view import CALLER_WORDS, TargetView, View
-from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
+from overhead.report.core.registry import register_across
 from overhead.results import Figure, Record, Value
 
 _QUANTITIES = {
@@ -39,6 +39,7 @@ _Place = tuple[bool, str, str, str, str, str]
 
 @register_across("across-costs", "Cost by vendor, API and implementation", 20)
 def costs(machines: Machines) -> Iterator[Part]:
+    """A table with the cost of the base cases and of a wait: on the machine shown in full, and over all machines."""
     found: dict[_Place, list[tuple[View, Figure]]] = {}
     for view in machines.views:
         for place, figure in _figures(view):
@@ -58,7 +59,7 @@ def costs(machines: Machines) -> Iterator[Part]:
 
 
 def vendor(record: Record, cpu: str) -> str:
-    """The vendor of the device, from the name of the adapter; of a CPU, from the name of the processor."""
+    """The vendor of the record's device: ``NVIDIA``, ``AMD CPU``, "software" or "another vendor". ``cpu``: its name."""
     if record.software:
         return "software"
     name = cpu if record.api == "CPU" else record.adapter
@@ -68,8 +69,8 @@ def vendor(record: Record, cpu: str) -> str:
 
 def _figures(view: View) -> Iterator[tuple[_Place, Figure]]:
     """Every figure of the base cases with its place in the table."""
-    for target in view.stacked:
-        if not target.stepped:  # workloads alone: no plain unit to set beside others
+    for target in view.without_floor:
+        if not target.has_step:  # workloads alone: no plain unit to set beside others
             continue
         for quantity, record, figure in _own(view, target):
             who = vendor(record, view.fingerprint.machine.cpu)

@@ -10,8 +10,8 @@ from overhead.reading import chains
 from overhead.reading.chains import Crossing
 from overhead.reading.format import number, spread
 from overhead.reading.view import View
-from overhead.report.core.across_registry import register_across
 from overhead.report.core.machines import Machines
+from overhead.report.core.registry import register_across
 
 _SIZE = 4096
 """Elements: of each workload the size nearest to it is compared."""
@@ -19,6 +19,7 @@ _SIZE = 4096
 
 @register_across("across-crossings", "Where one way passes another", 60)
 def crossings(machines: Machines) -> Iterator[Part]:
+    """A table with the number of steps from which one way beats another; nothing without two ways to compare."""
     found: dict[tuple[str, str], dict[View, Crossing]] = {}
     for view in machines.views:
         for title, which, one in _crossings(view):
@@ -46,9 +47,9 @@ def _crossings(view: View) -> Iterator[tuple[str, str, Crossing]]:
 
 
 def _own(found: Crossing | None) -> str:
-    if found is None or found.steps is None:
-        return found.verdict if found is not None else ""
-    return spread(found.steps.at_least(1.0))
+    if found is None:
+        return ""
+    return found.verdict if found.steps is None else spread(found.steps.at_least(1.0))
 
 
 def _over(group: list[Crossing]) -> str:

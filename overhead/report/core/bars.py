@@ -8,21 +8,20 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import plain
-from overhead.report.core.draw import PAPER, SMALL, canvas, legend, style
+from overhead.report.core.draw import PAPER, SMALL, add_legend, new_figure, style
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ROW_INCHES = 0.3
 _LABEL_LETTERS = 36
 BarPiece = tuple[str, float, str]
-"""Title, length in the unit of the axis, and colour."""
+"""Title ('' for none in the legend), length in the unit of the axis, and colour."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BarRow:
-    """A label, the pieces of a bar from left to right, and the text behind it."""
+    """A label, the pieces of a bar from left to right, and the text (``note``) behind it."""
 
     label: str
     pieces: Sequence[BarPiece]
@@ -30,22 +29,12 @@ class BarRow:
 
 
 @style()
-def bar_figure(panels: Sequence[tuple[str, Sequence[BarRow]]]) -> Figure:
-    """Panels of bars, each with the unit below its own axis, which begins at zero."""
+def bar_figure(rows: Sequence[BarRow], unit: str) -> Figure:
+    """A stacked bar for each row on one axis, which begins at zero, with its unit below; a legend of the pieces."""
     from matplotlib.patches import Patch
-
-    figure, axes = canvas([_ROW_INCHES * len(rows) for _, rows in panels])
-    for ax, (unit, rows) in zip(axes, panels, strict=True):
-        _panel(ax, unit, rows)
-    pieces = [piece for _, rows in panels for row in rows for piece in row.pieces]
-    colours = {plain(title, 40): colour for title, _, colour in pieces if title}
-    legend(figure, [Patch(facecolor=colour, label=title) for title, colour in colours.items()])
-    return figure
-
-
-def _panel(ax: Axes, unit: str, rows: Sequence[BarRow]) -> None:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+    figure, (ax,) = new_figure([_ROW_INCHES * len(rows)])
     for y, row in enumerate(rows):
         end = 0.0
         for _, length, colour in row.pieces:
@@ -60,3 +49,6 @@ def _panel(ax: Axes, unit: str, rows: Sequence[BarRow]) -> None:
     ax.tick_params(axis="y", length=0)
     ax.grid(False, axis="y")
     ax.set_xlabel(plain(unit, 60))
+    colours = {plain(title, 40): colour for row in rows for title, _, colour in row.pieces if title}
+    add_legend(figure, [Patch(facecolor=colour, label=title) for title, colour in colours.items()])
+    return figure

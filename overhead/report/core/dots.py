@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import number, plain
-from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, canvas, lines_of, marker_legend, plain_log_ticks, style
+from overhead.report.core.draw import (
+    INK,
+    MUTED,
+    PAPER,
+    SMALL,
+    add_marker_legend,
+    new_figure,
+    plain_log_ticks,
+    style,
+    wrapped_label,
+)
 from overhead.results import Figure as Number, Value
 
 if TYPE_CHECKING:
@@ -41,32 +51,36 @@ class DotRow:
     note: str = ""
 
 
-def mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
-    """The figure as a list of one dot in microseconds; an empty list if it is not resolved."""
+def resolved_mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
+    """A list with the figure as a dot in microseconds; [] if its value or interval reaches zero, or there is none."""
     found = figure.measured if figure is not None else None
     return [Mark(found / 1e3, colour, marker)] if found is not None and found.resolved else []
 
 
 @style()
 def dot_figure(
-    panels: Mapping[str, Sequence[DotRow]], unit: str, shapes: Mapping[str, str] | None = None, *, one: bool = False
+    panels: Mapping[str, Sequence[DotRow]],
+    unit: str,
+    shapes: Mapping[str, str] | None = None,
+    *,
+    line_at_one: bool = False,
 ) -> Figure:
     """A panel of rows below each title, all on one log axis.
 
-    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``one``: a line at 1. Of very
-    many rows the first and the last are drawn; a row between them tells how many are left out.
+    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``line_at_one``: a line at 1. Of
+    very many rows the first and the last are drawn; a row between them tells how many are left out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    figure, axes = canvas([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True)
+    figure, axes = new_figure([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
         _panel(ax, rows)
-        ax.set_title(lines_of(title))
+        ax.set_title(wrapped_label(title))
         ax.set_xlabel(plain(unit, 60))
         ax.tick_params(axis="x", labelbottom=True)
-        if one:
+        if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
     plain_log_ticks(axes[0].xaxis)
-    marker_legend(figure, shapes or {})
+    add_marker_legend(figure, shapes or {})
     return figure
 
 
@@ -93,7 +107,7 @@ def _panel(ax: Axes, rows: Sequence[DotRow]) -> None:
         elif len(shown) <= _MOST_VALUES_PRINTED:
             values = " · ".join(number(m.at) for m in shown)
             ax.text(1.01, y, values, transform=ends, va="center", fontsize=SMALL)
-    ax.set_yticks(range(len(rows)), [lines_of(row.label) for row in rows])
+    ax.set_yticks(range(len(rows)), [wrapped_label(row.label) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
 

@@ -62,10 +62,10 @@ def style() -> Iterator[None]:
         yield
 
 
-def canvas(
+def new_figure(
     heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES, **axes: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a grid of axes, and these in reading order.
+    """A new figure with a grid of axes, and these in reading order.
 
     ``heights``: inches of each row; ``around``: inches for its title and labels; ``axes``: options of ``subplots``.
     """
@@ -76,8 +76,8 @@ def canvas(
     return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
 
 
-def lines_of(label: str, letters: int = 40) -> str:
-    """The label, broken into lines of at most so many letters; before the device where it names one."""
+def wrapped_label(label: str, letters: int = 40) -> str:
+    """The label broken into lines of at most so many letters; a device (after " on ") begins a line."""
     text = plain(label, 120)
     before, on, after = text.partition(" on ")
     parts = [before, after] if on and len(text) > letters / 2 else [text]
@@ -103,29 +103,24 @@ def _tick(value: float, _position: int | None = None) -> str:
     return f"{value / size:,.10g}{suffix}"
 
 
-def legend(figure: Figure, handles: Sequence[Any]) -> None:
-    """Add a legend above the drawing, with as many columns as the width allows."""
+def add_legend(figure: Figure, handles: Sequence[Any]) -> None:
+    """Add a legend of these handles above the drawing, in as many columns as the width allows; none for no handles."""
     if handles:
         longest = max(len(str(handle.get_label())) for handle in handles) + 5
         columns = max(1, min(len(handles), _LEGEND_LETTERS // longest))
         figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 
 
-def marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
-    """Add a legend of markers by what they stand for."""
+def add_marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
+    """Add a legend of markers (matplotlib's names) by what they stand for."""
     from matplotlib.lines import Line2D
 
-    legend(
-        figure,
-        [
-            Line2D([], [], linestyle="", marker=marker, color=MUTED, markersize=5, label=plain(name, 60))
-            for name, marker in shapes.items()
-        ],
-    )
+    look: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 5}
+    add_legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
 
 
-def caller_shapes(callers: Iterable[Caller]) -> dict[str, str]:
-    """These callers' markers by their words, in the usual order."""
+def caller_legend(callers: Iterable[Caller]) -> dict[str, str]:
+    """These callers' markers by the callers in words, for ``add_marker_legend``: ``{"from Python": "o"}``."""
     found = set(callers)
     return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 

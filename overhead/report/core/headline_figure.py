@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind
 from overhead.reading.format import MICRO, between, number, plain, within
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, canvas, plain_log_ticks, style
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _FONT, _SMALL = 9.5, 8
 
 @style()
 def headline_figure(costs: DispatchCosts) -> Figure:
-    """The figure, for a page and for link previews."""
+    """The headline figure: a row for each stack, a dot with its printed value for each caller, notes below the row."""
     notes = [textwrap.wrap("; ".join(row.notes), _NOTE_LETTERS) for row in costs.rows]
     places, height = [], 0.0
     for lines in notes:
         places.append(height)
         height += 1 + _NOTE_ROWS * len(lines) + (0.2 if lines else 0.0)
-    figure, (ax,) = canvas([_ROW_INCHES * height], around=1.1, width=_WIDTH_INCHES)
+    figure, (ax,) = new_figure([_ROW_INCHES * height], around=1.1, width=_WIDTH_INCHES)
     ax.set_xscale("log")
     for row, y, lines in zip(costs.rows, places, notes, strict=True):
         _draw_row(ax, row, y, lines)

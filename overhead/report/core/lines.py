@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import plain
-from overhead.report.core.draw import MUTED, PAPER, SMALL, canvas, lines_of, plain_log_ticks, style
+from overhead.report.core.draw import MUTED, PAPER, SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.results import Point, Record, Value
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ class LinePanel:
 
 @style()
 def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Figure:
-    """The panels in reading order. ``y``: the unit of the vertical axes."""
+    """A figure of the panels in reading order. ``y``: the unit of the vertical axes."""
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    figure, axes = canvas([_PANEL_INCHES] * rows, columns)
+    figure, axes = new_figure([_PANEL_INCHES] * rows, columns)
     for ax, panel in zip(axes, panels, strict=False):
         if panel.log:
             ax.set_xscale("log")
@@ -68,7 +68,7 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
         else:
             ax.set_xlim(left=0)
             ax.set_ylim(bottom=0)
-        ax.set_title(lines_of(panel.title, 68 // columns))
+        ax.set_title(wrapped_label(panel.title, 68 // columns))
         ax.set_xlabel(plain(panel.x, 60))
         ax.tick_params(labelsize=SMALL)
         ax.annotate(panel.note, (0.04, 0.95), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
@@ -80,11 +80,11 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
 
 
 def measured_points(record: Record) -> list[Point]:
-    """The points of the record's curve that can be drawn."""
+    """The points (n, times in ns) of the record's curve that can be drawn."""
     return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS]
 
 
-def fitted(once: float, each: float, top: int) -> list[LinePoint]:
-    """The line ``once + each * n`` (ns) from 1 to ``top`` units, in microseconds, as points that a log axis bends."""
-    ns = [top ** (i / 60) for i in range(61)]
+def fitted_line(once: float, each: float, most: int) -> list[LinePoint]:
+    """The line ``once + each * n`` (ns) from 1 to ``most`` units, as points in microseconds, close for a log axis."""
+    ns = [most ** (i / 60) for i in range(61)]
     return [(n, Value((once + each * n) / 1e3)) for n in ns]

@@ -9,17 +9,16 @@ from pathlib import Path
 from overhead.errors import UsageError
 from overhead.loading.folders import Loaded, Skipped, collect
 from overhead.reading.format import plain
-from overhead.reading.shown_run import measured_steps, run_to_show
-from overhead.reading.view import View
+from overhead.reading.view import View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Machine, same_figures
 
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """One view per machine, of the run that its page shows: first the machine shown in full, then the newest first.
+    """``views``: one for each machine, of the run that its page shows: first the one shown in full, then the newest.
 
     ``runs``: all runs of all machines. ``others``: further runs of the first machine, the newest first, that form
-    figures in the same way and set the same variables.
+    figures in the same way and set the same variables. ``skipped``: files that could not be read.
     """
 
     views: Sequence[View]
@@ -29,16 +28,12 @@ class Machines:
 
     @property
     def own(self) -> View:
+        """The view of the machine that is shown in full."""
         return self.views[0]
-
-    @property
-    def full(self) -> Fingerprint:
-        """The run of the first machine that is shown."""
-        return self.own.fingerprint
 
 
 def machine_name(machine: Machine) -> str:
-    """The names of the GPUs, or of the processor if the machine has no GPU."""
+    """The names of the machine's GPUs, or of its processor if it has no GPU: ``NVIDIA H100, 8 of them``."""
     found = [g.name for g in machine.gpus if not g.software]
     kinds = list(dict.fromkeys(found))
     many = f", {len(found)} of them" if len(kinds) == 1 and len(found) > 1 else ""
@@ -46,16 +41,16 @@ def machine_name(machine: Machine) -> str:
 
 
 def from_paths(paths: Sequence[Path]) -> Machines:
-    """The machines in these files and folders. Raises ``BadFile``.
+    """The machines of the runs in these files and folders. Raises ``BadFile``.
 
-    The machine of the newest run in the first path that has one is shown in full. Runs with workloads alone count
-    only if there is no other run.
+    The machine of the newest run in the first path that has one is shown in full. Runs of workloads alone count only if
+    there is no other run.
     """
     return _machines(*collect(paths))
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
-    """The machines of these runs in memory. Raises ``UsageError`` if there are no runs."""
+    """The machines of these runs in memory; that of the newest is shown in full. Raises ``UsageError`` without runs."""
     runs = [Loaded(Path(), run) for run in fingerprints]
     if not runs:
         raise UsageError("no fingerprint to draw")
@@ -92,4 +87,4 @@ def _created(run: View) -> str:
 
 def _rank(run: View) -> tuple[bool, str]:
     """Sort key: runs with plain cases above runs of workloads alone, then by date."""
-    return any(target.stepped for target in run.stacked), run.fingerprint.created
+    return any(target.has_step for target in run.without_floor), run.fingerprint.created

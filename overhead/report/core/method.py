@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from overhead.blocks.parts import Drawing, Part, Table, Text
 from overhead.profiles import PROFILES
@@ -11,8 +12,9 @@ from overhead.reading.format import MICRO, factor, listed, number, plain, time, 
 from overhead.reading.key_figures import overstatement
 from overhead.reading.view import CALLER_WORDS, TargetView, View
 from overhead.report.core.draw import INK, MUTED
-from overhead.report.core.lines import DrawnLine, LinePanel, fitted, line_panels, measured_points
+from overhead.report.core.lines import DrawnLine, LinePanel, fitted_line, line_panels, measured_points
 from overhead.report.core.palette import colour
+from overhead.report.core.registry import MakeSection
 from overhead.results import Point, Record, Value
 
 _POOR_FIT_SHARE = 0.05
@@ -20,14 +22,13 @@ _POOR_FIT_SHARE = 0.05
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
-def method(view: View) -> list[tuple[str, str, list[Part]]]:
-    """The sections of the page: name, title and parts."""
-    found = _example(view)
-    curve: list[Part] = list(_curve(found)) if found is not None else [Text(["No case of this run gave a curve."])]
+def method_sections(view: View) -> list[MakeSection]:
+    """The sections of the page of the method, which explain a measured curve of this run."""
+    rules = Table("What is checked", ["rule", "how"], _RULES, prose=True)
     return [
-        ("idea", "Nothing is divided by a count", [Text(_IDEA, lead=True)]),
-        ("curve", "One real curve", curve),
-        ("valid", "What makes a number valid", [Table("What is checked", ["rule", "how"], _RULES, prose=True)]),
+        ("idea", "Nothing is divided by a count", lambda: [Text(_IDEA, lead=True)]),
+        ("curve", "One real curve", lambda: _curve(_example(view))),
+        ("valid", "What makes a number valid", lambda: [rules]),
     ]
 
 
@@ -47,7 +48,7 @@ def _example(view: View) -> TargetView | None:
         ratio = overstatement(t.base, "naive")
         return t.first.api == "CPU", t.software, unclear, -(ratio.value if ratio else 0.0)
 
-    return min(filter(able, view.stacked), key=rank, default=None)
+    return min(filter(able, view.without_floor), key=rank, default=None)
 
 
 def _off(record: Record) -> float:
@@ -56,12 +57,14 @@ def _off(record: Record) -> float:
     return max(abs(p.total - once - each * p.n) / p.total for p in points[len(points) // 2 :])
 
 
-def _curve(target: TargetView) -> Iterator[Part]:
+def _curve(target: TargetView | None) -> Iterator[Part]:
+    if target is None:
+        yield Text(["No case of this run gave a curve."])
+        return
     base = target.base
     points = measured_points(base)
     each, once = (found.value if (found := base.measured(name)) else 0.0 for name in ("complete", "fixed"))
     yield Text(_story(target, points))
-    yield _drawing(target, points, each, once)
     rows = [
         [
             f"{p.n:,}",
@@ -73,19 +76,15 @@ def _curve(target: TargetView) -> Iterator[Part]:
         ]
         for p in points
     ]
-    yield Table(
-        "The rungs of this ladder",
-        [
-            "n",
-            f"T(n), {MICRO}, median",
-            "quartiles",
-            f"T(n)/n, {MICRO}",
-            f"by the fit, {MICRO}",
-            f"control back, {MICRO}",
-        ],
-        rows,
-        numeric=range(6),
-    )
+    columns = [
+        "n",
+        f"T(n), {MICRO}, median",
+        "quartiles",
+        f"T(n)/n, {MICRO}",
+        f"by the fit, {MICRO}",
+        f"control back, {MICRO}",
+    ]
+    yield _drawing(target, points, each, once, Table("The rungs of this ladder", columns, rows, numeric=range(6)))
 
 
 def _each(ns: float) -> str:
@@ -111,10 +110,10 @@ def _story(target: TargetView, points: Sequence[Point]) -> list[str]:
     return said
 
 
-def _drawing(target: TargetView, points: Sequence[Point], each: float, once: float) -> Drawing:
+def _drawing(target: TargetView, points: Sequence[Point], each: float, once: float, table: Table) -> Drawing:
     own, top, unit = colour(target.stack), points[-1].n, f"n, in units: {plain(target.base.unit, 20)}"
-    fit = DrawnLine(fitted(once, each, top), INK, "-")
-    single = DrawnLine(fitted(0.0, target.base.value("naive") or 0.0, max(1, top // 4)), MUTED, ":")
+    fit = DrawnLine(fitted_line(once, each, top), INK, "-")
+    single = DrawnLine(fitted_line(0.0, target.base.value("naive") or 0.0, max(1, top // 4)), MUTED, ":")
     totals = DrawnLine([(p.n, Value(p.total / 1e3)) for p in points], own)
     panels = [
         LinePanel("T(n): a line with an intercept", unit, [totals, fit, single], log=False),
@@ -127,7 +126,8 @@ def _drawing(target: TargetView, points: Sequence[Point], each: float, once: flo
         "time divided by the number of units falls towards the slope as n grows.",
         "Dots: medians of all processes. Solid: the fit. Dotted: what timing one unit predicts. Beside it, the "
         "quotient that benchmarks print falls with n and reaches the slope only where the wait has been spread thin.",
-        line_panels(panels, MICRO),
+        partial(line_panels, panels, MICRO),
+        table=table,
     )
 
 

@@ -32,7 +32,7 @@ _pages: dict[str, ReportPage] = {}
 
 
 def register_page(name: str, title: str, order: int, answers: str, *, any_machine: bool = False) -> ReportPage:
-    """Add a page to the navigation, sorted by ``order``. A slice does so in the module with its sections."""
+    """Add a page to the navigation, sorted by ``order``, and return it. A slice does so where its sections are."""
     _pages[name] = ReportPage(name, title, f"{PAGES_FOLDER}/{name}.html", order, any_machine, answers=answers)
     return _pages[name]
 
@@ -76,17 +76,17 @@ def pages() -> list[ReportPage]:
 
 
 def page_named(name: str) -> ReportPage:
-    """The page of that name. Raises ``UsageError`` if there is none."""
+    """The page that is registered with this name. Raises ``UsageError`` if there is none."""
     if name not in _pages:
         raise UsageError(f"no page is named {name!r}; there are {', '.join(_pages)}")
     return _pages[name]
 
 
-def subpage(parent: str, name: str, title: str, answers: str = "") -> ReportPage:
-    """A page below the page ``parent``, such as that of one workload. ``name``: letters, digits and hyphens."""
-    return ReportPage(name, title, f"{PAGES_FOLDER}/{parent}-{name}.html", parent=parent, answers=answers)
+def subpage(parent: str, name: str, title: str) -> ReportPage:
+    """A page below the page named ``parent``, such as that of one workload. ``name``: letters, digits and hyphens."""
+    return ReportPage(name, title, f"{PAGES_FOLDER}/{parent}-{name}.html", parent=parent)
 
 
 def slug(name: str) -> str:
-    """The name as lower-case letters, digits and hyphens, for files and ids: names may come from a fingerprint."""
+    """The name as lower-case letters, digits and hyphens, safe for files and ids; "unnamed" if nothing is left."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:80] or "unnamed"

@@ -1,34 +1,38 @@
-"""Write the pages, from one template, and their figures as SVG and PNG files."""
+"""Write the pages, from one template, and their figures as SVG and PNG files.
+
+A section that fails costs only itself. The first place of each glossary term on a page links to the glossary.
+"""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup, escape
 
 from overhead.blocks.html import PageSection, page as page_text
 from overhead.blocks.parts import Drawing, Part, Table, Text
+from overhead.errors import one_line
 from overhead.loading.files import make_folder
 from overhead.reading.format import count, plain, run_time
+from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
 from overhead.report.core import draw
-from overhead.report.core.across_registry import registered_across
-from overhead.report.core.contained import contained
-from overhead.report.core.glossary_links import GlossaryLinks
 from overhead.report.core.machines import Machines, machine_name
-from overhead.report.core.method import method
+from overhead.report.core.method import method_sections
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.palette import colour
-from overhead.report.core.registry import Build, BuildEach, registered, registered_each
+from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import Fingerprint
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _FIGURES_FOLDER = "figures"
 _REM_AN_INCH = 7.5
@@ -60,22 +64,22 @@ class Link:
     below: bool
 
 
-def write(machines: Machines, out: Path) -> Path:
+def write_pages(machines: Machines, out: Path) -> Path:
     """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``."""
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
         make_folder(out / folder)
-    site = Site(out, machines.full.machine.id, len(machines.views))
+    run = machines.own.fingerprint
+    site = Site(out, run.machine.id, len(machines.views))
     with draw.style():
-        found = _blocks(site, machines)
+        found = _sections(site, machines)
     pages = [page for page in found if found[page]]
-    about = _about(machines.full)
     for page in pages:
-        site.page(
+        site.write_page(
             page.path,
             found[page],
             site.navigation(pages, page),
-            heading=_front_heading(machines.full) if page is FRONT else page.title,
-            about=_many(machines) if page.name == "machines" else about,
+            heading=_front_heading(run) if page is FRONT else page.title,
+            about=_many(machines) if page.name == "machines" else _about(run),
             skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
@@ -85,30 +89,31 @@ def write(machines: Machines, out: Path) -> Path:
     return out / FRONT.path
 
 
-def _blocks(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
+def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
     """The sections of every page, without those that have no parts. The pages are in the order of the navigation."""
     view, others = machines.own, machines.others
     pages = known_pages()
-    on_page: dict[str, list[tuple[int, str, str, Callable[[], Iterable[Part]]]]] = {page.name: [] for page in pages}
+    on_page: dict[str, list[tuple[int, MakeSection]]] = {page.name: [] for page in pages}
     for s in registered():
         make = partial(_from_one_run, s.build, view, others if s.any_run else ())
-        on_page[s.page].append((s.order, s.name, s.title, make))
+        on_page[s.page].append((s.order, (s.name, s.title, make)))
     for across in registered_across():
-        on_page[across.page].append((across.order, across.name, across.title, partial(across.build, machines)))
-    for name, title, parts in method(view):
-        on_page[METHOD.name].append((0, name, title, partial(list, parts)))
+        on_page[across.page].append((across.order, (across.name, across.title, partial(across.build, machines))))
+    on_page[METHOD.name] += [(0, section) for section in method_sections(view)]
     found: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
-        ordered = sorted(on_page[page.name], key=lambda one: one[0])
-        found[page] = site.blocks((name, title, make) for _, name, title, make in ordered)
-        for each in registered_each():
-            if each.page == page.name:
-                titles = {name: title for one in (*others, view) for name, title in each.names(one)}
-                for name, title in titles.items():
-                    own = subpage(page.name, site.unique(name, site.pages), title)
-                    build = partial(_named, each.build, name)
-                    found[own] = site.blocks([(own.name, title, partial(_from_one_run, build, view, others))])
+        found[page] = site.sections(made for _, made in sorted(on_page[page.name], key=operator.itemgetter(0)))
+        for each in (each for each in registered_each() if each.page == page.name):
+            titles = {name: title for one in (*others, view) for name, title in each.names(one)}
+            for name, title in titles.items():
+                own = subpage(page.name, site.unused_name(name, site.pages), title)
+                build = partial(_named, each.build, name)
+                found[own] = site.sections([(own.name, title, partial(_from_one_run, build, view, others))])
     return found
+
+
+def _named(build: Callable[[View, str], Iterable[Part]], name: str, view: View) -> Iterable[Part]:
+    return build(view, name)
 
 
 def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Part]:
@@ -125,22 +130,20 @@ def _from_one_run(build: Build, shown: View, others: Sequence[View]) -> list[Par
     return [source, *best] if amount else parts
 
 
-def _named(build: BuildEach, name: str, view: View) -> Iterable[Part]:
-    return build(view, name)
-
-
 def _amount(parts: Iterable[Part]) -> int:
-    """How much a section shows: the rows of its tables, and its drawings."""
-    return sum(len(part.rows) if isinstance(part, Table) else isinstance(part, Drawing) for part in parts)
+    """How much a section shows: its drawings, and the rows of its tables."""
+    both = [(isinstance(part, Drawing), part.table if isinstance(part, Drawing) else part) for part in parts]
+    return sum(drawn + (len(table.rows) if isinstance(table, Table) else 0) for drawn, table in both)
 
 
 def _machine_page(site: Site, view: View) -> None:
     """The page of another machine, without figures: text and tables of the sections that say so."""
     machine = view.fingerprint.machine
     links = site.navigation([page for page in known_pages() if page.any_machine])
-    sections = [(s.name, s.title, partial(s.build, view)) for s in registered() if s.brief]
-    blocks = site.blocks(sections, f"{machine.id}-")
-    site.page(site.place(machine.id), blocks, links, heading=machine_name(machine), about=_about(view.fingerprint))
+    brief: list[MakeSection] = [(s.name, s.title, partial(s.build, view)) for s in registered() if s.brief]
+    sections = site.sections(brief, f"{machine.id}-")
+    heading, about = machine_name(machine), _about(view.fingerprint)
+    site.write_page(site.machine_path(machine.id), sections, links, heading=heading, about=about)
 
 
 def _about(run: Fingerprint) -> str:
@@ -150,12 +153,8 @@ def _about(run: Fingerprint) -> str:
 
 
 def _front_heading(run: Fingerprint) -> str:
-    gpus = [g.name for g in run.machine.gpus if not g.software]
-    return (
-        f"GPU dispatch overhead on {plain(gpus[0], 60)}"
-        if gpus
-        else f"Dispatch overhead on {machine_name(run.machine)}"
-    )
+    gpus = [plain(g.name, 60) for g in run.machine.gpus if not g.software]
+    return f"GPU dispatch overhead on {gpus[0]}" if gpus else f"Dispatch overhead on {machine_name(run.machine)}"
 
 
 def _many(machines: Machines) -> str:
@@ -165,7 +164,10 @@ def _many(machines: Machines) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """Data that all pages share: the folder, the machine shown in full, and the number of machines."""
+    """What all pages share. ``out``: the folder; ``own``: id of the machine shown in full; ``machines``: their number.
+
+    ``figures``, ``pages``: the names of figures and subpages that are in use.
+    """
 
     out: Path
     own: str
@@ -173,94 +175,86 @@ class Site:
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
 
-    def place(self, machine: str) -> str:
+    def machine_path(self, machine: str) -> str:
         """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
         return FRONT.path if machine == self.own else f"{PAGES_FOLDER}/{machine}.html"
 
     def navigation(self, pages: Sequence[ReportPage], current: ReportPage | None = None) -> list[Link]:
         """Links to the main pages, and below the main page that the reader is on to its own subpages."""
         main = "" if current is None else current.parent or current.name
-        shown = [page for page in pages if not page.parent or page.parent == main]
+        number = {"machines": f" ({self.machines:,})"}
         return [
-            Link(
-                page.path,
-                page.title + (f" ({self.machines:,})" if page.name == "machines" else ""),
-                page is current,
-                bool(page.parent),
-            )
-            for page in shown
+            Link(page.path, page.title + number.get(page.name, ""), page is current, bool(page.parent))
+            for page in pages
+            if not page.parent or page.parent == main
         ]
 
-    def blocks(
-        self, sections: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]], prefix: str = ""
-    ) -> list[PageSection]:
-        """The sections (name, title, function that makes the parts) that have parts, with their figures as files."""
+    def sections(self, sections: Iterable[MakeSection], prefix: str = "") -> list[PageSection]:
+        """The sections that have parts, ready for the template. Their figures are written to ``prefix`` + name."""
         made = [
-            PageSection(name, title, contained(name, lambda make=make: self.drawn(make(), prefix)))  # type: ignore[misc]
+            PageSection(name, title, contained(name, partial(self._ready, make, prefix)))
             for name, title, make in sections
         ]
         return [section for section in made if section.parts]
 
-    def drawn(self, parts: Iterable[Part], prefix: str = "") -> list[Any]:
-        """The parts as the template needs them. Writes the figures to files."""
-        return [self._drawn(part, prefix) for part in parts]
+    def _ready(self, make: Callable[[], Iterable[Part]], prefix: str) -> Iterator[Any]:
+        """The parts as the template needs them: for a drawing its figure, whose files are written, and its table."""
+        for part in make():
+            if not isinstance(part, Part):
+                raise TypeError(f"{part!r} is no part of a section")
+            if not isinstance(part, Drawing):
+                yield part
+                continue
+            name, figure = self.unused_name(prefix + part.name, self.figures), part.draw()
+            text = draw.svg(figure)
+            _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+            with draw.style():
+                figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
+            yield _inlined(part, name, text, figure.get_figwidth(), ("svg", "png"))
+            if part.table is not None:
+                yield part.table
 
-    def _drawn(self, part: Part, prefix: str) -> Any:
-        if not isinstance(part, Part):
-            raise TypeError(f"{part!r} is no part of a section")
-        if not isinstance(part, Drawing):
-            return part
-        name = self.unique(prefix + part.name, self.figures)
-        text = draw.svg(part.figure)
-        _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
-        with draw.style():
-            part.figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
-        return _inlined(part, name, text, ("svg", "png"))
-
-    def unique(self, wanted: str, taken: set[str]) -> str:
+    def unused_name(self, wanted: str, taken: set[str]) -> str:
         """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
         base = slug(wanted)
         name = next(n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken)
         taken.add(name)
         return name
 
-    def page(self, place: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> None:
-        """Write one page to ``place`` in the folder.
+    def write_page(self, path: str, sections: Sequence[PageSection], links: Sequence[Link], **shown: Any) -> None:
+        """Write one page to ``path`` in the folder.
 
         ``shown``: ``heading`` and ``about``; ``skipped`` files; ``linked``, which adds links to the glossary to a text;
         and ``answers``, the sentence at the top.
         """
+        one = "one machine's fingerprint" if self.machines == 1 else f"the fingerprints of {self.machines:,} machines"
         text = rendered(
             sections,
-            root="../" if "/" in place else "",
+            root="../" if "/" in path else "",
             links=links,
-            place=self.place,
-            drawn_from=(
-                "one machine's fingerprint" if self.machines == 1 else f"the fingerprints of {self.machines:,} machines"
-            ),
+            place=self.machine_path,
+            drawn_from=one,
             **{"skipped": (), "linked": str, "answers": "", **shown},
         )
-        _fresh(self.out / place).write_text(text, encoding="utf-8")
+        _fresh(self.out / path).write_text(text, encoding="utf-8")
 
 
 def rendered(sections: Sequence[PageSection], **values: Any) -> str:
-    """The text of one page. ``values``: what the template names, except its styles, its script and its colours."""
+    """One page as HTML. ``values``: what the template names, except its styles, its script and its colours."""
     return page_text(sections, colour=colour, **values)
 
 
 def inline_drawing(part: Drawing) -> Drawn:
-    """A figure that stands in the page alone, without files of its own."""
-    return _inlined(part, part.name, draw.svg(part.figure), ())
+    """The figure drawn, to stand in the page alone, without files of its own."""
+    figure = part.draw()
+    return _inlined(part, part.name, draw.svg(figure), figure.get_figwidth(), ())
 
 
-def _inlined(part: Drawing, name: str, svg: str, formats: Sequence[str]) -> Drawn:
+def _inlined(part: Drawing, name: str, svg: str, inches: float, formats: Sequence[str]) -> Drawn:
     """The figure as an image inside the page: no script runs in it, and its ids are its own."""
-    from markupsafe import Markup
-
     data = base64.b64encode(svg.encode()).decode()
-    width = part.figure.get_figwidth() * _REM_AN_INCH
     image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
-        data, part.alt, width
+        data, part.alt, inches * _REM_AN_INCH
     )
     return Drawn("drawing", name, part.title, part.caption, image, formats, part.folded)
 
@@ -269,3 +263,49 @@ def _fresh(path: Path) -> Path:
     """The path without a file. A page must not be written through a link that is there, or wait for a pipe."""
     path.unlink(missing_ok=True)
     return path
+
+
+def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
+    """The parts that ``make`` returns. If it raises, a sentence with the reason, and a line on standard error.
+
+    A section of another package may raise anything, ``SystemExit`` too.
+    """
+    try:
+        return list(make())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        reason = f"unavailable: section {section}: {one_line(error)}"
+        print(f"overhead: {reason}", file=sys.stderr)
+        return [Text([reason])]
+
+
+class GlossaryLinks:
+    """Called with a text of the page ``path``, it returns the text escaped, with a link where a term comes first."""
+
+    def __init__(self, path: str) -> None:
+        up = "../" if "/" in path else ""
+        self._glossary = "" if path == FRONT.path else up + FRONT.path
+        self._linked: set[str] = set()
+
+    def __call__(self, text: str) -> Markup:
+        return Markup(_pattern().sub(self._link, str(escape(text))))  # escaped above; the links hold our own terms
+
+    def _link(self, found: re.Match[str]) -> str:
+        term = _by_form()[found[0].lower()]
+        if term.id in self._linked:
+            return found[0]
+        self._linked.add(term.id)
+        return f'<a class="term" href="{self._glossary}#{term.id}">{found[0]}</a>'
+
+
+@functools.cache
+def _by_form() -> dict[str, Term]:
+    """Terms by the lower-case forms in which texts have them, escaped as in the page."""
+    return {str(escape(form)).lower(): term for term in GLOSSARY for form in (term.name, *term.forms)}
+
+
+@functools.cache
+def _pattern() -> re.Pattern[str]:
+    forms = sorted(_by_form(), key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, forms))})(?![\w-])", re.IGNORECASE)

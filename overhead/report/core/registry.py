@@ -1,33 +1,42 @@
-"""The sections of the pages about one machine. Each is one file in ``sections``, or in a plugin."""
+"""The sections of the pages: of one machine (in ``sections``, or in a plugin) and of all machines (in ``across``).
+
+A section is a function that returns blocks, the parts of the section. It is registered by a decorator.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from overhead.blocks.parts import Part
 from overhead.reading.view import View
 from overhead.registry import Registry
+from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import page_named
 
 Build = Callable[[View], Iterable[Part]]
 BuildEach = Callable[[View, str], Iterable[Part]]
+BuildAcross = Callable[[Machines], Iterable[Part]]
+B = TypeVar("B")
+MakeSection = tuple[str, str, Callable[[], Iterable[Part]]]
+"""Name and title of a section, and a function that returns its parts."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Section:
-    """A section. ``build`` takes a view of the fingerprint and returns the parts in order."""
+class Section(Generic[B]):
+    """A section. ``build`` takes the view of a machine's run, or all machines, and returns the parts in order.
+
+    ``page``: name of the page in ``page_list`` where it stands. ``brief``, ``any_run``: see ``register``.
+    """
 
     name: str
     title: str
     order: int
-    build: Build
-    page: str = "front"
-    """Name of the page in ``page_list`` where the first machine's section stands."""
+    build: B
+    page: str
     brief: bool = False
-    """On every other machine's own page."""
     any_run: bool = False
-    """Whether another run of the machine gives the whole section where the run shown has nothing for it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +51,9 @@ class SectionOfEach:
     build: BuildEach
 
 
-_sections: Registry[Section] = Registry("section", "overhead.report.sections", in_slices="sections")
+_sections: Registry[Section[Build]] = Registry("section", "overhead.report.sections", in_slices="sections")
 _each: list[SectionOfEach] = []
+_across: Registry[Section[BuildAcross]] = Registry("section", "overhead.report.across", in_slices="across")
 
 
 def register(
@@ -75,7 +85,23 @@ def register_each(page: str, names: Callable[[View], Iterable[tuple[str, str]]])
     return add
 
 
-def registered() -> list[Section]:
+def register_across(
+    name: str, title: str, order: int, *, page: str = "machines"
+) -> Callable[[BuildAcross], BuildAcross]:
+    """Decorator that registers a function as a section over all machines on a page, sorted by ``order``.
+
+    Raises ``UsageError`` if the name is taken or there is no such page.
+    """
+    page_named(page)
+
+    def add(build: BuildAcross) -> BuildAcross:
+        _across.add(name, Section(name, title, order, build, page), build.__module__)
+        return build
+
+    return add
+
+
+def registered() -> list[Section[Build]]:
     """All sections of one machine's pages, sorted by their order."""
     return sorted(_sections.items().values(), key=lambda s: (s.order, s.name))
 
@@ -84,3 +110,8 @@ def registered_each() -> list[SectionOfEach]:
     """All sections that have a page of their own for each of several things."""
     _sections.load()
     return list(_each)
+
+
+def registered_across() -> list[Section[BuildAcross]]:
+    """All sections over all machines, sorted by their order."""
+    return sorted(_across.items().values(), key=lambda s: (s.order, s.name))

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.browser_tax import Tax, first_of_each, tax_sentence, taxes
+from overhead.reading.browser_tax import Tax, base_case_sentences, taxes
 from overhead.reading.format import MICRO, factor_spread, resolved
 from overhead.reading.view import CALLER_WORDS, View, words
-from overhead.report.core.dots import DotRow, Mark, dot_figure, mark
-from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
+from overhead.report.core.dots import DotRow, Mark, dot_figure, resolved_mark
+from overhead.report.core.draw import CALLER_MARKERS, caller_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
-from overhead.results import Record, Value
+from overhead.results import Record
 
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
 
 @register("browser-tax", "What the browser adds", 48, page="variants", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
+    """Sentences, a figure and a table for each browser; nothing without a browser."""
     groups = _by_browser(view)
     if not groups:
         return
-    yield Text([tax_sentence(t) for t in first_of_each(view.once(taxes))])
+    yield Text(base_case_sentences(view.once(taxes)))
     drawn = {label: [t for t in group if resolved(t.record.figure("complete"))] for label, group in groups.items()}
     if drawn := {label: group for label, group in drawn.items() if group}:
         yield _drawing(drawn)
@@ -47,20 +49,20 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
         for label, group in groups.items()
     }
     callers = {c for group in groups.values() for tax in group for c in ("browser", *tax.against)}
-    said = [tax_sentence(t) for t in first_of_each([tax for group in groups.values() for tax in group])]
+    said = base_case_sentences([tax for group in groups.values() for tax in group])
     return Drawing(
         "browser-tax",
         "A browser and the library inside it",
         " ".join(said) or "The cost of one more unit in the browser and through its library.",
         "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
         "Drawn: the cost of one more unit. The table has T(1), which in a browser is mostly its wait.",
-        dot_figure(panels, f"slope, {MICRO} per unit", caller_shapes(callers)),
+        partial(dot_figure, panels, f"slope, {MICRO} per unit", caller_legend(callers)),
     )
 
 
 def _marks(tax: Tax) -> list[Mark]:
     found = [("browser", tax.target.stack, tax.record), *((c, tax.library, r) for c, r in tax.against.items())]
-    return [m for c, stack, r in found for m in mark(r.figure("complete"), colour(stack), CALLER_MARKERS[c])]
+    return [m for c, stack, r in found for m in resolved_mark(r.figure("complete"), colour(stack), CALLER_MARKERS[c])]
 
 
 def _short(tax: Tax) -> str:
@@ -74,12 +76,11 @@ def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        rows.append([case, "the browser", *_numbers(tax.record), "", _times(tax.overstated), ""])
+        rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), ""])
         for caller in sorted({*tax.against, *tax.refused}):
-            record = tax.against.get(caller)
-            numbers = _numbers(record) if record is not None else [""] * len(_COMPARED_FIGURES)
+            numbers = _numbers(tax.against.get(caller))
             name = Cell(f"{tax.library}, {CALLER_WORDS[caller]}", tax.library)
-            rows.append([case, name, *numbers, _times(tax.times(caller)), "", tax.refused.get(caller, "")])
+            rows.append([case, name, *numbers, factor_spread(tax.slope_ratio(caller)), "", tax.refused.get(caller, "")])
     return Table(
         f"{found[0].target.label}, beside {found[0].library}",
         [
@@ -97,9 +98,5 @@ def _table(found: list[Tax]) -> Table:
     )
 
 
-def _numbers(record: Record) -> list[str]:
+def _numbers(record: Record | None) -> list[str]:
     return [micro_cell(record, name) for name in _COMPARED_FIGURES]
-
-
-def _times(value: Value | None) -> str:
-    return "" if value is None else factor_spread(value)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from overhead import devices
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading import chains
-from overhead.reading.chain_sentences import chain_opening, device_times, fusions, passings
-from overhead.reading.chains import (
-    COMPARED_LENGTHS,
-    ArmFit,
-    Group,
-    not_a_speed,
-    steps_of,
+from overhead.reading.chain_sentences import (
+    break_even_sentences,
+    chain_opening,
+    device_time_sentences,
+    fusion_sentences,
 )
+from overhead.reading.chains import COMPARED_LENGTHS, ArmFit, Group, steps_of, why_no_speed
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
@@ -42,6 +42,7 @@ _LEAST_DRAWN = 3
 
 @register("chains", "Chains of dependent steps", 45, page="chains", any_run=True)
 def chains_section(view: View) -> Iterator[Part]:
+    """A table with the cheapest way of each workload and size, or why no workload has a figure."""
     found = sorted(view.once(chains.groups), key=lambda g: g.workload != _FIRST_WORKLOAD)
     if not any(g.arms for g in found):
         reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for g in found for r in g.failed]
@@ -64,7 +65,7 @@ def _workload_pages(view: View) -> Iterator[tuple[str, str]]:
 
 @register_each("chains", _workload_pages)
 def workload_page(view: View, workload: str) -> Iterator[Part]:
-    """All variants and sizes of one workload."""
+    """The page of one workload: all its variants and sizes."""
     own = [g for g in view.once(chains.groups) if g.workload == workload]
     yield Text(_about(own))
     for name in dict.fromkeys(g.name for g in own):
@@ -74,7 +75,7 @@ def workload_page(view: View, workload: str) -> Iterator[Part]:
 
 def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
     """One workload in one variant: sentences, the cheapest way by size and length, every way at one size, tables."""
-    said = [*fusions(own), *device_times(own), *passings(own)]
+    said = [*fusion_sentences(own), *device_time_sentences(own), *break_even_sentences(own)]
     if said:
         yield Text(said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: one way against another")
     drawn = [g for g in own if g.arms]
@@ -87,7 +88,7 @@ def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
 
 
 def without_figure(view: View, group: Group) -> list[str]:
-    """The stacks that have a figure of the workload elsewhere or failed here, and none in this group.
+    """The stacks that lack a figure in this group but have one of the workload at another size, or failed here.
 
     ``any GPU stack`` stands for those on the machine's GPU where none has a figure.
     """
@@ -112,19 +113,9 @@ def _overview(view: View, found: Sequence[Group]) -> Table:
     for group in (g for g in found if g.arms):
         steps = steps_of(group.workload)
         best, *others = group.by_kind(steps)
-        nearest = others[0] if others else None
-        rows.append(
-            [
-                group.name,
-                f"{group.elements:,}",
-                f"{steps:,}",
-                Cell(_way(best), best.record.stack),
-                _time(best, steps),
-                Cell(_way(nearest), nearest.record.stack) if nearest else "",
-                _to(nearest, best, steps) if nearest else "",
-                listed(without_figure(view, group)),
-            ]
-        )
+        nearest = [Cell(_way(others[0]), others[0].record.stack), _to(others[0], best, steps)] if others else ["", ""]
+        size, cheapest = [group.name, f"{group.elements:,}", f"{steps:,}"], Cell(_way(best), best.record.stack)
+        rows.append([*size, cheapest, _time(best, steps), *nearest, listed(without_figure(view, group))])
     return Table(
         "The cheapest of the ways that were measured, by workload and size, at the workload's own number of steps",
         ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", _WITHOUT_FIGURE],
@@ -144,7 +135,7 @@ def _cheapest(view: View, found: Sequence[Group]) -> Part:
 
     def cell(elements: int, n: int) -> Cell:
         order = orders[elements, n]
-        star = "*" if order[0].extrapolated(n) else ""
+        star = "*" if order[0].is_extrapolated(n) else ""
         tie = "" if _clear(order, n) else f", about as cheap as {order[1].kind.title}"
         took = f"{number(order[0].cost(n) / 1e3)} {MICRO}{star}"
         return Cell(f"{_way(order[0])}, {took}{tie}", order[0].record.stack)
@@ -166,14 +157,14 @@ def _way(arm: ArmFit) -> str:
 
 
 def _time(arm: ArmFit, steps: int) -> str:
-    return number(arm.cost(steps) / 1e3) + ("*" if arm.extrapolated(steps) else "")
+    return number(arm.cost(steps) / 1e3) + ("*" if arm.is_extrapolated(steps) else "")
 
 
 def _costs(group: Group) -> Drawing:
     """A row for each way, the cheapest first: the time of the chain at the full length of the workload."""
     steps = steps_of(group.workload)
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
-    figure = dot_figure({"": [DotRow(a.label, [_mark(a, steps)]) for a in arms]}, f"{MICRO} for {steps:,} steps")
+    rows = {"": [DotRow(a.label, [_mark(a, steps)]) for a in arms]}
     best, last = arms[0], arms[-1]
     return Drawing(
         f"chains-{slug(group.name)}-ways",
@@ -181,7 +172,7 @@ def _costs(group: Group) -> Drawing:
         f"Of {len(arms)} ways to run {steps:,} steps the cheapest is {best.label}, {_time(best, steps)} microseconds, "
         f"and the dearest {last.label}, {_time(last, steps)}.",
         "One chain and one wait, from the fits; recording and compiling not counted. Hollow: noisy or with two speeds.",
-        figure,
+        partial(dot_figure, rows, f"{MICRO} for {steps:,} steps"),
     )
 
 
@@ -199,7 +190,7 @@ def _to(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
     """The arm's time over that of the fastest arm."""
     if arm is fastest:
         return "1"
-    return factor(arm.cost(steps) / fastest.cost(steps)) + ("*" if arm.extrapolated(steps) else "")
+    return factor(arm.cost(steps) / fastest.cost(steps)) + ("*" if arm.is_extrapolated(steps) else "")
 
 
 def _table(group: Group) -> Table:
@@ -207,28 +198,26 @@ def _table(group: Group) -> Table:
     arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
     rows: list[list[str | Cell]] = []
     for arm in arms:
-        cost, star = arm.cost(steps), "*" if arm.extrapolated(steps) else ""
-        a_second = exactly(1e9, "1/s") / cost
-        rows.append(
-            [
-                Cell(plain(arm.label, 90), arm.record.stack),
-                number(arm.slope / 1e3),
-                _a_second(a_second) + star,
-                spread(cost / 1e3) + star,
-                _to(arm, arms[0], steps),
-                spread(arm.fixed / 1e3),
-            ]
+        cost, star = arm.cost(steps), "*" if arm.is_extrapolated(steps) else ""
+        rate = _a_second(exactly(1e9, "1/s") / cost) + star
+        name, total, ratio = (
+            Cell(plain(arm.label, 90), arm.record.stack),
+            spread(cost / 1e3) + star,
+            _to(arm, arms[0], steps),
         )
+        rows.append([name, number(arm.slope / 1e3), rate, total, ratio, spread(arm.fixed / 1e3)])
     for record in group.failed:
-        reason = plain(not_a_speed(record), 120)
+        reason = plain(why_no_speed(record), 120)
         rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", "", ""])
-    return Table(
-        f"{group.title}, {steps:,} steps",
-        ["way", f"{MICRO} a step", "chains a second", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"],
-        rows,
-        numeric=range(1, 6),
-        folded=True,
-    )
+    columns = [
+        "way",
+        f"{MICRO} a step",
+        "chains a second",
+        f"{steps:,} steps, {MICRO}",
+        "to the fastest",
+        f"fixed, {MICRO}",
+    ]
+    return Table(f"{group.title}, {steps:,} steps", columns, rows, numeric=range(1, 6), folded=True)
 
 
 def _a_second(rate: Value) -> str:

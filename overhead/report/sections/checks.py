@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading import checks
-from overhead.reading.checks import verdict
+from overhead.reading.checks import agreement_words
 from overhead.reading.format import MICRO, number
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.registry import register
@@ -27,7 +27,8 @@ _NULL_NOTE = (
 
 @register("checks", "Do the parts add up", 80, page="cases")
 def parts_add_up(view: View) -> Iterator[Part]:
-    found = list(checks.found(view))
+    """How many checks of each kind agree, and a table of all checks; nothing without a check."""
+    found = list(checks.all_checks(view))
     if not found:
         return
     counts = []
@@ -39,17 +40,10 @@ def parts_add_up(view: View) -> Iterator[Part]:
     if any(f.kind == "null" and not f.check.agrees for f in found):
         lines.append(_NULL_NOTE)
     yield Text(lines)
-    rows: list[list[str | Cell]] = [
-        [
-            Cell(f.target.short, f.target.stack),
-            f.target.pattern_label(f.record),
-            CALLER_WORDS[f.record.caller],
-            _CHECK_TITLES[f.kind],
-            number(f.check.measured / 1e3),
-            number(f.check.predicted / 1e3),
-            verdict(f.check),
-        ]
-        for f in sorted(found, key=lambda f: f.check.agrees)
-    ]
+    rows: list[list[str | Cell]] = []
+    for f in sorted(found, key=lambda f: f.check.agrees):
+        case = [f.target.pattern_label(f.record), CALLER_WORDS[f.record.caller], _CHECK_TITLES[f.kind]]
+        times = [number(ns / 1e3) for ns in (f.check.measured, f.check.predicted)]
+        rows.append([Cell(f.target.short, f.target.stack), *case, *times, agreement_words(f.check)])
     columns = ["target", "pattern", "called", "check", f"measured, {MICRO}", f"by its parts, {MICRO}", "verdict"]
     yield Table("Every check, those that disagree first", columns, rows, numeric=(4, 5), folded=True)

@@ -27,7 +27,8 @@ _READ_AS = (
 
 @register("costs", "Cost by stack and pattern", 20, page="cases")
 def costs(view: View) -> Iterator[Part]:
-    found = {r.key: (t, r) for t in view.executing for r in t.records if in_pattern_table(t, r)}
+    """A table of the cost of one more unit by stack (rows) and pattern (columns), the cheap cells light."""
+    found = {r.key: (t, r) for t in view.executing for r in t.records if is_in_pattern_table(t, r)}
     ordered = [found[r.key] for r in by_patterns(r for _, r in found.values())]
     if not ordered:
         yield Text(["No stack that runs its work was measured."])
@@ -36,8 +37,8 @@ def costs(view: View) -> Iterator[Part]:
     yield _shaded(ordered)
 
 
-def in_pattern_table(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from its base case by pattern and caller alone, or by what its pattern needs (k).
+def is_in_pattern_table(target: TargetView, record: Record) -> bool:
+    """Whether the table has the record: it differs from the base case only by pattern, caller and what a pattern needs.
 
     Of acts that synchronise one of each pattern stands for all, after every step if there is such: they have a section
     of their own.
@@ -48,7 +49,7 @@ def in_pattern_table(target: TargetView, record: Record) -> bool:
     if adds_only_an_act(target, record):
         shown = representative_act(target, record.pattern)
         return shown is not None and record.params == shown.params
-    return set(varied) == set(target.added(record))
+    return set(varied) == set(target.pattern_params(record))
 
 
 def _shaded(found: Sequence[tuple[TargetView, Record]]) -> Table:
@@ -98,7 +99,7 @@ def _needed(target: TargetView, record: Record) -> dict[str, Scalar]:
     """The parameters that the pattern needs; a synchronisation that stands for others is not told apart."""
     if record.pattern == target.base.pattern or adds_only_an_act(target, record):
         return {}
-    return {k: v for k, v in target.added(record).items() if k not in ("sync", "every")}
+    return {k: v for k, v in target.pattern_params(record).items() if k not in ("sync", "every")}
 
 
 def _cost(record: Record) -> float | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.dispatch_costs import dispatch_costs, targets_shown
 from overhead.reading.format import MICRO, listed, micro, micro_spread, percent_spread, resolved
-from overhead.reading.host_shares import TITLES, HostShares, drawn, host_ns, ladders, layer_text
-from overhead.reading.stack_names import stack_name
-from overhead.reading.view import View
+from overhead.reading.host_shares import TITLES, HostShares, bar_pieces, host_ns, host_shares, layer_text
+from overhead.reading.view import View, stack_name
 from overhead.report.core.bars import BarRow, bar_figure
 from overhead.report.core.draw import MUTED
 from overhead.report.core.palette import LAYER_COLOURS
@@ -19,6 +19,7 @@ from overhead.report.core.registry import register
 
 @register("time-shares", "Who takes the time", 15)
 def time_shares(view: View) -> Iterator[Part]:
+    """The CPU time of the base cases by layer: a sentence, a bar for each stack, a table; else why it is not split."""
     found, limits = _base_cases(view), device_limits(view)
     if not found:
         none = "No CPU time is split here: that needs a resolved time both from Python and from compiled code."
@@ -27,13 +28,13 @@ def time_shares(view: View) -> Iterator[Part]:
     if said := [sentence for sentence in (_sentence(found), *limits) if sentence]:
         yield Text(said)
     yield _drawing(found)
-    yield _table("The CPU time of the base cases, layer by layer", found)
 
 
 @register("ladder", "CPU time by layer, other cases", 15, page="cases")
 def other_cases(view: View) -> Iterator[Part]:
+    """A table of the CPU time by layer of every other case; nothing without such a case."""
     shown = {each.top.key for each in _base_cases(view)}
-    if found := [each for each in view.once(ladders) if each.top.key not in shown]:
+    if found := [each for each in view.once(host_shares) if each.top.key not in shown]:
         yield _table("The host's time of the other cases, layer by layer", found)
 
 
@@ -42,7 +43,7 @@ def _drawing(found: Sequence[HostShares]) -> Drawing:
     rows = [
         BarRow(
             stack_name(each.target),
-            [(TITLES[name], ns / 1e3, LAYER_COLOURS.get(name, MUTED)) for name, ns in drawn(each.shares)],
+            [(TITLES[name], ns / 1e3, LAYER_COLOURS.get(name, MUTED)) for name, ns in bar_pieces(each.shares)],
             f"{micro(each.host)} {MICRO}" if each.host is not None else "",
         )
         for each in found
@@ -54,7 +55,8 @@ def _drawing(found: Sequence[HostShares]) -> Drawing:
         "From left to right: library and driver (the same calls from compiled code), then what the interpreter and the "
         "library's wrapper objects add. The bar ends at the CPU time from Python. Where the two parts of Python cannot "
         "be told apart they are one piece. All cases has the other patterns.",
-        bar_figure([(f"{MICRO} of CPU time per dispatch or launch", rows)]),
+        partial(bar_figure, rows, f"{MICRO} of CPU time per dispatch or launch"),
+        table=_table("The CPU time of the base cases, layer by layer", found),
     )
 
 
@@ -71,7 +73,7 @@ def _sentence(found: Sequence[HostShares]) -> str:
 
 
 def device_limits(view: View) -> list[str]:
-    """Why a dispatch from compiled code may take longer than its CPU time: a sentence for each bound that holds."""
+    """Up to two sentences on calls from compiled code: the stacks that the device limits, and those that both limit."""
     costs = view.once(dispatch_costs)
     told: dict[str, list[str]] = {"device": [], "balanced": []}
     for row in costs.rows if costs is not None and costs.hardware else ():
@@ -93,10 +95,10 @@ def _base_cases(view: View) -> list[HostShares]:
     keys = {target.key for target in targets_shown(view)[0]}
     found = [
         each
-        for each in view.once(ladders)
+        for each in view.once(host_shares)
         if each.target.key in keys
         and each.top.key == each.target.base.key
-        and each.split
+        and each.is_split
         and resolved(each.host)
         and resolved(each.levels[-1].figure("host"))
     ]
@@ -108,19 +110,10 @@ def _table(caption: str, found: Sequence[HostShares]) -> Table:
     rows: list[list[str | Cell]] = []
     for each in found:
         shares = {s.name: layer_text(each, s) for s in each.shares}
-        python = each.python
-        rows.append(
-            [
-                Cell(each.target.short, each.target.stack),
-                each.case,
-                each.top.unit,
-                micro_spread(each.host) if each.host is not None else "missing",
-                percent_spread(python) if python is not None else "",
-                *(shares.get(n, "") for n in names),
-                *(micro_spread(f) if f is not None else "" for f in (each.validation, each.minimal)),
-                each.reason,
-            ]
-        )
+        host = micro_spread(each.host) if each.host is not None else "missing"
+        name, head = Cell(each.target.short, each.target.stack), [each.case, each.top.unit, host]
+        rest = [micro_spread(each.validation), micro_spread(each.minimal), each.reason]
+        rows.append([name, *head, percent_spread(each.python), *(shares.get(n, "") for n in names), *rest])
     columns = ["target", "pattern", "unit", f"host, {MICRO}", "Python's share", *(TITLES[n] for n in names),
                "of it validation", "a minimal Vulkan program", "remark"]  # fmt: skip
     return Table(f"{caption}: per cent and {MICRO}", columns, rows, numeric=range(3, 7 + len(names)))

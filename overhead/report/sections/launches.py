@@ -8,8 +8,7 @@ from overhead.blocks.parts import Cell, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, listed, micro_spread, number, plain, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
-from overhead.reading.stack_names import graph_maker
-from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.reading.view import CALLER_WORDS, TargetView, View, graph_maker, with_fields
 from overhead.report.core.registry import register
 from overhead.results import Record, Value
 
@@ -29,23 +28,20 @@ _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 
 @register("launches", "What a CUDA graph costs", 25, page="variants", any_run=True)
 def launches(view: View) -> Iterator[Part]:
-    targets = [t for t in view.executing if t.first.api == "CUDA"]
+    """For each CUDA graph what its nodes save, when making it pays, what launching it costs; nothing without one."""
     if found := graphs(view):
-        yield Text([sentence(g) for g in found])
+        yield Text([graph_sentence(g) for g in found])
         yield _making_table(found)
-    graph_launches = [(t, r) for t in targets for r in t.records if _is_graph_launch(r)]
-    if graph_launches:
-        if said := two_speeds([r for _, r in graph_launches]):
+    targets = [t for t in view.executing if t.first.api == "CUDA" and t.stack == "cuda-graph"]
+    whole = [(t, r) for t in targets for r in with_fields(t.records, pattern="launches", workload="step")]
+    if whole:
+        if said := slower_nodes_sentence([r for _, r in whole]):
             yield Text([said])
-        yield _graph_launch_table(graph_launches)
+        yield _graph_launch_table(whole)
 
 
-def _is_graph_launch(record: Record) -> bool:
-    return record.stack == "cuda-graph" and record.pattern == "launches" and record.workload == "step"
-
-
-def sentence(graph: Graph) -> str:
-    """What a node saves over a launch, and after how many replays the making has paid for itself."""
+def graph_sentence(graph: Graph) -> str:
+    """What a node saves over a launch and after how many replays making the graph has paid off, or what is unknown."""
     node, eager = graph.record.figure("complete"), graph.eager.figure("complete") if graph.eager else None
     if node is None or not node.measured:
         return f"A node of a CUDA graph made by {graph.maker} has no figure: {why(graph.record, 'complete')}."
@@ -54,7 +50,7 @@ def sentence(graph: Graph) -> str:
     if eager is None or not eager.measured or graph.eager_target is None:
         return f"{start}; no eager launch of the same kernel was measured here to compare it with."
     against = f"{start}, a launch through {graph.eager_target.stack} {micro_spread(eager)} {MICRO}"
-    saved, making = graph.saved, graph.making(_SENTENCE_NODES)
+    saved, making = graph.saved_per_node, graph.making_time(_SENTENCE_NODES)
     if saved is None or saved.value <= 0:
         return f"{against}: a graph saves nothing per node, so a break-even does not apply."
     even = graph.break_even(_SENTENCE_NODES)
@@ -82,21 +78,15 @@ def _making_table(found: list[Graph]) -> Table:
                 rows.append([name, title, *figures])
         for nodes in _BREAK_EVEN_NODES:
             even = g.break_even(nodes)
-            if even is not None:
-                pays = _replays(even)
-            else:
-                pays = "not applicable" if g.saved is not None and g.saved.value <= 0 else "unknown"
+            never = "not applicable" if g.saved_per_node and g.saved_per_node.value <= 0 else "unknown"
+            pays = _replays(even) if even is not None else never
             rows.append([name, f"break-even of {nodes:,} nodes", pays, ""])
-    return Table(
-        "Making a graph",
-        ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"],
-        rows,
-        numeric=(2, 3),
-    )
+    columns = ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"]
+    return Table("Making a graph", columns, rows, numeric=(2, 3))
 
 
-def two_speeds(found: Sequence[Record]) -> str:
-    """How much longer a node took where the device's own time was taken, '' where that lies above no ``complete``."""
+def slower_nodes_sentence(found: Sequence[Record]) -> str:
+    """How much longer a graph's node took while the device was timed; '' if no device time lies above ``complete``."""
     longer: dict[int, list[float]] = {}
     for record in found:
         busy, complete = (record.measured(name) for name in ("device_busy", "complete"))
@@ -123,9 +113,5 @@ def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
         ]
         for t, r in found
     ]
-    return Table(
-        "Launching a graph",
-        ["graph", "called", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)],
-        rows,
-        numeric=(2, 3, 4, 5),
-    )
+    columns = ["graph", "called", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)]
+    return Table("Launching a graph", columns, rows, numeric=(2, 3, 4, 5))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, factor_spread, listed
 from overhead.reading.synchronising import synchronises
-from overhead.reading.view import CALLER_WORDS, TargetView, View, words
+from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import CALLER_MARKERS, caller_shapes
+from overhead.report.core.draw import CALLER_MARKERS, caller_legend
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record, Value, ratio, why_apart
@@ -32,6 +33,7 @@ class _Change:
 
     @property
     def label(self) -> str:
+        """The target and the change: ``dawn, arguments=32``."""
         return f"{self.target.short}, {self.what}"
 
     @property
@@ -47,7 +49,8 @@ class _Change:
 
 
 @register("axes", "What one change does", 20, page="variants")
-def axes(view: View) -> Iterator[Part]:
+def one_change(view: View) -> Iterator[Part]:
+    """Each case that differs from the base case by parameters: a figure of its cost as a multiple, and a table."""
     found, refused = list[_Change](), list[str]()
     for target in view.executing:
         own, reasons = _changes(view, target)
@@ -56,20 +59,19 @@ def axes(view: View) -> Iterator[Part]:
     if not found:
         yield Text(["No case changes the base case by a parameter.", *refused])
         return
-    if drawn := [c for c in found if c.matters]:
-        yield _drawing(drawn)
-    yield _table(found)
+    drawn = [c for c in found if c.matters]
+    yield _drawing(drawn, _table(found)) if drawn else _table(found)
     if refused:
         yield Text(refused, quiet=True)
 
 
-def _drawing(found: list[_Change]) -> Drawing:
+def _drawing(found: list[_Change], table: Table) -> Drawing:
     rows: dict[str, list[_Change]] = {}
     for change in found:
         rows.setdefault(change.label, []).append(change)
     drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
-    shapes = caller_shapes(c.record.caller for c in found)
-    figure = dot_figure({"": drawn}, "times the cost of the base case", shapes, one=True)
+    shapes = caller_legend(c.record.caller for c in found)
+    draw = partial(dot_figure, {"": drawn}, "times the cost of the base case", shapes, line_at_one=True)
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
     ends = [most] if most is least else [most, least]
@@ -81,7 +83,8 @@ def _drawing(found: list[_Change]) -> Drawing:
         "One parameter changed at a time; left of the line a unit is cheaper with the change. Base case and variant "
         "come from one run on one board and have one caller. The interval is all that both intervals allow; overhead "
         "compare RUN --across compares them process by process. Changes whose interval holds 1 are in the table only.",
-        figure,
+        draw,
+        table=table,
     )
 
 
@@ -95,7 +98,7 @@ def _table(found: list[_Change]) -> Table:
         ["target", "change", "called", "per", f"base case, {MICRO}", f"with the change, {MICRO}", "multiple", "remark"],
         [[Cell(c.target.short, c.target.stack), c.what, CALLER_WORDS[c.record.caller], c.record.unit,
           micro_cell(c.base, "complete"), micro_cell(c.record, "complete"),
-          factor_spread(c.times) if c.times else "", c.record.reason] for c in found],
+          factor_spread(c.times), c.record.reason] for c in found],
         numeric=(4, 5, 6), folded=True,
     )  # fmt: skip
 
@@ -112,18 +115,10 @@ def _changes(view: View, target: TargetView) -> tuple[list[_Change], list[str]]:
 
 def _base(view: View, target: TargetView, variant: Record) -> Record | None:
     """The base case by the variant's caller on its board; None where it was not measured."""
-    base = target.base
-    return next(
-        (
-            r
-            for r in view.fingerprint.records
-            if (r.stack, r.api, r.adapter, r.pattern, r.workload, r.dependency, r.caller)
-            == (base.stack, base.api, base.adapter, base.pattern, base.workload, base.dependency, variant.caller)
-            and r.params == base.params
-            and not why_apart(r.device, variant.device)
-        ),
-        None,
-    )
+    like = ("stack", "api", "adapter", "pattern", "workload", "dependency", "params")
+    fields = {name: getattr(target.base, name) for name in like}
+    same = with_fields(view.fingerprint.records, caller=variant.caller, **fields)
+    return next((r for r in same if not why_apart(r.device, variant.device)), None)
 
 
 def _is_variant(target: TargetView, record: Record) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, between, factor_spread, listed, micro, micro_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
-from overhead.reading.stack_names import stack_name
 from overhead.reading.synchronising import (
     Synchronised,
     in_capture,
@@ -21,7 +21,7 @@ from overhead.reading.synchronising import (
     waited_each,
     waiting_targets,
 )
-from overhead.reading.view import CALLER_WORDS, TargetView, View, words
+from overhead.reading.view import CALLER_WORDS, TargetView, View, stack_name, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
@@ -55,6 +55,7 @@ _Groups = dict[tuple[str, str], list[Synchronised]]
 
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
+    """What one unit and its wait take through each stack: a sentence on the range, and a table."""
     rows = [t for t in waiting_targets(view) if any(map(t.base.measured, _FIGURES))]
     rows.sort(key=lambda t: t.base.value("naive") or float("inf"))
     if not rows:
@@ -83,12 +84,9 @@ def waiting(view: View) -> Iterator[Part]:
 
 def _cell(record: Record | None, name: str) -> str:
     figure = record.figure(name) if record is not None else None
-    if figure is None:
-        return ""
-    low, high = figure.low, figure.high
-    if figure.status == "ok" or low is None or high is None:
+    if figure is None or figure.status == "ok" or figure.low is None or figure.high is None:
         return micro_spread(figure)
-    return f"{figure.status}, {between(low / 1e3, high / 1e3)}"
+    return f"{figure.status}, {between(figure.low / 1e3, figure.high / 1e3)}"
 
 
 def _range(rows: list[TargetView]) -> str:
@@ -119,6 +117,7 @@ def _of_it(target: TargetView) -> str:
 
 @register("waits", "Other waits", 60, page="synchronisation", any_run=True)
 def waits(view: View) -> Iterator[Part]:
+    """A table of the other ways to wait, with the percentiles of cases that wait after each unit."""
     rows = list({r.key: (t, r) for t, r in other_waits(view)}.values())
     if not rows:
         yield Text(["No other wait was measured."])
@@ -147,25 +146,25 @@ def _label(target: TargetView, record: Record) -> str:
 
 @register("synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True)
 def synchronisation(view: View) -> Iterator[Part]:
+    """What each synchronising act adds to a step of PyTorch: sentences, a figure, a table; and acts in a CUDA graph."""
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
         groups.setdefault((s.target.short, step_words(s.record)), []).append(s)
     costed = {key: group for key, group in groups.items() if any(s.cost for s in group)}
     if costed:
-        yield Text([sentence(*key, group) for key, group in costed.items()])
-    clear = {key: [s for s in group if s.clear] for key, group in costed.items()}
-    if drawn := {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}:
-        yield _drawing(drawn)
+        yield Text([act_sentence(*key, group) for key, group in costed.items()])
+    clear = {key: [s for s in group if s.is_costly] for key, group in costed.items()}
+    drawn = {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}
     if found:
-        yield _table(groups)
+        yield _drawing(drawn, _table(groups)) if drawn else _table(groups)
     if verdicts := in_capture(view):
         rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
         yield Table("Synchronisations in a captured step", ["act", "in a CUDA graph"], rows)
 
 
-def sentence(target: str, step: str, group: Sequence[Synchronised]) -> str:
-    """The cheapest and the dearest act after every step, and what doing it more rarely leaves of it."""
+def act_sentence(target: str, step: str, group: Sequence[Synchronised]) -> str:
+    """A sentence on the cheapest and the dearest act after every step, and on the latter done more rarely."""
     costs = [(s, s.cost, slow) for s in group if s.cost is not None and (slow := s.slowdown) is not None]
     each = sorted((c for c in costs if c[0].every == 1), key=lambda c: c[1].value)
     shown = each[:1] + each[1:][-1:] or sorted(costs, key=lambda c: c[0].every)[:1]
@@ -187,7 +186,7 @@ def _when(every: int) -> str:
     return "after every step" if every == 1 else f"after every {every} steps"
 
 
-def _drawing(groups: _Groups) -> Drawing:
+def _drawing(groups: _Groups, table: Table) -> Drawing:
     panels = {}
     for (target, step), group in groups.items():
         acts = list(dict.fromkeys(s.act for s in group))
@@ -198,16 +197,17 @@ def _drawing(groups: _Groups) -> Drawing:
     return Drawing(
         "synchronisation",
         "What one synchronisation adds to the steps",
-        " ".join(sentence(*key, group) for key, group in groups.items()),
+        " ".join(act_sentence(*key, group) for key, group in groups.items()),
         "The time of the steps and one act, less that of the steps alone, formed round by round in one process, where "
         "the file has such pairs. All panels share one axis. Hollow: a figure behind it is noisy. Acts without a "
         "measurable cost are in the table.",
-        dot_figure(panels, f"{MICRO} an act", shapes),
+        partial(dot_figure, panels, f"{MICRO} an act", shapes),
+        table=table,
     )
 
 
 def _mark(s: Synchronised, cost: Value) -> Mark:
-    figures = [r.figure("complete") for r in (s.record, s.plain) if r is not None]
+    figures = [r.figure("complete") for r in (s.record, s.alone) if r is not None]
     unclear = any(f is None or f.status != "ok" for f in figures)
     at = replace(cost / 1e3, status="noisy" if unclear else "ok")
     return Mark(at, colour(s.target.stack), _RHYTHM_MARKERS.get(s.every, _OTHER_MARKER))
@@ -217,9 +217,8 @@ def _table(groups: _Groups) -> Table:
     rows: list[list[str | Cell]] = []
     for (target, step), group in groups.items():
         for s in group:
-            alone, cost, slow = s.plain.measured("complete") if s.plain else None, s.cost, s.slowdown
-            numbers = [spread(one / 1e3) if one else "" for one in (alone, cost)]
-            numbers.append(factor_spread(slow) if slow else "")
+            alone, cost, slow = s.alone.measured("complete") if s.alone else None, s.cost, s.slowdown
+            numbers = [*(spread(one / 1e3) if one else "" for one in (alone, cost)), factor_spread(slow)]
             rows.append([Cell(target, s.target.stack), step, act_name(s.act), _when(s.every), *numbers, _remark(s)])
     columns = ["target", "step", "act", "when", f"the step alone, {MICRO}", f"the act adds, {MICRO}",
                "the step takes", "remark"]  # fmt: skip
@@ -227,9 +226,9 @@ def _table(groups: _Groups) -> Table:
 
 
 def _remark(s: Synchronised) -> str:
-    if s.plain is None:
+    if s.alone is None:
         return "the step alone was not measured"
-    parts = {"with the act": s.record, "alone": s.plain}
+    parts = {"with the act": s.record, "alone": s.alone}
     lacking = [f"{name}: {why(r, 'complete')}" for name, r in parts.items() if r.value("complete") is None]
     unclear = [f"{name} {f.status}" for name, r in parts.items() if (f := r.figure("complete")) and f.status != "ok"]
     doubt = [word] if s.cost is not None and (word := _doubt(s.cost)) else []
@@ -237,7 +236,7 @@ def _remark(s: Synchronised) -> str:
 
 
 def act_name(name: str) -> str:
-    """The act as readers know it."""
+    """The act as readers know it: ``.item()``, ``stream synchronize``."""
     return _ACT_TITLES.get(name, plain(name, 40))
 
 

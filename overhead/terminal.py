@@ -1,4 +1,4 @@
-"""Standard output and standard error that never raise: any encoding, closed pipes, full devices.
+"""Standard output and error that never raise (any encoding, closed pipes, full devices), and completion in a shell.
 
 A command writes as usual. If a stream fails, the rest of its output is discarded, so that a measurement goes on and the
 verdict of a gate is not lost. ``Streams.exit_code`` then tells the caller what happened to standard output.
@@ -6,13 +6,18 @@ verdict of a gate is not lost. ``Streams.exit_code`` then tells the caller what 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
+import importlib
 import io
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO, cast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TextIO, cast, get_args
+
+from overhead.errors import UsageError
 
 CANNOT_WRITE = 74
 """EX_IOERR of BSD's sysexits.h."""
@@ -36,10 +41,12 @@ class Guarded:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
+        """Write the text, or discard it after an error; returns its length in both cases."""
         self._guard(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
+        """Flush the stream; does nothing after an error."""
         self._guard(self._stream.flush)
 
     def _guard(self, call: Callable[[], object]) -> None:
@@ -57,7 +64,7 @@ class Guarded:
                 self._stream.flush()
 
     def close(self) -> None:
-        """Leave the stream open: it belongs to the interpreter."""
+        """Do nothing: the stream belongs to the interpreter and stays open."""
 
 
 class Streams:
@@ -79,7 +86,7 @@ class Streams:
         sys.stdout, sys.stderr = self._before
 
     def exit_code(self, code: int) -> int:
-        """``code``, or the code of a failed standard output if ``code`` is 0."""
+        """``code``; if it is 0 and standard output failed, 141 for a pipe without a reader, else 74."""
         if code or self.out.error is None:
             return code
         return BROKEN_PIPE if _is_broken_pipe(self.out.error) else CANNOT_WRITE
@@ -96,3 +103,37 @@ def _open_missing_descriptors() -> None:
         while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(opened, True)
         os.close(opened)
+
+
+def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """A script that completes the commands, options and names of ``overhead`` in this shell (``bash``, ``zsh``, ...).
+
+    Raises ``UsageError`` if the package ``shtab``, which writes it, is missing.
+    """
+    from overhead.probes import registry
+    from overhead.results import Pattern
+    from overhead.workloads import stack_works, workloads
+
+    try:
+        shtab: Any = importlib.import_module("shtab")
+    except ImportError:
+        raise UsageError("completion needs the package shtab: pip install shtab") from None
+    names = {
+        "STACK": sorted(registry()),
+        "PATTERN": get_args(Pattern),
+        "WORKLOAD": sorted({*stack_works(), *workloads()}),
+    }
+    for action in _actions(parser):
+        if action.metavar in names:
+            action.choices = names[str(action.metavar)]
+        elif action.type is Path:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return str(shtab.complete(parser, shell=shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)

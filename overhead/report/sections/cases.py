@@ -1,0 +1,164 @@
+"""Sections of the page of all cases: the key figures, the machine, what is missing and why, and every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from overhead.blocks.parts import Cards, Cell, Part, Table, Text
+from overhead.reading.dispatch_costs import dispatch_costs, lead_sentences
+from overhead.reading.format import micro_spread, plain, spread
+from overhead.reading.key_figures import key_figures
+from overhead.reading.missing_values import missing_case, missing_figures
+from overhead.reading.next_run import next_run_sentence, next_run_text
+from overhead.reading.summary import left_out, missing_stacks, software_sentence
+from overhead.reading.view import CALLER_WORDS, View, boards_of
+from overhead.report.core.registry import register
+from overhead.results import VALUED, Caller, Figure, Record, Scalar
+
+_FIGURE_COLUMNS = (
+    "complete",
+    "host",
+    "issue",
+    "fixed",
+    "device_busy",
+    "device_span",
+    "empty_wait",
+    "naive",
+    "naive_idle",
+    "legacy",
+    "prepare",
+    "first",
+)
+
+
+@register("summary", "Key figures", 10, page="cases", brief=True)
+def summary(view: View) -> Iterator[Part]:
+    """What one dispatch costs in sentences, and the key figures as cards."""
+    costs = view.once(dispatch_costs)
+    lead = lead_sentences(costs) if costs is not None else []
+    yield Text(lead or ["This run has no cost of a dispatch; the reasons are below."], lead=True)
+    cards = key_figures(view)
+    yield Cards(cards)
+    if any(card.measured for card in cards):
+        yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
+    if said := [text for text in (software_sentence(view), missing_stacks(view)) if text]:
+        yield Text(said, quiet=True)
+
+
+@register("machine", "The machine", 90, page="cases", brief=True)
+def machine(view: View) -> Iterator[Part]:
+    """The machine, its state while it was measured, and the versions of everything below a figure."""
+    run = view.fingerprint
+    gpus = [g.name + (" (software)" if g.software else "") for g in run.machine.gpus]
+    rows: list[tuple[str, str]] = [
+        ("processor", run.machine.cpu),
+        ("cores", str(run.machine.cores)),
+        ("memory", f"{run.machine.memory_gib} GiB"),
+        ("GPUs", ", ".join(gpus) or "none"),
+        ("machine id", run.machine.id),
+        ("GPU boards", ", ".join(boards_of(run.records)) or "not known"),
+        ("measured", run.created),
+        ("profile", run.profile),
+        ("cases", f"{len(run.records):,}, {sum(r.status in VALUED for r in run.records):,} of them with a figure"),
+        ("method and file version", f"{run.method_version}, {run.schema_version}"),
+    ]
+    yield Table("Identity", ["", ""], rows)
+    yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
+    if run.flags:
+        yield Text([f"To know of this run: {'; '.join(run.flags)}."])
+    targets: list[list[str | Cell]] = []
+    for t in view.targets:
+        kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"
+        first, variables = t.first, _pairs(t.first.environment)
+        targets.append([Cell(t.label, t.stack), first.api, first.adapter, first.device, kind, variables])
+    yield Table("Targets", ["target", "API", "adapter", "device", "kind", "environment"], targets)
+    yield Table("Versions", ["what", "version"], sorted(run.versions.items()), folded=True)
+    yield Table("Kernel sources (SHA-256)", ["kernel", "hash"], sorted(run.kernels.items()), folded=True)
+
+
+def _said(value: Scalar | list[str]) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return " ".join(f"{k}={v}" for k, v in values.items())
+
+
+@register("missing", "What is missing, and why", 95, page="cases")
+def missing(view: View) -> Iterator[Part]:
+    """Tables of everything without a value, with reasons: stacks, cases, figures, and what the planner left out."""
+    run = view.fingerprint
+    stacks = [(u.stack, u.reason, u.mend, _pairs(u.environment)) for u in run.unavailable]
+    cases: list[list[str | Cell]] = []
+    figures: list[list[str | Cell]] = []
+    for record in run.records:
+        head = [*_place(view, record), plain(_rest(record), 120)]
+        if any(f.measured for f in record.figures):
+            figures += [[*head, ", ".join(names), m.status, m.detail] for m, names in missing_figures(record).items()]
+        else:
+            cases.append([*head, record.status, missing_case(record).detail])
+    places = ["target", "pattern", "called", "parameters"]
+    columns = ["stack", "reason", "how to add it", "environment"]
+    tables = [
+        Table("Stacks and devices that are not available", columns, stacks),
+        Table("Cases without a figure", [*places, "status", "reason"], cases),
+        Table("Figures without a value", [*places, "figures", "status", "reason"], figures, folded=True),
+    ]
+    shown: list[Part] = [table for table in tables if table.rows]
+    yield from shown or [Text(["Nothing is missing."])]
+    if run.left_out:
+        yield Text([left_out(len(run.left_out))])
+        rows = [(x.target, *_parts(x.case), x.reason) for x in run.left_out]
+        columns = ["target", "workload and pattern", "called", "parameters", "reason"]
+        yield Table("Left out by the planner", columns, rows, folded=True)
+
+
+def _parts(case: str) -> tuple[str, str, str]:
+    """Workload and pattern, caller in words, and the rest of a case's key; other texts as they are."""
+    words = case.split(" ", 3)
+    called = CALLER_WORDS.get(cast("Caller", words[2])) if len(words) > 2 else None
+    return (case, "", "") if called is None else (" ".join(words[:2]), called, " ".join(words[3:]))
+
+
+def _place(view: View, record: Record) -> list[str | Cell]:
+    """The target, the pattern and the caller."""
+    target = view.target(record)
+    return [Cell(target.label, target.stack), record.pattern, CALLER_WORDS[record.caller]]
+
+
+def _rest(record: Record) -> str:
+    """The dependency and the parameters."""
+    return record.case.key.split(" ", 3)[3]
+
+
+@register("records", "All cases", 98, page="cases")
+def records(view: View) -> Iterator[Part]:
+    """A table with every figure of every case."""
+    if not view.fingerprint.records:
+        yield Text(["The file holds no case."])
+        return
+    rows: list[list[str | Cell]] = []
+    for record in view.fingerprint.records:
+        numbers = (_number(record.figure(name)) for name in _FIGURE_COLUMNS)
+        next_run = next_run_text(record, view.fingerprint.machine)
+        others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in _FIGURE_COLUMNS)
+        tail = [next_run, record.bound, others, _pairs(record.window)]
+        rows.append([*_place(view, record), _rest(record), record.unit, record.status, *numbers, *tail])
+    yield Text(
+        ["Times in microseconds, with 95 % intervals; per unit, except fixed, waits, T(1) (naive), prepare and first."],
+        quiet=True,
+    )
+    columns = ["target", "pattern", "called", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS,
+               "next run", "bound", "other figures", "window"]  # fmt: skip
+    yield Table("All cases", columns, rows, numeric=range(6, 7 + len(_FIGURE_COLUMNS)), folded=True)
+
+
+def _number(figure: Figure | None) -> str:
+    if figure is not None and figure.unit != "ns" and (found := figure.measured):
+        return spread(found)
+    return micro_spread(figure)

@@ -1,0 +1,127 @@
+"""Sections of the front page: what one dispatch costs through each stack, as a figure and as a table, the findings, and
+the glossary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Terms, Text, micro_cell
+from overhead.reading.dispatch_costs import (
+    KIND_TITLES,
+    KIND_WORDS,
+    DispatchCosts,
+    DispatchRow,
+    Kind,
+    dispatch_costs,
+    lead_sentences,
+    met_range,
+    trust_sentence,
+)
+from overhead.reading.findings import findings_of
+from overhead.reading.format import MICRO, between, listed, number, plain
+from overhead.reading.glossary import GLOSSARY
+from overhead.reading.next_run import next_run_sentence, next_run_text
+from overhead.reading.summary import missing_stacks, software_sentence, speed_change
+from overhead.reading.view import CALLER_WORDS, View
+from overhead.report.core.headline_figure import headline_figure
+from overhead.report.core.registry import register
+from overhead.results import Machine
+
+_TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time of it", "next run", "met")]
+_MOST_REASONS = 12
+"""Missing stacks whose reasons stand on the front page where nothing was measured."""
+
+
+@register("headline", "What one dispatch costs", 5)
+def headline(view: View) -> Iterator[Part]:
+    """The headline figure between sentences; sentences on the reasons where no cost is resolved."""
+    costs = view.once(dispatch_costs)
+    if costs is None or not any(row.marks for row in costs.rows):
+        yield Text([_nothing(view, costs)], lead=True)
+        rows = [f"{row.label}: {'; '.join(row.notes)}." for row in costs.rows] if costs is not None else []
+        absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
+        if rows:
+            rows.append("overhead doctor names what disturbs a measurement on this machine.")
+        if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
+            yield Text(said, quiet=True)
+        return
+    yield Text(lead_sentences(costs), lead=True)
+    title = f"{costs.title}, {MICRO} per dispatch"
+    yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
+    if trust := trust_sentence(costs):
+        yield Text([trust])
+    remarks = (software_sentence(view), speed_change(view), missing_stacks(view, "under All cases"))
+    yield Text([text for text in remarks if text], quiet=True)
+
+
+def _nothing(view: View, costs: DispatchCosts | None) -> str:
+    if costs is not None:
+        return "This run does not resolve the cost of a dispatch through any stack."
+    if any(r.value("complete") is not None for t in view.executing for r in t.records):
+        return "No stack ran single dispatches here; what was measured is on the other pages."
+    return "No stack could be measured on this machine."
+
+
+def _alternative(costs: DispatchCosts) -> str:
+    """The finding of the figure, for screen readers: each row with its first cost."""
+    rows = [f"{row.label} {number(row.marks[row.first])} {KIND_TITLES[row.first]}" for row in costs.rows if row.marks]
+    return f"{costs.title}, {MICRO} per dispatch, from the cheapest to the dearest: {listed(rows)}."
+
+
+def _caption(costs: DispatchCosts) -> str:
+    said = [
+        "The cost of one more dispatch (the slope), without the wait at the end. All figures are of one run"
+        + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
+        "From compiled code the same calls are made without Python.",
+    ]
+    if any(row.met for row in costs.rows):
+        said.append("The band shows what fresh processes met that were not pinned to a quiet processor.")
+    return " ".join(said)
+
+
+@register("to-do", "What to do here", 10, brief=True)
+def to_do(view: View) -> Iterator[Part]:
+    """The findings as a list, those that save most first."""
+    found = view.once(findings_of)
+    if not found:
+        yield Text(["No rule found a saving that this run resolves."])
+        return
+    yield Listing([(finding.title, finding.detail) for finding in found])
+
+
+@register("stacks", "The stacks", 25, brief=True)
+def stacks(view: View) -> Iterator[Part]:
+    """A table of the headline's cases with their intervals, one caller a row, to sort and to filter."""
+    costs = view.once(dispatch_costs)
+    if costs is None:
+        return
+    machine = costs.view.fingerprint.machine
+    yield Table(
+        "One dispatch through each stack, with intervals; each row is one caller",
+        ["stack", "called", "unit", *_TIMES, "bound", "remark"],
+        [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}],
+        numeric=range(3, 7),
+        sortable=True,
+    ).without_empty(3)
+    yield Text([next_run_sentence(machine)], quiet=True)
+
+
+def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
+    name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
+    record = row.records.get(kind)
+    if record is None:
+        return [name, KIND_WORDS[kind], *[""] * 6, remark]
+    called = ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
+    cost = micro_cell(record, "complete") if kind in row.marks else ""
+    met = met_range(record)
+    next_run = next_run_text(record, machine)
+    figures = [cost, micro_cell(record, "host"), next_run, between(*met) if met else ""]
+    return [name, called, record.unit, *figures, record.bound, remark]
+
+
+@register("glossary", "Terms", 200)
+def glossary(_: View) -> Iterator[Part]:
+    """Every term of the figures with its meaning."""
+    yield Terms(GLOSSARY)

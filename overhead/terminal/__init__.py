@@ -1,1 +1,0 @@
-"""Streams that never raise, and completion in a shell."""

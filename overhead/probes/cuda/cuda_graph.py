@@ -46,7 +46,7 @@ class CudaGraphProbe(Probe):
         if case.params["maker"] == "driver":
             return open_by_driver(ordinal, case)
         from overhead.probes.torch import graphs, workload
-        from overhead.probes.torch.targets import cuda_torch
+        from overhead.probes.torch.devices import cuda_torch
 
         cuda_torch()
         opens = workload.open_case if "elements" in case.params else graphs.open_step

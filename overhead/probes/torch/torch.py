@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
-from overhead.probes.torch.targets import import_torch, torch_target
-from overhead.probes.torch.waits import READS, TORCH_WAITS, action, reads, wait
+from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
 
@@ -29,13 +26,14 @@ class TorchProbe(Probe):
     distributions = ("torch",)
 
     def targets(self) -> list[Target]:
+        """The CPU, then every CUDA, HIP, XPU or MPS device that torch can use."""
         torch = import_torch(self.mend)
-        kinds = [kind for kind in ("cuda", "xpu") if getattr(torch, kind).is_available()]
-        devices = [f"{kind}:{index}" for kind in kinds for index in range(getattr(torch, kind).device_count())]
-        devices += ["mps"] if torch.backends.mps.is_available() else []
-        return [torch_target(torch, self.name, device) for device in ["cpu", *devices]]
+        counted = [target for kind in ("cuda", "xpu") for target in targets_of_kind(torch, self.name, kind)]
+        names = ["mps"] if torch.backends.mps.is_available() else []
+        return [torch_target(torch, self.name, "cpu"), *counted, *(torch_target(torch, self.name, n) for n in names)]
 
     def space(self, target: Target) -> Space:
+        """The cases of one addition, of reads and waits after steps, of the operations and of the workloads."""
         from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
         from overhead.probes.torch.operations import TORCH_OPERATIONS
         from overhead.probes.workload_chain import with_workloads
@@ -58,6 +56,7 @@ class TorchProbe(Probe):
         return with_workloads(star, arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target."""
         torch = import_torch(self.mend)
         from overhead.probes.torch import bodies, chains, workload
 
@@ -65,28 +64,24 @@ class TorchProbe(Probe):
             return workload.open_case(str(target.options["device"]), case)
 
         torch.set_num_threads(1)
-        device = chains.chosen_device(str(target.options["device"]))
-        wait_name = str(case.params.get("wait", ""))
-        wait_for = wait(device, wait_name)
-        spins = device.type != "cpu" and wait_name != "event-blocking"
-        body: Any
+        device, params = chains.select_device(str(target.options["device"])), case.params
+        wait = str(params.get("wait", ""))
+        body: bodies.Body
         if case.workload == OPERATIONS:
-            body = bodies.OperationBody(device, str(case.params["operation"]))
+            body = bodies.OperationBody(device, str(params["operation"]))
         elif case.workload != "step":
-            varying = case.params["shapes"] == "varying"
-            body = bodies.NetworkStep(device, train=case.workload == "mlp-train", varying=varying)
+            train, varying = case.workload == "mlp-train", params["shapes"] == "varying"
+            body = bodies.NetworkStep(device, train=train, varying=varying)
         else:
-            number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
+            number, in_place = params["operand"] == "number", params["alloc"] == "in-place"
             body = bodies.AddOne(device, in_place=in_place, number=number)
         if case.caller == "native":
-            if case.params.get("operand") != "tensor":
+            if not isinstance(body, bodies.AddOne) or params["operand"] != "tensor":
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
-            return chains.NativeEager(device, body, wait_for, spins=spins)
-        if "sync" not in case.params:
-            return chains.Eager(device, body, wait_for, spins=spins)
-        sync, every = str(case.params["sync"]), int(case.params["every"])
-        act = action(device, sync, body.reading)
-        return chains.Acting(device, body, wait_for, spins=spins, action=act, every=every)
+            return chains.NativeEager(device, body, wait)
+        if "sync" in params:
+            return chains.Acting(device, body, wait, sync=str(params["sync"]), every=int(params["every"]))
+        return chains.Eager(device, body, wait)
 
 
 _DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
@@ -131,5 +126,5 @@ def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
 def _with_action(case: Case, sync: str, every: int) -> Case:
     params = {**case.params, "sync": sync, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
-    pattern: Pattern = "read-each" if reads(sync) else "wait-each"
+    pattern: Pattern = "read-each" if is_read(sync) else "wait-each"
     return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

@@ -19,8 +19,8 @@ from overhead.probes.held_chain import HeldChain
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
 from overhead.probes.kernels.step_triton import step
-from overhead.probes.torch import waits
 from overhead.probes.torch.chains import TorchClock
+from overhead.probes.torch.devices import wait_action
 from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
@@ -40,7 +40,7 @@ class TritonChain(HeldChain, InOrderChain):
         self._seeds = lcg.seeds()
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         entry = case.params["entry"]
-        wait = waits.wait(place, str(case.params["wait"]))
+        wait = wait_action(place, str(case.params["wait"]))
         # The first call compiles the kernel and returns it. It also runs a step, which is undone afterwards.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
@@ -105,7 +105,7 @@ class TritonWork(WorkChain):
         self._state = torch.from_numpy(sources.state(self.workload, self.zeros(), self.elements)).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
         self._inputs = torch.from_numpy(sources.inputs(self.workload, self.inputs)).to(self._place)
-        self._wait = waits.wait(self._place, "stream")
+        self._wait = wait_action(self._place, "stream")
         self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
 

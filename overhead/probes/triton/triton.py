@@ -21,7 +21,7 @@ class TritonProbe(Probe):
     distributions = ("triton", "torch")
 
     def targets(self) -> list[Target]:
-        from overhead.probes.torch.targets import cuda_torch, torch_target
+        from overhead.probes.torch.devices import cuda_torch, torch_target
 
         torch = cuda_torch()
         triton = import_library("triton", self.mend)

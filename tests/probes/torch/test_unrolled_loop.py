@@ -12,7 +12,7 @@ import pytest
 
 from overhead.checking.findings import Findings
 from overhead.probes.torch import unrolled_loop
-from overhead.probes.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
+from overhead.probes.torch.unrolled_loop import CompileError, Unrolled, cases
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -45,18 +45,19 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ("kept = bytearray(400 << 20); time.sleep(600)", 60.0, "memory limit after"),
         ("raise SystemExit('no compiler')", 60.0, "died: the process ended with exit code 1: no compiler after"),
         (
-            "if request['do'] == 'compile': return {'failure': 'RecursionError', 'detail': 'deep', 'compile_ns': 3e9}",
+            "if request['do'] == 'compile': return {'answer': [3e9, 'RecursionError', ': deep']}",
             60.0,
-            "RecursionError after 3.0 s",
+            r"RecursionError after 3\.0 s and \d+ MiB: deep$",
         ),
     ],
 )
 def test_a_failure_has_a_class_and_the_time_or_memory_used(
-    doing: Any, code: str, compile_s: float, class_of_failure: str
+    monkeypatch: pytest.MonkeyPatch, doing: Any, code: str, compile_s: float, class_of_failure: str
 ) -> None:
     doing(code)
+    monkeypatch.setattr(unrolled_loop, "_MEMORY_BYTES", 200 << 20)
     with pytest.raises(CompileError, match=class_of_failure) as raised:
-        Unrolled("cpu", LOOP, compile_s=compile_s, memory_bytes=200 * MIB)
+        Unrolled("cpu", LOOP, compile_s=compile_s)
     found = Findings()  # of ``overhead check``, to which a time limit of our own tells nothing
     found.caught(raised.value)
     assert found.failed != ("time limit" in class_of_failure)
@@ -90,7 +91,7 @@ def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.Monk
         return lambda values: [values[name].copy_(result) for name, result in step(values).items()]
 
     monkeypatch.setattr(workload, "compiled", eager)
-    made = unrolled_loop._made("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
+    made = unrolled_loop._loop("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
     made.issue(1)
     made.check()
     for n in (1, 0, 2, 3, 1, 4, 1):

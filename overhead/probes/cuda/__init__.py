@@ -2,6 +2,5 @@
 
 REGISTERS = (
     "cuda_driver",
-    "cuda_graph",
     "cupy",
 )

@@ -47,7 +47,7 @@ class _NodeParameters(ctypes.Structure):
 
 
 def capture(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of a graph that runs these launches one after another on the session's stream."""
+    """The handle of a new graph of these launches, captured one after another on the session's stream."""
     call, stream, graph = session.driver.call, session.stream, c_void_p()
     call("cuStreamBeginCapture_v2", stream, THREAD_LOCAL_CAPTURE)
     try:
@@ -76,7 +76,7 @@ def executable(session: CudaSession, launches: Iterable[Action]) -> int:
 
 
 class Replay(SessionChain):
-    """A graph of n units, captured outside the window and launched once inside."""
+    """A graph of n units, captured before the timed window and launched once inside."""
 
     recorded = True
     overlap = "serial"
@@ -88,19 +88,21 @@ class Replay(SessionChain):
         return {}
 
     def launches_of(self, n: int) -> Iterable[Action]:
-        """The launches of n units."""
+        """Functions that make the launches of n units, for the capture."""
         raise NotImplementedError
 
     def executable(self, n: int) -> int:
-        """The graph of n units. It is made at the first call."""
+        """The handle of the executable graph of n units. It is made at the first call."""
         if n not in self._kept:
             self._kept[n] = executable(self.session, self.launches_of(n))
         return self._kept[n]
 
     def prepare(self, n: int) -> None:
+        """Make the graph of n units, unless it exists."""
         self._launch = graph_launch(self.session, self.executable(n)) if n else nothing
 
     def issue(self, n: int) -> None:
+        """Launch the graph; returns before the device has run it."""
         self._launch()
 
 
@@ -110,6 +112,7 @@ class GraphChain(CudaChain):
     places = PLACES
 
     def build(self) -> None:
+        """Make a launch for each set of words."""
         self._function = self.session.kernel("step.cu", "step1")
         self._arguments = [step_arguments(self.session, place) for place in range(PLACES)]
         launches = ((self._function, LAUNCH_DIMENSIONS, own.address) for own in self._arguments)
@@ -117,14 +120,12 @@ class GraphChain(CudaChain):
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
         self.session.reset()
+        own: dict[str, Scalar] = {"recording": "outside", "places": self.places, "stream": "own, non-blocking"}
+        self.details = {"call": "cuGraphLaunch", **own, "precision": "uint32"}
 
     def launches_of(self, n: int) -> list[Action]:
         """One launch per node; the launches are spread evenly over the sets of words."""
         return [self._launches[place] for place in _places(n)]
-
-    def window(self) -> dict[str, Scalar]:
-        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
-        return {**own, "stream": "own, non-blocking", "precision": "uint32"}
 
 
 class CudaReplay(GraphChain, Replay):
@@ -156,10 +157,8 @@ class CudaReplay(GraphChain, Replay):
         times.append(now())
         handles = self._nodes(graph, nodes)
         update = functools.partial(driver.library.cuGraphExecKernelNodeSetParams_v2, made)
-        of = [
-            byref(_NodeParameters(self._function, (c_uint * 7)(*LAUNCH_DIMENSIONS), own.address))
-            for own in self._arguments
-        ]
+        dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
+        of = [byref(_NodeParameters(self._function, dimensions, own.address)) for own in self._arguments]
         parameters = [of[place] for place in _places(nodes)]
         began = now()
         failed = 0
@@ -191,6 +190,7 @@ class GraphLaunches(GraphChain):
     launches = 4
 
     def build(self) -> None:
+        """Make the graph and the loop that launches it."""
         super().build()
         nodes = self.steps_of_a_unit = int(self.case.params["nodes"])
         graph = executable(self.session, self.launches_of(nodes))
@@ -201,13 +201,11 @@ class GraphLaunches(GraphChain):
             call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
             loop = (compile_native if native else compile_ffi)(NativeProgram(body=(call,)))
             self._issue, self.failed = loop, loop.failure
+        self.details |= {"nodes": nodes, "places": min(nodes, self.places)}
 
     def issue(self, n: int) -> None:
+        """Launch the graph n times; returns before the device has run it."""
         self._issue(n)
-
-    def window(self) -> dict[str, Scalar]:
-        nodes = self.steps_of_a_unit
-        return {**super().window(), "nodes": nodes, "places": min(nodes, self.places)}
 
 
 def _places(nodes: int) -> list[int]:

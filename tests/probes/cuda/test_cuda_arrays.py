@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from overhead.probes.cuda.cupy import CupyChain, CupyProbe
+from overhead.probes.cuda.cupy import CupyProbe
+from overhead.probes.cuda.cupy_chains import CupyChain
 from overhead.results import Case, Target
 from tests.fakes import cupy
 from tests.fakes.cuda_driver import install

@@ -8,8 +8,7 @@ import pytest
 
 from overhead.probes.base import Chain, Probe, Unavailable, Unverified
 from overhead.probes.cuda import api
-from overhead.probes.cuda.cuda_driver import CudaDriverProbe
-from overhead.probes.cuda.cuda_graph import CudaGraphProbe
+from overhead.probes.cuda.cuda_driver import CudaDriverProbe, CudaGraphProbe
 from overhead.results import Target
 from tests.fakes.cuda_driver import LAUNCH_NS, install
 from tests.fakes.of_step import of_step

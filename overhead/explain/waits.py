@@ -133,7 +133,7 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
         return None
     device = cupy.cuda.Device()
     properties = cupy.cuda.runtime.getDeviceProperties(device.id)
-    from overhead.probes.cuda.cupy_chains import CupyClock
+    from overhead.probes.cuda.cupy import CupyClock
 
     return Wait(
         "cupy",

@@ -118,8 +118,11 @@ class CudaLaunches(CudaChain):
         own: dict[str, Scalar] = {"arguments": case.params["arguments"], "stream": "default", "checked": checked}
         self.details = {"call": "cuLaunchKernel", **own, "precision": "uint32"}
         if case.caller == "binding":
-            issue = bound_launch(session, function, self._arguments)
-            self._issue: Issue = alternating(functools.partial(issue, 1), self._after()) if self.latency else issue
+            self._issue: Issue = bound_launch(session, function, self._arguments)
+            if self.latency:
+                waits = case.pattern == "wait-each"
+                after = bound_wait(session, str(case.params["wait"])) if waits else bound_read(session)
+                self._issue = alternating(functools.partial(self._issue, 1), after)
             return
         calls = [launch_call(session, function, self._arguments, checked=checked)]
         if case.pattern == "wait-each":
@@ -130,11 +133,6 @@ class CudaLaunches(CudaChain):
         loop = compile_native(program) if checked else compile_ffi(program)
         self._issue, self.failed = loop, loop.failure
         self._stages = compile_stages(program, "native" if checked else "ffi")
-
-    def _after(self) -> Action:
-        if self.case.pattern == "wait-each":
-            return bound_wait(self.session, str(self.case.params["wait"]))
-        return bound_read(self.session)
 
     def issue(self, n: int) -> None:
         """Launch n times; returns before the device has run the kernels, unless each launch is waited for."""

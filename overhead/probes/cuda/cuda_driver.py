@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
+from overhead.probes.common.workload_arms import fused, launches
 from overhead.probes.cuda import api
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target
 
 
@@ -74,9 +76,6 @@ class CudaDriverProbe(DriverProbe):
             vary(vary(vary(base, "caller", "native"), "loops", 8000), "arguments", 2),
             *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
         ]
-        from overhead.probes.common.workload_arms import fused, launches
-        from overhead.probes.workload_chain import with_workloads
-
         arms = [fused("cuda"), launches("cuda", "separate", "one")]
         return with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
 
@@ -108,8 +107,6 @@ class CudaGraphProbe(DriverProbe):
             vary(_launches(100), "caller", "native"),
             vary(_launches(100), "maker", "torch"),
         ]
-        from overhead.probes.workload_chain import WorkloadArm, with_workloads
-
         arms = [
             WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),

@@ -189,17 +189,11 @@ class NetworkStep(Body):
 @functools.cache
 def _material() -> tuple[tuple[Any, Any, Any], float]:
     """The network, its inputs and its targets on the CPU, and the first loss in float64."""
-    generator = torch.Generator().manual_seed(1)
-    layers: list[Any] = []
-    for inputs, outputs in itertools.pairwise(_WIDTHS):
-        layer = torch.nn.Linear(inputs, outputs)
-        with torch.no_grad():
-            for parameter in layer.parameters():
-                parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
-        layers += [layer, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1])
-    x = torch.randn(_BATCH, _WIDTHS[0], generator=generator)
-    y = torch.randint(_WIDTHS[-1], (_BATCH,), generator=generator)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        first, second, third = (torch.nn.Linear(*widths) for widths in itertools.pairwise(_WIDTHS))
+        model = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), third)
+        x, y = torch.randn(_BATCH, _WIDTHS[0]), torch.randint(_WIDTHS[-1], (_BATCH,))
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
     return (model, x, y), float(loss)

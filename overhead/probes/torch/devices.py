@@ -81,8 +81,16 @@ def is_read(name: str) -> bool:
 
 
 def host_action(device: Any, name: str, value_reader: Callable[[Callable[[Any], object]], Action]) -> Action:
-    """The wait or read with this name. If it reads, ``value_reader`` binds the read to the value."""
-    return value_reader(read_function(name)) if is_read(name) else wait_action(device, name)
+    """The wait or read with this name. If it reads, ``value_reader`` binds the read to a one-element tensor."""
+    import torch
+
+    reads: dict[str, Callable[[Any], object]] = {
+        "item": lambda value: value.item(),
+        "cpu": lambda value: value.cpu(),
+        "branch": lambda value: bool(value > 0),
+        "nonzero": torch.nonzero,
+    }
+    return value_reader(reads[name]) if name in reads else wait_action(device, name)
 
 
 def wait_action(device: Any, name: str) -> Action:
@@ -100,16 +108,3 @@ def wait_action(device: Any, name: str) -> Action:
         return stream
     event = module.Event(blocking=True) if name == "event-blocking" else module.Event()
     return in_sequence(event.record, event.synchronize)
-
-
-def read_function(name: str) -> Callable[[Any], object]:
-    """The function that reads a one-element tensor of the device in the way that the name says."""
-    import torch
-
-    functions: dict[str, Callable[[Any], object]] = {
-        "item": lambda value: value.item(),
-        "cpu": lambda value: value.cpu(),
-        "branch": lambda value: bool(value > 0),
-        "nonzero": torch.nonzero,
-    }
-    return functions[name]

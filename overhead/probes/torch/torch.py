@@ -5,7 +5,10 @@ from __future__ import annotations
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
+from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
 from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
+from overhead.probes.torch.operations import TORCH_OPERATIONS
+from overhead.probes.workload_chain import with_workloads
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
 
@@ -34,10 +37,6 @@ class TorchProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases of one addition, of reads and waits after steps, of the operations and of the workloads."""
-        from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
-        from overhead.probes.torch.operations import TORCH_OPERATIONS
-        from overhead.probes.workload_chain import with_workloads
-
         kind, cpu = _DEVICE_TYPES[target.api], target.api == "CPU"
         by_default: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
         base = Case(

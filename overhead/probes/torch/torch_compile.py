@@ -10,6 +10,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.devices import import_torch, targets_of_kind, torch_target
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import UNROLLED
 
@@ -39,8 +40,6 @@ class TorchCompileProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The cases of 1 and 5 additions in each mode, of the compiled workloads and of the unrolled loop."""
-        from overhead.probes.workload_chain import WorkloadArm, with_workloads
-
         cpu = target.api == "CPU"
         wait: dict[str, Scalar] = {} if cpu else {"wait": "stream"}
         compiled = ["default"] if cpu else ["default", "reduce-overhead"]

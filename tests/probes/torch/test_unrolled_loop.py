@@ -51,7 +51,7 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ),
     ],
 )
-def test_a_failure_has_a_class_and_the_time_or_memory_used(
+def test_a_loop_that_does_not_compile_raises_an_error_with_the_reason_time_and_memory(
     monkeypatch: pytest.MonkeyPatch, doing: Any, code: str, compile_s: float, class_of_failure: str
 ) -> None:
     doing(code)
@@ -66,7 +66,7 @@ def test_a_failure_has_a_class_and_the_time_or_memory_used(
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
-def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_loop_reports_its_compile_time_and_counts_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.runtime.runtime_utils import cache_dir
 
     monkeypatch.setattr(unrolled_loop, "_cache", lambda device: cache_dir())
@@ -84,7 +84,7 @@ def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.needs("torch")
-def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unrolled_loop_restarts_before_its_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.torch import workload
 
     def eager(step: Any, mode: str) -> Any:

@@ -1,6 +1,3 @@
 """CUDA: driver API, launches, graphs, device time, and CuPy."""
 
-REGISTERS = (
-    "cuda_driver",
-    "cupy",
-)
+REGISTERS = ("cuda_driver", "cupy")

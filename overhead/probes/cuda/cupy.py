@@ -93,10 +93,8 @@ class CupyChain(HeldChain, InOrderChain):
     def __init__(self, cupy: Any, case: Case) -> None:
         self._cupy = cupy
         self._raw = case.params["operation"] == "raw-kernel"
-        self._hashes: dict[str, str] = {}
         loop, launch = self._raw_kernel() if self._raw else self._ufunc()
-        operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
-        precision = "uint32" if self._raw else "int32"
+        operation, precision = ("RawKernel", "uint32") if self._raw else ("cupy.add(x, 1, out=x)", "int32")
         super().__init__(
             case,
             launch,
@@ -117,7 +115,7 @@ class CupyChain(HeldChain, InOrderChain):
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of ``step.cu`` for the raw kernel; empty for the ufunc."""
-        return self._hashes
+        return {"step.cu": source("step.cu")[1]} if self._raw else {}
 
     def _steps(self) -> int:
         values = self._cupy.asnumpy(self._values)
@@ -134,9 +132,9 @@ class CupyChain(HeldChain, InOrderChain):
         return loop, functools.partial(add, x, 1, out=x)
 
     def _raw_kernel(self) -> tuple[Issue, Action]:
-        text, self._hashes["step.cu"] = source("step.cu")
         self._values = self._cupy.asarray(lcg.seeds())
-        kernel, grid, block, arguments = self._cupy.RawKernel(text, "step1"), (4,), (64,), (self._values,)
+        kernel = self._cupy.RawKernel(source("step.cu")[0], "step1")
+        grid, block, arguments = (4,), (64,), (self._values,)
 
         def loop(n: int) -> None:
             for _ in repeat(None, n):

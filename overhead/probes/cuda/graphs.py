@@ -22,8 +22,6 @@ MOST_NODES = 10_000
 """Number of nodes of the largest graph."""
 TIMED_SIZES = (1, 10, 100, 1_000, MOST_NODES)
 """Numbers of nodes of the graphs whose capture, instantiation and update are timed."""
-_LAUNCHES_OF_A_TIMED_GRAPH = 2
-"""The first launch, and one after the update."""
 PLACES = 8
 """Number of sets of words in memory (places). The nodes of a graph use them in turn.
 
@@ -134,7 +132,7 @@ class CudaReplay(GraphChain, Replay):
     def making(self) -> Making:
         """One-off costs of making a graph, ns, for several numbers of nodes."""
         found = {nodes: self._once(nodes) for nodes in TIMED_SIZES}
-        self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
+        self.aside += 2 * sum(TIMED_SIZES)  # the first launch of each, and one after the update
         return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
 
     def _once(self, nodes: int) -> dict[str, float]:
@@ -172,9 +170,8 @@ class CudaReplay(GraphChain, Replay):
         call("cuGraphDestroy", graph)
         if failed:
             raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {driver.error_name(failed)}")
-        names = ("capture", "instantiate", "upload", "first_launch")
-        parts = (end - start for start, end in itertools.pairwise(times))
-        return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
+        parts = zip(("capture", "instantiate", "upload", "first_launch"), itertools.pairwise(times), strict=True)
+        return {**{name: float(end - start) for name, (start, end) in parts}, "update": float(updated)}
 
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
         if (found := node_count(self.session, graph)) != nodes:

@@ -36,19 +36,16 @@ def driver_call(
 
     ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects its errors.
     """
-    library = session.driver.library
-    # A new function object has no argtypes, so ctypes passes the values unchanged.
-    function = library[name]
+    function = session.driver.library[name]  # a new object without argtypes, so ctypes passes the values unchanged
     words = tuple(argument.value or 0 for argument in arguments)
-    return NativeCall(name, function, address_of(library, name), words, None, stage, arguments, checked)
+    return NativeCall(name, function, address_of(session.driver.library, name), words, None, stage, arguments, checked)
 
 
 def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
     """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
-    before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
-    return driver_call(
-        session, "launch", "cuLaunchKernel", *before, *map(c_uint, LAUNCH_DIMENSIONS), *after, checked=checked
-    )
+    dimensions = map(c_uint, LAUNCH_DIMENSIONS)
+    after = map(c_void_p, (session.stream, arguments.address, 0))
+    return driver_call(session, "launch", "cuLaunchKernel", c_void_p(function), *dimensions, *after, checked=checked)
 
 
 def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:

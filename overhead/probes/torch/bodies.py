@@ -139,9 +139,8 @@ class NetworkStep(Body):
         self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
         self._model, self._loss_of = model, torch.nn.functional.cross_entropy
         self._optimizer = torch.optim.Adam(model.parameters())
-        batches = [
-            (inputs[:size].clone(), targets[:size].clone()) for size in (_VARYING_BATCHES if varying else (_BATCH,))
-        ]
+        sizes = _VARYING_BATCHES if varying else (_BATCH,)
+        batches = [(inputs[:size].clone(), targets[:size].clone()) for size in sizes]
         self._next = itertools.cycle(batches).__next__
         accuracy = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=torch.int32 if train else accuracy, device=device)

@@ -38,14 +38,12 @@ class TorchProbe(Probe):
     def space(self, target: Target) -> Space:
         """The cases of one addition, of reads and waits after steps, of the operations and of the workloads."""
         kind, cpu = _DEVICE_TYPES[target.api], target.api == "CPU"
-        by_default: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
-        base = Case(
-            pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **by_default}
-        )
+        wait: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
+        base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **wait})
         at_the_end = [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
-        first, others = _synchronisations(base, kind)
+        first, others = _synchronisations(base, kind, wait)
         operations = [
-            Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **by_default})
+            Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **wait})
             for name in TORCH_OPERATIONS
         ]
         in_place, allocating = (_python_and_native(base, alloc) for alloc in ("in-place", "allocating"))
@@ -93,7 +91,7 @@ def _python_and_native(base: Case, alloc: str) -> list[Case]:
     return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
 
 
-def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
+def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:
     """Cases with one read or one wait after every step, and then with every kind of synchronisation.
 
     They use the plain step and, on a GPU, the steps of the networks. On a CPU a step of a network takes 0.1 s and
@@ -101,12 +99,7 @@ def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
     """
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
     fixed, varying = (
-        [
-            Case(
-                pattern="per-submit", unit="step", workload=name, params={"wait": base.params["wait"], "shapes": shapes}
-            )
-            for name in names
-        ]
+        [Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes}) for name in names]
         for shapes in ("fixed", "varying")
     )
     main = (*READS[kind][:1], *TORCH_WAITS[kind][:1])

@@ -29,11 +29,7 @@ _INHERITED_PROCESSORS = set(processors.every()) or set(range(os.cpu_count() or 1
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """A verified chain of the workload.
-
-    With the parameter ``maker``, a CUDA graph contains n eager or compiled steps. With ``mode``, the step is compiled.
-    With the pattern ``hybrid``, every other step runs on the host. All other cases are eager.
-    """
+    """A verified chain of the workload, of the class that the parameters and the pattern of the case select."""
     if "maker" in case.params:
         return verified(Recorded(device, case))
     if case.params.get("mode", "eager") != "eager":
@@ -95,10 +91,7 @@ class TorchWork(TorchChain, WorkChain):
 
 
 class HybridWork(TorchWork):
-    """Steps that run on the device and on the host in turn. The state is copied before each step.
-
-    If the device is the CPU, nothing is copied. That case is the control.
-    """
+    """Steps on the device and on the host in turn. The state is copied before each, unless the device is the CPU."""
 
     host_acts = True
 
@@ -125,12 +118,10 @@ class HybridWork(TorchWork):
 
 
 class InPlace(TorchWork):
-    """A workload whose state stays in the same tensors, because graphs and compiled steps write to them.
-
-    ``one``: the compiled step, which writes its results to its arguments. A subclass sets it.
-    """
+    """A workload whose state stays in the same tensors, because graphs and compiled steps write to them."""
 
     one: Any = None
+    """The compiled step, which writes its results to its arguments. A subclass sets it."""
 
     def hold(self, values: dict[str, Any]) -> None:
         """Copy these tensors to those of the state; the first tensors become those of the state."""
@@ -207,10 +198,7 @@ class UnrolledWork(InPlace):
 
 
 class Recorded(InPlace):
-    """A CUDA graph of n steps. It is captured before the timed window, and launched once inside.
-
-    The steps are compiled, or they are eager and the last result is copied to the state.
-    """
+    """A CUDA graph of n eager or compiled steps. It is captured before the timed window, and launched once inside."""
 
     recorded = True
     max_n = 2048  # a step is many nodes, and torch needs about 10 us to capture each node

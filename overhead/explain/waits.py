@@ -153,7 +153,7 @@ def has_cuda_context() -> bool:
     flags, active = ctypes.c_uint(), ctypes.c_int()
     try:
         driver = CudaDriver(open_library())
-        for device in range(driver.number("cuDeviceGetCount")):
+        for device in range(driver.call_for_number("cuDeviceGetCount")):
             driver.call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
             if active.value:
                 return True
@@ -171,7 +171,7 @@ def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
     device = cuda.devices()[0]
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        cuda.call("cuCtxSetCurrent", cuda.made("cuDevicePrimaryCtxRetain", device.ordinal))
+        cuda.call("cuCtxSetCurrent", cuda.call_for_handle("cuDevicePrimaryCtxRetain", device.ordinal))
         return functools.partial(cuda.call, "cuCtxSynchronize")
 
     return Wait("cuda", "cuCtxSynchronize()", "CUDA", device.name, make, spins=True)

@@ -44,14 +44,14 @@ class Floor(Probe):
         call = str(case.params.get("call", ""))
         if case != _case(call):
             raise Unsupported(f"no {case.key} here: call is one of {', '.join(_CALLERS)}, and the caller follows")
-        return Leaf(call)
+        return ForeignCalls(call)
 
 
 def _case(call: str) -> Case:
     return Case(pattern="per-submit", caller=_CALLERS.get(call, "ffi"), unit="call", params={"call": call})
 
 
-class Leaf(Chain):
+class ForeignCalls(Chain):
     """Calls of ``Py_IncRef`` on an object without other references. Its reference count is the number of calls."""
 
     overlap = "serial"

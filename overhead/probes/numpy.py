@@ -43,10 +43,10 @@ class NumpyProbe(Probe):
             return verified(NumpyWork(case))
         if case.pattern != "per-submit" or case.caller != "binding":
             raise Unsupported(f"numpy has no such case: {case.key}")
-        return Ufunc()
+        return UfuncCalls()
 
 
-class Ufunc(Chain):
+class UfuncCalls(Chain):
     """A chain of n calls of one ufunc. Each call is synchronous."""
 
     overlap = "serial"

@@ -98,7 +98,7 @@ def test_a_cuda_device_that_no_value_shows_is_waited_for(monkeypatch: pytest.Mon
         driver.call("cuDevicePrimaryCtxRelease_v2", 0)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({}, []) == [NOTHING], "the process has not started the device"
-    driver.made("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of torch.cuda._sleep or of an extension does
+    driver.call_for_handle("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of an extension does
     try:
         (wait,) = find_waits({}, [])
         assert (wait.name, wait.api, wait.adapter) == ("torch", "CUDA", "NVIDIA H200")

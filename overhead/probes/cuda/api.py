@@ -108,13 +108,13 @@ class CudaDriver:
         if code:
             raise CudaError(name, code, self.error_name(code))
 
-    def made(self, name: str, *arguments: Any) -> int:
+    def call_for_handle(self, name: str, *arguments: Any) -> int:
         """Call a function whose first parameter is an output handle or pointer. Returns that output."""
         made = c_void_p()
         self.call(name, byref(made), *arguments)
         return made.value or 0
 
-    def number(self, name: str, *arguments: Any) -> int:
+    def call_for_number(self, name: str, *arguments: Any) -> int:
         """Call a function whose first parameter is an output int. Returns that output."""
         found = c_int()
         self.call(name, byref(found), *arguments)
@@ -126,7 +126,7 @@ class CudaDriver:
         self.library.cuGetErrorName(code, byref(text))
         return (text.value or b"unknown").decode()
 
-    def reached(self, event: int) -> bool:
+    def has_reached(self, event: int) -> bool:
         """Whether the device has reached an event."""
         code = self.library.cuEventQuery(event)
         if code not in (0, _NOT_READY):
@@ -141,18 +141,18 @@ class CudaDriver:
 
     def version(self) -> int:
         """The newest CUDA version that the driver supports: 1000 * major + 10 * minor."""
-        return self.number("cuDriverGetVersion")
+        return self.call_for_number("cuDriverGetVersion")
 
     def devices(self) -> list[CudaDevice]:
         """All devices that this process may use."""
-        return [self._device(ordinal) for ordinal in range(self.number("cuDeviceGetCount"))]
+        return [self._device(ordinal) for ordinal in range(self.call_for_number("cuDeviceGetCount"))]
 
     def _device(self, ordinal: int) -> CudaDevice:
-        handle = self.number("cuDeviceGet", ordinal)
+        handle = self.call_for_number("cuDeviceGet", ordinal)
         name, identity = ctypes.create_string_buffer(256), (ctypes.c_ubyte * 16)()
         self.call("cuDeviceGetName", name, len(name), handle)
         self.call("cuDeviceGetUuid_v2", byref(identity), handle)
-        major, minor = (self.number("cuDeviceGetAttribute", which, handle) for which in _COMPUTE_CAPABILITY)
+        major, minor = (self.call_for_number("cuDeviceGetAttribute", which, handle) for which in _COMPUTE_CAPABILITY)
         shown = name.value.decode(errors="replace")
         return CudaDevice(ordinal, shown, device_id(bytes(identity)), f"sm_{major}{minor}")
 

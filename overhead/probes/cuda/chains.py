@@ -1,4 +1,4 @@
-"""Chains of the CUDA driver: one launch per unit, or one launch for all units."""
+"""Chains of n units on the CUDA driver: each unit is a launch that runs a step, or one launch runs n steps."""
 
 from __future__ import annotations
 

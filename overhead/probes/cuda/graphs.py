@@ -1,4 +1,4 @@
-"""CUDA graphs through the driver API: capture of n steps, instantiation, launch and update."""
+"""CUDA graphs through the driver API, whose nodes are launches of the step: capture, instantiation, launch, update."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def node_count(session: CudaSession, graph: int) -> int:
 def executable(session: CudaSession, launches: Iterable[Action]) -> int:
     """The handle of an executable graph of these launches, uploaded to the device. The session owns it."""
     call, graph = session.driver.call, capture(session, launches)
-    found = session.own("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
+    found = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
     call("cuGraphDestroy", graph)
     call("cuGraphUpload", found, session.stream)
     call("cuStreamSynchronize", session.stream)
@@ -145,7 +145,7 @@ class CudaReplay(GraphChain, Replay):
         times = [now()]
         graph = capture(self.session, launches)
         times.append(now())
-        made = driver.made("cuGraphInstantiateWithFlags", graph, 0)
+        made = driver.call_for_handle("cuGraphInstantiateWithFlags", graph, 0)
         times.append(now())
         call("cuGraphUpload", made, stream)
         call("cuStreamSynchronize", stream)

@@ -1,4 +1,4 @@
-"""Launches and waits through the driver: with cuda-bindings, in a Python loop with ctypes, or in a compiled loop."""
+"""Launches and waits through the driver: with cuda-bindings (``bound``), with ctypes, or from a compiled loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for device time."""
+"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for device time.
+
+A word is a number of 32 bits that each step changes, so that its value shows how many steps have run.
+"""
 
 from __future__ import annotations
 
@@ -69,11 +72,11 @@ class CudaSession:
     def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1) -> None:
         self.driver, self.places = driver, places
         self._device = driver.devices()[ordinal]
-        self._handle = driver.number("cuDeviceGet", ordinal)
+        self._handle = driver.call_for_number("cuDeviceGet", ordinal)
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
-        driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self.own("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
+        driver.call("cuCtxSetCurrent", driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle))
+        self.stream = self.make_owned("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
         self.words, self.word = self.buffer(self.seeds), (c_uint * 1)()
 
@@ -87,8 +90,8 @@ class CudaSession:
         return self._functions(machine_code_of(name, text, self._device.architecture), entries)
 
     def _functions(self, code: bytes, entries: Sequence[str]) -> list[int]:
-        module = self.own("cuModuleUnload", "cuModuleLoadData", code)
-        return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
+        module = self.make_owned("cuModuleUnload", "cuModuleLoadData", code)
+        return [self.driver.call_for_handle("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of each kernel file in use, by file name."""
@@ -97,11 +100,11 @@ class CudaSession:
     def event(self, *, timed: bool = False, blocking: bool = False) -> int:
         """The handle of a new event. ``blocking``: a thread that waits for it sleeps, and does not spin."""
         flags = _UNTIMED_EVENT * (not timed) | _BLOCKING_EVENT * blocking
-        return self.own("cuEventDestroy_v2", "cuEventCreate", flags)
+        return self.make_owned("cuEventDestroy_v2", "cuEventCreate", flags)
 
     def buffer(self, values: NDArray[Any]) -> int:
         """Allocate device memory with these values. Returns its address."""
-        address = self.own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
+        address = self.make_owned("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
         self.write(address, values)
         return address
 
@@ -139,9 +142,9 @@ class CudaSession:
     def _wait(self) -> None:
         self.driver.call("cuCtxSynchronize")
 
-    def own(self, release: str, make: str, *arguments: Any) -> int:
+    def make_owned(self, release: str, make: str, *arguments: Any) -> int:
         """The handle that the driver function ``make`` returns. ``close`` passes it to the function ``release``."""
-        handle = self.driver.made(make, *arguments)
+        handle = self.driver.call_for_handle(make, *arguments)
         self._release.append((release, handle))
         return handle
 
@@ -190,7 +193,7 @@ class SessionClock(StreamHolder):
 
     def passed(self, mark: Any) -> bool:
         """Whether the device has reached the event."""
-        return self._driver.reached(mark)
+        return self._driver.has_reached(mark)
 
     def wait(self, mark: Any) -> None:
         """Return when the device has reached the event."""

@@ -1,4 +1,4 @@
-"""JAX chains: n calls of a jitted step, or one call with n steps. This module is imported only when JAX is measured."""
+"""JAX chains: n calls of a jitted step, or one call with n steps. Only a worker that measures JAX imports this."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class JaxChain(Chain):
         return {"wait": "block_until_ready", "precision": "uint32", "XLA_FLAGS": flags, **self._case.params}
 
 
-class Calls(JaxChain):
+class JaxCalls(JaxChain):
     """n calls of the jitted step, each on the result of the previous one."""
 
     def __init__(self, device: Any, case: Case) -> None:
@@ -109,7 +109,7 @@ class FusedSteps(Chain):
         self.values = self._run(self.values, *self.fixed)
 
 
-class FusedLoop(FusedSteps, JaxChain):
+class JaxFusedLoop(FusedSteps, JaxChain):
     """One call that runs n steps."""
 
     least_ns = 4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later

@@ -56,12 +56,12 @@ class JaxProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
         jax = import_library("jax", self.mend)
-        from overhead.probes.jax.chains import Calls, FusedLoop, open_work
+        from overhead.probes.jax.chains import JaxCalls, JaxFusedLoop, open_work
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
         if "elements" in case.params:
             return open_work(device, case)
-        return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
+        return JaxFusedLoop(device, case) if case.pattern == "fused" else JaxCalls(device, case)
 
 
 _SCAN: dict[str, Scalar] = {"loop": "scan"}

@@ -1,4 +1,4 @@
-"""Chains of eager torch operations on one device, issued from Python or from a compiled loop."""
+"""Chains of n eager torch operations, the units, on one device, issued from Python or from a compiled loop."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class NativeEager(Eager):
         self._native.close()
 
 
-class Acting(Eager):
+class EagerWithAction(Eager):
     """A unit is ``every`` steps and then one action of the host: a wait, or a read of a value."""
 
     host_acts = True

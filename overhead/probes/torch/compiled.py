@@ -78,7 +78,7 @@ class Additions(AddOne):
         return whole_units(super().executed(), self.ops)
 
 
-class Compiled(Eager):
+class CompiledAdditions(Eager):
     """n calls of the compiled step."""
 
     def __init__(self, device: str, case: Case) -> None:

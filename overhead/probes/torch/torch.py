@@ -77,7 +77,7 @@ class TorchProbe(Probe):
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
             return chains.NativeEager(device, body, wait)
         if "sync" in params:
-            return chains.Acting(device, body, wait, sync=str(params["sync"]), every=int(params["every"]))
+            return chains.EagerWithAction(device, body, wait, sync=str(params["sync"]), every=int(params["every"]))
         return chains.Eager(device, body, wait)
 
 

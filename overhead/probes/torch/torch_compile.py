@@ -59,6 +59,6 @@ class TorchCompileProbe(Probe):
             from overhead.probes.torch import workload
 
             return workload.open_case(device, case)
-        from overhead.probes.torch.compiled import Compiled
+        from overhead.probes.torch.compiled import CompiledAdditions
 
-        return Compiled(device, case)
+        return CompiledAdditions(device, case)

@@ -31,7 +31,7 @@ _INHERITED_PROCESSORS = set(processors.every()) or set(range(os.cpu_count() or 1
 def open_case(device: str, case: Case) -> WorkChain:
     """A verified chain of the workload, of the class that the parameters and the pattern of the case select."""
     if "maker" in case.params:
-        return verified(Recorded(device, case))
+        return verified(GraphedWork(device, case))
     if case.params.get("mode", "eager") != "eager":
         return verified(CompiledWork(device, case))
     return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
@@ -117,7 +117,7 @@ class HybridWork(TorchWork):
         self.values, self._on_device = values, on_device
 
 
-class InPlace(TorchWork):
+class InPlaceWork(TorchWork):
     """A workload whose state stays in the same tensors, because graphs and compiled steps write to them."""
 
     one: Any = None
@@ -136,7 +136,7 @@ class InPlace(TorchWork):
             step(values)
 
 
-class CompiledWork(InPlace):
+class CompiledWork(InPlaceWork):
     """n calls of the compiled step, after a few that compile it."""
 
     launches = 8
@@ -158,7 +158,7 @@ def step_of_unrolled(case: Case) -> Case:
     return msgspec.structs.replace(case, workload=UNROLLED.removesuffix("-unrolled"))
 
 
-class UnrolledWork(InPlace):
+class UnrolledWork(InPlaceWork):
     """n calls of a compiled loop. A unit is one call, which runs all steps of the loop. The first call compiles it."""
 
     def __init__(self, device: str, case: Case) -> None:
@@ -197,7 +197,7 @@ class UnrolledWork(InPlace):
         return whole_units(super().executed(), self.steps)
 
 
-class Recorded(InPlace):
+class GraphedWork(InPlaceWork):
     """A CUDA graph of n eager or compiled steps. It is captured before the timed window, and launched once inside."""
 
     recorded = True

@@ -130,7 +130,7 @@ class TorchGraphLaunches(GraphedAdditions):
 
 
 def open_step(device: str, case: Case) -> Chain:
-    """The chain of a case whose graph adds 1."""
+    """The chain of a case whose graph adds 1 to 256 int32: launched once (``replay``) or n times (``launches``)."""
     place = select_device(device)
     body = AddOne(place, mode="no_grad")
     if case.pattern == "replay":

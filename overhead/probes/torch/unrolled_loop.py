@@ -106,11 +106,11 @@ class Unrolled(Chain):
         return self._opening
 
     def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
-        """One row for each n, measured by the child."""
+        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child; with ``cpu`` also the CPU time of the wait."""
         return [self._ask("row", n=n, cpu=cpu, idle_s=0.0) for n in ns]
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """One row for each n, measured by the child after it slept for ``idle_ms``."""
+        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child after it slept for ``idle_ms``."""
         return [self._ask("row", n=n, cpu=False, idle_s=idle_ms / 1e3) for n in ns]
 
     def issue(self, n: int) -> None:

@@ -106,7 +106,7 @@ class Unrolled(Chain):
         return self._opening
 
     def sample(self, ns: Sequence[int], cpu: bool) -> list[list[int]]:
-        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child; with ``cpu`` also the CPU time of the wait."""
+        """One row ``[n, issue_ns, total_ns]`` for each n, measured by the child; ``cpu``: and CPU ns of the wait."""
         return [self._ask("row", n=n, cpu=cpu, idle_s=0.0) for n in ns]
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:

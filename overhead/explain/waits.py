@@ -125,7 +125,7 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
         return None
     device = cupy.cuda.Device()
     properties = cupy.cuda.runtime.getDeviceProperties(device.id)
-    from overhead.probes.cuda.cupy_workload import CupyClock
+    from overhead.probes.cuda.cupy import CupyClock
 
     return Wait(
         "cupy",
@@ -145,7 +145,7 @@ def has_cuda_context() -> bool:
     flags, active = ctypes.c_uint(), ctypes.c_int()
     with contextlib.suppress(Unavailable, CudaError):  # CUDA is not there, or nothing has initialised it
         driver = CudaDriver(open_library())
-        for device in range(driver.number("cuDeviceGetCount")):
+        for device in range(driver.call_for_number("cuDeviceGetCount")):
             driver.call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
             if active.value:
                 return True
@@ -161,7 +161,7 @@ def _cuda(names: Names, results: list[Any], asked: bool) -> Wait | None:
     device = cuda.devices()[0]
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        cuda.call("cuCtxSetCurrent", cuda.made("cuDevicePrimaryCtxRetain", device.ordinal))
+        cuda.call("cuCtxSetCurrent", cuda.call_for_handle("cuDevicePrimaryCtxRetain", device.ordinal))
         return functools.partial(cuda.call, "cuCtxSynchronize")
 
     return Wait("cuda", "cuCtxSynchronize()", "CUDA", device.name, make, spins=True)

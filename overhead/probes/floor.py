@@ -13,6 +13,7 @@ from typing import Any
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
+from overhead.probes.common.native_loop import NativeCall, NativeProgram, address_of, compile_ffi, compile_native
 from overhead.results import Caller, Case, Scalar, Target
 
 _CALLERS: dict[str, Caller] = {"native": "native", "ctypes": "ffi"}
@@ -21,7 +22,7 @@ _CALLERS: dict[str, Caller] = {"native": "native", "ctypes": "ffi"}
 
 @register
 class Floor(Probe):
-    """The cost of a call that does nothing."""
+    """The cost of a foreign call that does almost nothing. ``call``: ``ctypes`` or ``native``, from a compiled loop."""
 
     name = "floor"
     title = "foreign-call floor"
@@ -30,24 +31,27 @@ class Floor(Probe):
     cost = "cheap"
 
     def targets(self) -> list[Target]:
+        """The CPU."""
         return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"python": sys.version.split()[0]})]
 
     def space(self, target: Target) -> Space:
+        """One case for each kind of call; none from a compiled loop without numba."""
         calls = [call for call in _CALLERS if call != "native" or importlib.util.find_spec("numba")]
         return Space(_case(calls[0]), extra=[_case(call) for call in calls[1:]])
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the calls. Raises ``Unsupported`` if the case has another caller or parameter."""
         call = str(case.params.get("call", ""))
         if case != _case(call):
             raise Unsupported(f"no {case.key} here: call is one of {', '.join(_CALLERS)}, and the caller follows")
-        return Leaf(call)
+        return ForeignCalls(call)
 
 
 def _case(call: str) -> Case:
     return Case(pattern="per-submit", caller=_CALLERS.get(call, "ffi"), unit="call", params={"call": call})
 
 
-class Leaf(Chain):
+class ForeignCalls(Chain):
     """Calls of ``Py_IncRef`` on an object without other references. Its reference count is the number of calls."""
 
     overlap = "serial"
@@ -55,18 +59,14 @@ class Leaf(Chain):
     max_n = 1 << 24
 
     def __init__(self, call: str) -> None:
-        from overhead.probes.common import native_loop
-
         self._object = object()
         self._word = ctypes.c_uint32.from_address(id(self._object) + (4 if sys.byteorder == "big" else 0))
         self._start = self._word.value
         self._done = 0
-        address = native_loop.address_of(ctypes.pythonapi, "Py_IncRef")
+        address = address_of(ctypes.pythonapi, "Py_IncRef")
         function, argument = _function(address), ctypes.c_void_p(id(self._object))
-        program = native_loop.NativeProgram(
-            body=(native_loop.NativeCall("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,)),)
-        )
-        self._loop = (native_loop.compile_native if call == "native" else native_loop.compile_ffi)(program)
+        increment = NativeCall("Py_IncRef", function, address, (id(self._object),), ffi_args=(argument,))
+        self._loop = (compile_native if call == "native" else compile_ffi)(NativeProgram(body=(increment,)))
         self._loop(3)
         if self.executed() != 3 or sys.getrefcount(self._object) != 2:
             raise Unsupported("this Python keeps no plain reference count in its objects")
@@ -74,12 +74,14 @@ class Leaf(Chain):
         self.issue = self._loop  # type: ignore[assignment, method-assign]
 
     def issue(self, n: int) -> None:
+        """Make n calls; returns when they are done."""
         self._loop(n)
 
     def wait(self) -> None:
-        return
+        """Return at once: the work is done."""
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: the function, and its calls in a unit."""
         return {"operation": "Py_IncRef", "calls": 1}
 
     def executed(self) -> int:
@@ -89,6 +91,7 @@ class Leaf(Chain):
         return self._done
 
     def close(self) -> None:
+        """Set the reference count of the object back to what it was."""
         self._word.value = self._start
 
 

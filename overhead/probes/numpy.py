@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.common.add_one import count_steps, start_values
+from overhead.probes.common.array_workload import NumpyWork
+from overhead.probes.common.workload_arms import eager
+from overhead.probes.workload_chain import verified, with_workloads
 from overhead.results import Case, Scalar, Target
-
-if TYPE_CHECKING:
-    from numpy import int32
-    from numpy.typing import NDArray
 
 _CACHE_LINE_BYTES = 64
 
@@ -28,62 +29,54 @@ class NumpyProbe(Probe):
     cost = "cheap"
 
     def targets(self) -> list[Target]:
-        try:
-            import numpy
-        except ImportError as error:
-            raise Unavailable(f"numpy does not import: {error}", self.mend) from error
-        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"numpy": numpy.__version__})]
+        """The CPU."""
+        return [Target(stack=self.name, api="CPU", adapter="CPU", versions={"numpy": np.__version__})]
 
     def space(self, target: Target) -> Space:
+        """The case of one ufunc, and the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        from overhead.probes.common.workload_arms import eager
-        from overhead.probes.workload_chain import with_workloads
-
         return with_workloads(Space(base), [eager("separate")], software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the ufunc or of the workload."""
         if "elements" in case.params:
-            from overhead.probes.common.array_workload import NumpyWork
-            from overhead.probes.workload_chain import verified
-
             return verified(NumpyWork(case))
         if case.pattern != "per-submit" or case.caller != "binding":
             raise Unsupported(f"numpy has no such case: {case.key}")
-        return Ufunc()
+        return UfuncCalls()
 
 
-class Ufunc(Chain):
+class UfuncCalls(Chain):
     """A chain of n calls of one ufunc. Each call is synchronous."""
 
     overlap = "serial"
     synchronous = True
 
     def __init__(self) -> None:
-        from numpy import add
-
-        self._values, self._add = _aligned(start_values()), add
+        self._values, self._add = _aligned(start_values()), np.add
 
     def issue(self, n: int) -> None:
+        """Call the ufunc n times; returns when the work is done."""
         x, add = self._values, self._add
         for _ in repeat(None, n):
             add(x, 1, out=x)
 
     def wait(self) -> None:
-        return
+        """Return at once: the work is done."""
 
     def executed(self) -> int:
+        """The number of calls, which is what was added to each value. Raises ``Unverified`` if values disagree."""
         return count_steps(self._values)
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: the operation, how it is called, and its precision."""
         return {"operation": "np.add(x, 1, out=x)", "entry": "python", "precision": "int32"}
 
 
-def _aligned(values: NDArray[int32]) -> NDArray[int32]:
+def _aligned(values: NDArray[np.int32]) -> NDArray[np.int32]:
     """A copy of the values at the start of a cache line. The inner loop takes 8 ns longer at other addresses."""
-    from numpy import empty
-
-    room = empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
+    room = np.empty(values.nbytes + _CACHE_LINE_BYTES, "u1")
     start = -room.ctypes.data % _CACHE_LINE_BYTES
-    own: NDArray[int32] = room[start : start + values.nbytes].view(values.dtype)
+    own = room[start : start + values.nbytes].view(values.dtype)
     own[:] = values
     return own

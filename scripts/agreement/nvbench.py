@@ -189,12 +189,12 @@ def _on_graph(subject: str, path: Path) -> Callable[[Any], None]:
         )
 
     def on_driver_graph(state: Any) -> None:
-        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.graphs.executable(GRAPH_NODES)
+        call, stream, executable = chain.session.driver.call, chain.session.stream, chain.executable(GRAPH_NODES)
         state.set_stream(_Stream(stream))
         state.exec(lambda _: call("cuGraphLaunch", executable, stream), batched=True)
 
     def on_torch_graph(state: Any) -> None:
-        replay = chain.graphs.replay(GRAPH_NODES)
+        replay = chain.graphs.launcher(GRAPH_NODES)
         state.set_stream(_Stream(own.cuda_stream))
         with torch.cuda.stream(own):
             state.exec(lambda _: replay(), batched=True)

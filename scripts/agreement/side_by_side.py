@@ -115,7 +115,7 @@ def attempt(tool: str, act: Callable[[], list[ToolAnswer]]) -> list[ToolAnswer]:
 def no_cuda() -> str:
     """The reason why nothing can be compared on this machine; empty if CUDA works."""
     from overhead.probes.base import Unavailable
-    from overhead.probes.torch.targets import cuda_torch
+    from overhead.probes.torch.devices import cuda_torch
 
     try:
         cuda_torch()

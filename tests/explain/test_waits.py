@@ -100,7 +100,7 @@ def test_a_statement_whose_values_show_no_cuda_device_waits_for_it_if_it_is_star
         driver.call("cuDevicePrimaryCtxRelease_v2", 0)
     monkeypatch.setitem(sys.modules, "torch", fake_torch())
     assert find_waits({}, []) == [NOTHING], "the process has not started the device"
-    driver.made("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of torch.cuda._sleep or of an extension does
+    driver.call_for_handle("cuDevicePrimaryCtxRetain", 0)  # as the first kernel of an extension does
     try:
         (wait,) = find_waits({}, [])
         assert (wait.name, wait.api, wait.adapter) == ("torch", "CUDA", "NVIDIA H200")

@@ -11,7 +11,7 @@ PROBE = floor.Floor()
 TARGET = PROBE.targets()[0]
 
 
-def test_a_python_without_plain_reference_counts_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_floor_stack_needs_a_python_with_plain_reference_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(floor, "_function", lambda address: lambda argument: None)
     with pytest.raises(Unsupported, match="reference count"):
         PROBE.open(TARGET, floor._case("ctypes"))

@@ -18,7 +18,7 @@ CASES = {case.key: case for case in of_step(PROBE.space(CPU).star())}
 
 
 @pytest.mark.needs("jax")
-def test_the_longest_fused_chain_takes_long_enough_to_measure() -> None:
+def test_calibration_finds_a_fused_jax_chain_that_takes_long_enough_to_measure() -> None:
     case = next(case for case in CASES.values() if case.params.get("loop") == "scan")
     with contextlib.closing(PROBE.open(CPU, case)) as chain:
         found = calibrate(chain, SystemClock(), Limits(target=0.1))

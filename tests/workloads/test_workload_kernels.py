@@ -64,9 +64,9 @@ def test_a_wrong_constant_in_cuda_is_detected(name: str, cuda: Any, monkeypatch:
     ("name", "pattern"), [*((name, "per-submit") for name in ALL), *((name, "fused") for name in PLAIN)]
 )
 def test_cupy_is_verified(name: str, pattern: str) -> None:
-    from overhead.probes.cuda import cupy_workload
+    from overhead.probes.cuda import cupy
 
-    counts(cupy_workload.open_case(fake_kernels.fake_cupy(), case(name, "per-submit")))
+    counts(cupy.open_case(fake_kernels.fake_cupy(), case(name, "per-submit")))
 
 
 @pytest.mark.parametrize("body", ["one", "fused"])

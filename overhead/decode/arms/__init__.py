@@ -47,7 +47,7 @@ def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
     ordinal = int(target.options["ordinal"])
     if case.params.get("maker") == "torch":
         from overhead.decode.arms.torch import open_case
-        from overhead.probes.torch.targets import cuda_torch
+        from overhead.probes.torch.devices import cuda_torch
 
         cuda_torch()
         return open_case(f"cuda:{ordinal}", case)

@@ -67,7 +67,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         super().__init__(case)
         self.overlap = "serial" if self.latency else "pipelined"
         self._shared = _shared_on(driver, ordinal, case.workload)
-        self.opened(CudaSession(driver, ordinal, own_stream=True))
+        self.use_session(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
         self._buffers, handles = self._allocated(), self._compiled()

@@ -15,11 +15,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.probes.base import Unsupported
 from overhead.probes.common.python_loops import Action, repeated
-from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import set_autograd_mode
-from overhead.probes.torch.chains import TorchChain, chosen_device
+from overhead.probes.torch.chains import TorchChain, select_device
 from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_static
-from overhead.probes.torch.graphs import captured
+from overhead.probes.torch.devices import TORCH_WAITS, wait_action
+from overhead.probes.torch.graphs import capture_timed
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar
 
@@ -39,14 +39,14 @@ class TorchDecode(TorchChain, DecodeChain):
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
         set_autograd_mode("no_grad")
-        place = chosen_device(device)
+        place = select_device(device)
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = False
         self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
         self._state = dict(self.step.named_buffers())
-        known = waits.TORCH_WAITS.get(place.type, (_READ,))
+        known = TORCH_WAITS.get(place.type, (_READ,))
         self._wait_name = known[0] if known else "none"
-        self.opened(place, self.place if self._wait_name == _READ else waits.wait(place, self._wait_name))
+        self.use_device(place, self.place if self._wait_name == _READ else wait_action(place, self._wait_name))
         if self.latency:
             self.overlap = "serial"
         self.call: Action = self.step
@@ -112,7 +112,7 @@ class TorchGraphDecode(TorchDecode):
         self.put(self.reference.start)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         super().run(2)
-        captured(self._graph, torch.cuda.Stream(), functools.partial(super().run, 1))
+        capture_timed(self._graph, torch.cuda.Stream(), functools.partial(super().run, 1))
         self._replay = repeated(self._graph.replay)
 
     def run(self, tokens: int) -> None:

@@ -1,7 +1,3 @@
 """CUDA: driver API, launches, graphs, device time, and CuPy."""
 
-REGISTERS = (
-    "cuda_driver",
-    "cuda_graph",
-    "cupy",
-)
+REGISTERS = ("cuda_driver", "cupy")

@@ -10,8 +10,11 @@ from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
+from overhead.errors import install
 from overhead.probes.base import Unavailable, device_id
 
+INSTALL_CUDA = f"{install('cuda13')} (cuda12 where the driver is for CUDA 12)"
+"""The command that installs cuda-bindings and NVRTC."""
 _DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
 _OLDEST_VERSION = 12000
 """The oldest supported driver version: 1000 * major + 10 * minor."""
@@ -19,7 +22,8 @@ THREAD_LOCAL_CAPTURE = 1
 """``CU_STREAM_CAPTURE_MODE_THREAD_LOCAL``."""
 _NOT_READY = 600
 _NO_DEVICE = 100
-_COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
+_COMPUTE_CAPABILITY = (75, 76)
+"""The attributes that hold its major and its minor number."""
 
 _OUT = c_void_p
 FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
@@ -69,7 +73,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 
 
 class CudaError(RuntimeError):
-    """A driver function returned an error. ``code``: the CUresult."""
+    """A driver function returned an error. ``code``: its result, a nonzero CUresult."""
 
     def __init__(self, function: str, code: int, name: str) -> None:
         super().__init__(f"{function} returned {code} ({name})")
@@ -78,7 +82,7 @@ class CudaError(RuntimeError):
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A CUDA device. ``device``: its short id. ``architecture``: for example ``sm_90``."""
+    """A CUDA device. ``ordinal``: its number here. ``device``: its short id. ``architecture``: such as ``sm_90``."""
 
     ordinal: int
     name: str
@@ -99,29 +103,30 @@ class CudaDriver:
             function.argtypes, function.restype = arguments, c_int
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call the function with this name in ``FUNCTIONS``."""
+        """Call the function with this name in ``FUNCTIONS``. Raises ``CudaError`` if it fails."""
         code = getattr(self.library, name)(*arguments)
         if code:
             raise CudaError(name, code, self.error_name(code))
 
-    def made(self, name: str, *arguments: Any) -> int:
+    def call_for_handle(self, name: str, *arguments: Any) -> int:
         """Call a function whose first parameter is an output handle or pointer. Returns that output."""
         made = c_void_p()
         self.call(name, byref(made), *arguments)
         return made.value or 0
 
-    def number(self, name: str, *arguments: Any) -> int:
+    def call_for_number(self, name: str, *arguments: Any) -> int:
         """Call a function whose first parameter is an output int. Returns that output."""
         found = c_int()
         self.call(name, byref(found), *arguments)
         return found.value
 
     def error_name(self, code: int) -> str:
+        """The name of a CUresult, such as ``CUDA_ERROR_INVALID_VALUE``; ``unknown`` if the driver has none."""
         text = c_char_p()
         self.library.cuGetErrorName(code, byref(text))
         return (text.value or b"unknown").decode()
 
-    def reached(self, event: int) -> bool:
+    def has_reached(self, event: int) -> bool:
         """Whether the device has reached an event."""
         code = self.library.cuEventQuery(event)
         if code not in (0, _NOT_READY):
@@ -136,21 +141,20 @@ class CudaDriver:
 
     def version(self) -> int:
         """The newest CUDA version that the driver supports: 1000 * major + 10 * minor."""
-        return self.number("cuDriverGetVersion")
+        return self.call_for_number("cuDriverGetVersion")
 
     def devices(self) -> list[CudaDevice]:
         """All devices that this process may use."""
-        return [self._device(ordinal) for ordinal in range(self.number("cuDeviceGetCount"))]
+        return [self._device(ordinal) for ordinal in range(self.call_for_number("cuDeviceGetCount"))]
 
     def _device(self, ordinal: int) -> CudaDevice:
-        handle = self.number("cuDeviceGet", ordinal)
+        handle = self.call_for_number("cuDeviceGet", ordinal)
         name, identity = ctypes.create_string_buffer(256), (ctypes.c_ubyte * 16)()
         self.call("cuDeviceGetName", name, len(name), handle)
         self.call("cuDeviceGetUuid_v2", byref(identity), handle)
-        numbers = (self.number("cuDeviceGetAttribute", which, handle) for which in (_COMPUTE_MAJOR, _COMPUTE_MINOR))
-        major, minor = numbers
-        device = device_id(bytes(identity))
-        return CudaDevice(ordinal, name.value.decode(errors="replace"), device, f"sm_{major}{minor}")
+        major, minor = (self.call_for_number("cuDeviceGetAttribute", which, handle) for which in _COMPUTE_CAPABILITY)
+        shown = name.value.decode(errors="replace")
+        return CudaDevice(ordinal, shown, device_id(bytes(identity)), f"sm_{major}{minor}")
 
 
 def open_library() -> ctypes.CDLL:
@@ -173,8 +177,8 @@ def driver() -> CudaDriver:
             raise Unavailable("the NVIDIA driver finds no device", "see what nvidia-smi says") from error
         raise Unavailable(f"the NVIDIA driver does not start: {error}", "see what nvidia-smi says") from error
     if found.version() < _OLDEST_VERSION:
-        major, minor = divmod(found.version(), 1000)
-        raise Unavailable(f"the NVIDIA driver serves CUDA {major}.{minor // 10}, 12.0 or newer is needed", _DRIVER_PAGE)
+        version = version_text(found.version())
+        raise Unavailable(f"the NVIDIA driver serves CUDA {version}, 12.0 or newer is needed", _DRIVER_PAGE)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Chains of the CUDA driver: one launch per unit, or one launch for all units."""
+"""Chains of n units on the CUDA driver: each unit is a launch that runs a step, or one launch runs n steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from overhead.probes.common.loop_text import Stages
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
 from overhead.probes.common.python_loops import Action, Issue, alternating
 from overhead.probes.cuda.api import CudaDriver
-from overhead.probes.cuda.launch import bound_launch, bound_read, bound_wait, launch_call, once, wait_calls
+from overhead.probes.cuda.launch import bound_launch, bound_read, bound_wait, calls_in_order, launch_call, wait_calls
 from overhead.probes.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
 from overhead.probes.held_chain import HeldChain
 from overhead.results import Case, Scalar
@@ -22,9 +22,9 @@ class SessionChain(HeldChain):
     wait_spins = True
     session: CudaSession
     failed: Callable[[], int] = staticmethod(lambda: 0)
-    """The bitwise or of the results of all checked calls."""
+    """The bitwise or of the results of all checked calls; 0: none failed."""
 
-    def opened(self, session: CudaSession) -> None:
+    def use_session(self, session: CudaSession) -> None:
         """Take the session, then ``build``. Called once, by ``__init__``."""
         self.session = session
         try:
@@ -39,10 +39,11 @@ class SessionChain(HeldChain):
         raise NotImplementedError
 
     def make_wait(self) -> Action:
-        """The function that waits."""
+        """A function that returns when the stream of the session is idle."""
         return bound_wait(self.session, "stream")
 
     def wait(self) -> None:
+        """Return when the stream of the session is idle."""
         self._wait()
 
     def check_calls(self) -> None:
@@ -55,14 +56,19 @@ class SessionChain(HeldChain):
         return SessionClock(self.session)
 
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of n units; None if each unit contains a wait."""
         return None if self.latency else self.held(self._clock, n)
 
     def close(self) -> None:
+        """Close the session."""
         self.session.close()
 
 
 class CudaChain(SessionChain):
-    """Base class of the step's chains on a CUDA device. The values of the words show how many steps have run."""
+    """Base class of the step's chains on a CUDA device. The values of the words show how many steps have run.
+
+    ``details``: what ``window`` says.
+    """
 
     places = 1
     """Number of sets of words in memory. The units use them in turn."""
@@ -71,39 +77,53 @@ class CudaChain(SessionChain):
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         self.case = case
         self.wait_spins = case.params.get("wait") != "event-blocking"
+        self.details: dict[str, Scalar] = {}
         own_stream = case.params.get("stream") != "default"
-        self.opened(CudaSession(driver, ordinal, own_stream=own_stream, places=self.places))
+        self.use_session(CudaSession(driver, ordinal, own_stream=own_stream, places=self.places))
 
     def make_wait(self) -> Action:
+        """A function that makes the wait of the case, through cuda-bindings or through ctypes as its caller says."""
         name = str(self.case.params.get("wait", "stream"))
         if self.case.caller == "binding":
             return bound_wait(self.session, name)
-        return once(wait_calls(self.session, name, checked=False))
+        return calls_in_order(wait_calls(self.session, name, checked=False))
 
     def executed(self) -> int:
+        """The number of units that ran, without those for device time. Raises ``Unverified`` if a call failed."""
         self.check_calls()
         return whole_units(self.session.steps(), self.steps_of_a_unit) - self.aside
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of each kernel file in use."""
         return self.session.kernels()
+
+    def window(self) -> dict[str, Scalar]:
+        """What is timed: the driver call with its arguments and its stream."""
+        return self.details
 
 
 class CudaLaunches(CudaChain):
     """n launches. In the patterns ``wait-each`` and ``read-each`` a wait or a copy to the host follows each launch."""
 
+    _stages: Stages = staticmethod(lambda n: {})
+
     def build(self) -> None:
+        """Make the loop of the caller, and for compiled code and ctypes the loop that times its stages."""
         case, session = self.case, self.session
-        count = int(case.params["arguments"])
+        count, checked = int(case.params["arguments"]), case.caller == "native"
         function = session.kernel("step.cu", f"step{count}")
         self._arguments = step_arguments(session, count=count)
         self.latency = case.pattern in ("wait-each", "read-each")
         self.overlap = "serial" if self.latency else "pipelined"
-        self._stages: Stages = lambda n: {}
+        own: dict[str, Scalar] = {"arguments": case.params["arguments"], "stream": "default", "checked": checked}
+        self.details = {"call": "cuLaunchKernel", **own, "precision": "uint32"}
         if case.caller == "binding":
-            issue = bound_launch(session, function, self._arguments)
-            self._issue: Issue = alternating(functools.partial(issue, 1), self._after()) if self.latency else issue
+            self._issue: Issue = bound_launch(session, function, self._arguments)
+            if self.latency:
+                waits = case.pattern == "wait-each"
+                after = bound_wait(session, str(case.params["wait"])) if waits else bound_read(session)
+                self._issue = alternating(functools.partial(self._issue, 1), after)
             return
-        checked = case.caller == "native"
         calls = [launch_call(session, function, self._arguments, checked=checked)]
         if case.pattern == "wait-each":
             calls += wait_calls(session, str(case.params["wait"]), checked=checked)
@@ -114,47 +134,31 @@ class CudaLaunches(CudaChain):
         self._issue, self.failed = loop, loop.failure
         self._stages = compile_stages(program, "native" if checked else "ffi")
 
-    def _after(self) -> Action:
-        if self.case.pattern == "wait-each":
-            return bound_wait(self.session, str(self.case.params["wait"]))
-        return bound_read(self.session)
-
     def issue(self, n: int) -> None:
+        """Launch n times; returns before the device has run the kernels, unless each launch is waited for."""
         self._issue(n)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
+        """The durations of each call of n units by stage, ns; empty for calls through cuda-bindings."""
         durations = {name: times.tolist() for name, times in self._stages(n).items()}
         if durations:
             self.wait()
         return durations
 
-    def window(self) -> dict[str, Scalar]:
-        return {
-            "call": "cuLaunchKernel",
-            "arguments": self.case.params["arguments"],
-            "stream": "default",
-            "checked": self.case.caller == "native",
-            "precision": "uint32",
-        }
 
-
-class LoopLaunches(CudaChain):
-    """n launches from a compiled loop. Each kernel runs a fixed number of steps."""
+class LoopLaunches(CudaLaunches):
+    """n launches from a compiled loop. Each kernel runs a fixed number of steps. Its stages are not timed."""
 
     def build(self) -> None:
-        self.steps_of_a_unit = int(self.case.params["loops"])
-        self._arguments = Arguments(self.session.words, self.steps_of_a_unit)
+        """Make the compiled loop."""
+        self.steps_of_a_unit = loops = int(self.case.params["loops"])
+        self._arguments = Arguments(self.session.words, loops)
         kernel = self.session.kernel("fused.cu", "fused")
         call = launch_call(self.session, kernel, self._arguments, checked=True)
-        self._issue = compile_native(NativeProgram(body=(call,)))
-        self.failed = self._issue.failure
-
-    def issue(self, n: int) -> None:
-        self._issue(n)
-
-    def window(self) -> dict[str, Scalar]:
-        own: dict[str, Scalar] = {"arguments": 2, "loops": self.steps_of_a_unit, "checked": True}
-        return {"call": "cuLaunchKernel", **own, "precision": "uint32"}
+        loop = compile_native(NativeProgram(body=(call,)))
+        self._issue, self.failed = loop, loop.failure
+        own: dict[str, Scalar] = {"arguments": 2, "loops": loops, "checked": True}
+        self.details = {"call": "cuLaunchKernel", **own, "precision": "uint32"}
 
 
 class CudaFused(CudaChain):
@@ -164,15 +168,16 @@ class CudaFused(CudaChain):
     launches = 0
 
     def build(self) -> None:
+        """Make the launch. The number of steps is its second argument."""
         function = self.session.kernel("fused.cu", "fused")
         self._arguments = Arguments(self.session.words, 0)
         self._launch = functools.partial(bound_launch(self.session, function, self._arguments), 1)
+        self.details = {"call": "cuLaunchKernel", "launches": 1, "arguments": 2, "precision": "uint32"}
 
     def prepare(self, n: int) -> None:
+        """Set the number of steps that the kernel runs."""
         self._arguments.set(1, n)
 
     def issue(self, n: int) -> None:
+        """Launch the kernel; returns before it has run."""
         self._launch()
-
-    def window(self) -> dict[str, Scalar]:
-        return {"call": "cuLaunchKernel", "launches": 1, "arguments": 2, "precision": "uint32"}

@@ -1,4 +1,4 @@
-"""CuPy: an in-place ufunc, and a CUDA C kernel through ``RawKernel``."""
+"""CuPy: an in-place ufunc, a CUDA C kernel through ``RawKernel``, and workloads in array operations."""
 
 from __future__ import annotations
 
@@ -7,50 +7,82 @@ from itertools import repeat
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from overhead.probes import register
-from overhead.probes.base import Chain, DeviceTime, Probe, Space
+from overhead.probes.base import Chain, DeviceTime, Space, Unsupported
 from overhead.probes.common.add_one import count_steps, start_values
+from overhead.probes.common.array_workload import ArrayWork
 from overhead.probes.common.library_import import import_library
 from overhead.probes.common.python_loops import Action, Issue
-from overhead.probes.cuda.compile import INSTALL_CUDA
-from overhead.probes.cuda.targets import driver_targets
+from overhead.probes.common.workload_arms import eager
+from overhead.probes.cuda.cuda_driver import DriverProbe
 from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.probes.in_order import InOrderChain
-from overhead.results import Case, Target
+from overhead.probes.kernels import lcg, source
+from overhead.probes.workload_chain import WorkChain, verified, with_workloads
+from overhead.results import Case, Scalar, Target
+from overhead.workloads.base import Array
 
 
 @register
-class CupyProbe(Probe):
+class CupyProbe(DriverProbe):
     """CuPy. ``operation=ufunc`` is ``cupy.add(x, 1, out=x)``; ``operation=raw-kernel`` is the step in CUDA C."""
 
     name = "cupy"
     title = "CuPy"
-    mend = INSTALL_CUDA
     distributions = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
     def targets(self) -> list[Target]:
-        found = driver_targets(self.name)
+        """The devices of the driver, with the versions of CuPy and its CUDA runtime."""
+        found = super().targets()
         cupy = import_library("cupy", self.mend)
         versions = {"cupy": cupy.__version__, "cuda-runtime": str(cupy.cuda.runtime.runtimeGetVersion())}
         return [msgspec.structs.replace(target, versions={**target.versions, **versions}) for target in found]
 
     def space(self, target: Target) -> Space:
+        """The cases of both operations, with a wait or a read after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
         star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]})
-        from overhead.probes.common.workload_arms import eager
-        from overhead.probes.workload_chain import with_workloads
-
         return with_workloads(star, [eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target, which becomes CuPy's current one."""
         cupy = import_library("cupy", self.mend)
         cupy.cuda.Device(int(target.options["ordinal"])).use()
-        if "elements" in case.params:
-            from overhead.probes.cuda import cupy_workload
+        return (open_case if "elements" in case.params else CupyChain)(cupy, case)
 
-            return cupy_workload.open_case(cupy, case)
-        return CupyChain(cupy, case)
+
+class CupyClock(StreamHolder):
+    """Blocks CuPy's current stream with the kernel of ``spin.cu``, and measures device time with CuPy's events."""
+
+    method = "cupy.cuda.Event behind a spinning kernel"
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._spin = cupy.RawKernel(source("spin.cu")[0], "spin")
+
+    def block(self, ns: float) -> None:
+        """Queue a kernel that spins for at least ``ns``."""
+        self._spin((1,), (1,), (np.uint64(ns),))
+
+    def mark(self) -> Any:
+        """Queue a new event and return it."""
+        event = self._cupy.cuda.Event()
+        event.record()
+        return event
+
+    def passed(self, mark: Any) -> bool:
+        """Whether the device has reached the event."""
+        return bool(mark.done)
+
+    def wait(self, mark: Any) -> None:
+        """Return when the device has reached the event."""
+        mark.synchronize()
+
+    def between(self, start: Any, end: Any) -> float:
+        """Device time between two events, ns."""
+        return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6
 
 
 class CupyChain(HeldChain, InOrderChain):
@@ -61,10 +93,8 @@ class CupyChain(HeldChain, InOrderChain):
     def __init__(self, cupy: Any, case: Case) -> None:
         self._cupy = cupy
         self._raw = case.params["operation"] == "raw-kernel"
-        self._hashes: dict[str, str] = {}
         loop, launch = self._raw_kernel() if self._raw else self._ufunc()
-        operation = "RawKernel" if self._raw else "cupy.add(x, 1, out=x)"
-        precision = "uint32" if self._raw else "int32"
+        operation, precision = ("RawKernel", "uint32") if self._raw else ("cupy.add(x, 1, out=x)", "int32")
         super().__init__(
             case,
             launch,
@@ -75,23 +105,19 @@ class CupyChain(HeldChain, InOrderChain):
             loop=loop,
         )
 
-    def device(self, n: int) -> DeviceTime | None:
-        if self.latency:
-            return None
-        return self.held(self._clock, n)
-
     @functools.cached_property
     def _clock(self) -> StreamHolder:
-        from overhead.probes.cuda.cupy_workload import CupyClock
-
         return CupyClock(self._cupy)
 
+    def device(self, n: int) -> DeviceTime | None:
+        """Device time of n launches; None if each unit contains a wait or a read."""
+        return None if self.latency else self.held(self._clock, n)
+
     def kernels(self) -> dict[str, str]:
-        return self._hashes
+        """SHA-256 of ``step.cu`` for the raw kernel; empty for the ufunc."""
+        return {"step.cu": source("step.cu")[1]} if self._raw else {}
 
     def _steps(self) -> int:
-        from overhead.probes.kernels import lcg
-
         values = self._cupy.asnumpy(self._values)
         return lcg.distance(lcg.seeds(), values) if self._raw else count_steps(values)
 
@@ -106,14 +132,47 @@ class CupyChain(HeldChain, InOrderChain):
         return loop, functools.partial(add, x, 1, out=x)
 
     def _raw_kernel(self) -> tuple[Issue, Action]:
-        from overhead.probes.kernels import lcg, source
-
-        text, self._hashes["step.cu"] = source("step.cu")
         self._values = self._cupy.asarray(lcg.seeds())
-        kernel, grid, block, arguments = self._cupy.RawKernel(text, "step1"), (4,), (64,), (self._values,)
+        kernel = self._cupy.RawKernel(source("step.cu")[0], "step1")
+        grid, block, arguments = (4,), (64,), (self._values,)
 
         def loop(n: int) -> None:
             for _ in repeat(None, n):
                 kernel(grid, block, arguments)
 
         return loop, functools.partial(kernel, grid, block, arguments)
+
+
+def open_case(cupy: Any, case: Case) -> WorkChain:
+    """A verified chain of array operations. Raises ``Unsupported`` for another pattern than ``per-submit``."""
+    if case.pattern != "per-submit":
+        raise Unsupported(f"CuPy's array operations have no {case.pattern}")
+    return verified(CupyWork(cupy, case))
+
+
+class CupyWork(ArrayWork):
+    """n steps of CuPy array operations in CuPy's current stream, which is the default stream."""
+
+    wait_spins = True
+    launches = 16
+
+    def __init__(self, cupy: Any, case: Case) -> None:
+        self.xp = cupy
+        super().__init__(case)
+        self._stream = cupy.cuda.get_current_stream()
+
+    def wait(self) -> None:
+        """Return when the stream is idle."""
+        self._stream.synchronize()
+
+    def device(self, n: int) -> DeviceTime | None:
+        """Device time of n steps."""
+        return self.held(CupyClock(self.xp), n)
+
+    def host(self, values: Any) -> Array:
+        """A copy of the values in host memory."""
+        return np.array(self.xp.asnumpy(values))
+
+    def window(self) -> dict[str, Scalar]:
+        """What is timed: array operations of every workload, on the default stream."""
+        return {**super().window(), "operation": "array", "stream": "default"}

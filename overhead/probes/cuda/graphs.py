@@ -1,4 +1,4 @@
-"""CUDA graphs through the driver API: capture of n steps, instantiation, launch and update."""
+"""CUDA graphs through the driver API, whose nodes are launches of the step: capture, instantiation, launch, update."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ MOST_NODES = 10_000
 """Number of nodes of the largest graph."""
 TIMED_SIZES = (1, 10, 100, 1_000, MOST_NODES)
 """Numbers of nodes of the graphs whose capture, instantiation and update are timed."""
-_LAUNCHES_OF_A_TIMED_GRAPH = 2
-"""The first launch, and one after the update."""
 PLACES = 8
 """Number of sets of words in memory (places). The nodes of a graph use them in turn.
 
@@ -47,7 +45,7 @@ class _NodeParameters(ctypes.Structure):
 
 
 def capture(session: CudaSession, launches: Iterable[Action]) -> int:
-    """The handle of a graph that runs these launches one after another on the session's stream."""
+    """The handle of a new graph of these launches, captured one after another on the session's stream."""
     call, stream, graph = session.driver.call, session.stream, c_void_p()
     call("cuStreamBeginCapture_v2", stream, THREAD_LOCAL_CAPTURE)
     try:
@@ -68,7 +66,7 @@ def node_count(session: CudaSession, graph: int) -> int:
 def executable(session: CudaSession, launches: Iterable[Action]) -> int:
     """The handle of an executable graph of these launches, uploaded to the device. The session owns it."""
     call, graph = session.driver.call, capture(session, launches)
-    found = session.own("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
+    found = session.make_owned("cuGraphExecDestroy", "cuGraphInstantiateWithFlags", graph, 0)
     call("cuGraphDestroy", graph)
     call("cuGraphUpload", found, session.stream)
     call("cuStreamSynchronize", session.stream)
@@ -76,7 +74,7 @@ def executable(session: CudaSession, launches: Iterable[Action]) -> int:
 
 
 class Replay(SessionChain):
-    """A graph of n units, captured outside the window and launched once inside."""
+    """A graph of n units, captured before the timed window and launched once inside."""
 
     recorded = True
     overlap = "serial"
@@ -88,19 +86,21 @@ class Replay(SessionChain):
         return {}
 
     def launches_of(self, n: int) -> Iterable[Action]:
-        """The launches of n units."""
+        """Functions that make the launches of n units, for the capture."""
         raise NotImplementedError
 
     def executable(self, n: int) -> int:
-        """The graph of n units. It is made at the first call."""
+        """The handle of the executable graph of n units. It is made at the first call."""
         if n not in self._kept:
             self._kept[n] = executable(self.session, self.launches_of(n))
         return self._kept[n]
 
     def prepare(self, n: int) -> None:
+        """Make the graph of n units, unless it exists."""
         self._launch = graph_launch(self.session, self.executable(n)) if n else nothing
 
     def issue(self, n: int) -> None:
+        """Launch the graph; returns before the device has run it."""
         self._launch()
 
 
@@ -110,6 +110,7 @@ class GraphChain(CudaChain):
     places = PLACES
 
     def build(self) -> None:
+        """Make a launch for each set of words."""
         self._function = self.session.kernel("step.cu", "step1")
         self._arguments = [step_arguments(self.session, place) for place in range(PLACES)]
         launches = ((self._function, LAUNCH_DIMENSIONS, own.address) for own in self._arguments)
@@ -117,14 +118,12 @@ class GraphChain(CudaChain):
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
         self._launches[0]()
         self.session.reset()
+        own: dict[str, Scalar] = {"recording": "outside", "places": self.places, "stream": "own, non-blocking"}
+        self.details = {"call": "cuGraphLaunch", **own, "precision": "uint32"}
 
     def launches_of(self, n: int) -> list[Action]:
         """One launch per node; the launches are spread evenly over the sets of words."""
         return [self._launches[place] for place in _places(n)]
-
-    def window(self) -> dict[str, Scalar]:
-        own: dict[str, Scalar] = {"call": "cuGraphLaunch", "recording": "outside", "places": self.places}
-        return {**own, "stream": "own, non-blocking", "precision": "uint32"}
 
 
 class CudaReplay(GraphChain, Replay):
@@ -133,7 +132,7 @@ class CudaReplay(GraphChain, Replay):
     def making(self) -> Making:
         """One-off costs of making a graph, ns, for several numbers of nodes."""
         found = {nodes: self._once(nodes) for nodes in TIMED_SIZES}
-        self.aside += _LAUNCHES_OF_A_TIMED_GRAPH * sum(TIMED_SIZES)
+        self.aside += 2 * sum(TIMED_SIZES)  # the first launch of each, and one after the update
         return {name: (list(found), [times[name] for times in found.values()]) for name in found[TIMED_SIZES[0]]}
 
     def _once(self, nodes: int) -> dict[str, float]:
@@ -146,7 +145,7 @@ class CudaReplay(GraphChain, Replay):
         times = [now()]
         graph = capture(self.session, launches)
         times.append(now())
-        made = driver.made("cuGraphInstantiateWithFlags", graph, 0)
+        made = driver.call_for_handle("cuGraphInstantiateWithFlags", graph, 0)
         times.append(now())
         call("cuGraphUpload", made, stream)
         call("cuStreamSynchronize", stream)
@@ -156,10 +155,8 @@ class CudaReplay(GraphChain, Replay):
         times.append(now())
         handles = self._nodes(graph, nodes)
         update = functools.partial(driver.library.cuGraphExecKernelNodeSetParams_v2, made)
-        of = [
-            byref(_NodeParameters(self._function, (c_uint * 7)(*LAUNCH_DIMENSIONS), own.address))
-            for own in self._arguments
-        ]
+        dimensions = (c_uint * 7)(*LAUNCH_DIMENSIONS)
+        of = [byref(_NodeParameters(self._function, dimensions, own.address)) for own in self._arguments]
         parameters = [of[place] for place in _places(nodes)]
         began = now()
         failed = 0
@@ -173,9 +170,8 @@ class CudaReplay(GraphChain, Replay):
         call("cuGraphDestroy", graph)
         if failed:
             raise Unverified(f"cuGraphExecKernelNodeSetParams failed: {driver.error_name(failed)}")
-        names = ("capture", "instantiate", "upload", "first_launch")
-        parts = (end - start for start, end in itertools.pairwise(times))
-        return {**{name: float(part) for name, part in zip(names, parts, strict=True)}, "update": float(updated)}
+        parts = zip(("capture", "instantiate", "upload", "first_launch"), itertools.pairwise(times), strict=True)
+        return {**{name: float(end - start) for name, (start, end) in parts}, "update": float(updated)}
 
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
         if (found := node_count(self.session, graph)) != nodes:
@@ -191,6 +187,7 @@ class GraphLaunches(GraphChain):
     launches = 4
 
     def build(self) -> None:
+        """Make the graph and the loop that launches it."""
         super().build()
         nodes = self.steps_of_a_unit = int(self.case.params["nodes"])
         graph = executable(self.session, self.launches_of(nodes))
@@ -201,13 +198,11 @@ class GraphLaunches(GraphChain):
             call = driver_call(self.session, "launch", "cuGraphLaunch", *arguments, checked=native)
             loop = (compile_native if native else compile_ffi)(NativeProgram(body=(call,)))
             self._issue, self.failed = loop, loop.failure
+        self.details |= {"nodes": nodes, "places": min(nodes, self.places)}
 
     def issue(self, n: int) -> None:
+        """Launch the graph n times; returns before the device has run it."""
         self._issue(n)
-
-    def window(self) -> dict[str, Scalar]:
-        nodes = self.steps_of_a_unit
-        return {**super().window(), "nodes": nodes, "places": min(nodes, self.places)}
 
 
 def _places(nodes: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Launches and waits through the driver: with cuda-bindings, in a Python loop with ctypes, or in a compiled loop."""
+"""Launches and waits through the driver: with cuda-bindings (``bound``), with ctypes, or from a compiled loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from overhead.probes.base import Unavailable
 from overhead.probes.common.native_loop import NativeCall, address_of
 from overhead.probes.common.python_loops import Action, Issue, in_sequence
-from overhead.probes.cuda.compile import INSTALL_CUDA
-from overhead.probes.cuda.session import BLOCKING_EVENT, CUDA_GRID, GROUP_SIZE, UNTIMED_EVENT, Arguments, CudaSession
+from overhead.probes.cuda.api import INSTALL_CUDA
+from overhead.probes.cuda.session import CUDA_GRID, GROUP_SIZE, Arguments, CudaSession
 
 Launch = tuple[int, tuple[int, ...], int]
 """A function, its dimensions (see ``LAUNCH_DIMENSIONS``), and the address of its arguments."""
@@ -21,7 +21,7 @@ LAUNCH_DIMENSIONS = (CUDA_GRID, 1, 1, GROUP_SIZE, 1, 1, 0)
 
 
 def bindings() -> Any:
-    """The driver module of cuda-bindings. Raises ``Unavailable``."""
+    """The driver module of cuda-bindings. Raises ``Unavailable`` if it does not import."""
     try:
         from cuda.bindings import driver
     except ImportError as error:
@@ -32,37 +32,37 @@ def bindings() -> Any:
 def driver_call(
     session: CudaSession, stage: str, name: str, *arguments: c_uint | c_void_p, checked: bool
 ) -> NativeCall:
-    """A driver call for the Python loop and the compiled loop. The Python loop passes these ctypes values unchanged."""
-    library = session.driver.library
-    # A new function object has no argtypes, so ctypes does not convert the values again.
-    function = library[name]
+    """The driver function ``name`` with these arguments, for the Python loop and the compiled loop.
+
+    ``stage``: what the call does, for the times by stage. ``checked``: whether the loop collects its errors.
+    """
+    function = session.driver.library[name]  # a new object without argtypes, so ctypes passes the values unchanged
     words = tuple(argument.value or 0 for argument in arguments)
-    return NativeCall(name, function, address_of(library, name), words, None, stage, arguments, checked)
+    return NativeCall(name, function, address_of(session.driver.library, name), words, None, stage, arguments, checked)
 
 
 def launch_call(session: CudaSession, function: int, arguments: Arguments, *, checked: bool) -> NativeCall:
     """A call of ``cuLaunchKernel`` for a kernel with 4 groups of 64 threads."""
-    before, after = (c_void_p(function),), (c_void_p(session.stream), c_void_p(arguments.address), c_void_p(0))
-    return driver_call(
-        session, "launch", "cuLaunchKernel", *before, *map(c_uint, LAUNCH_DIMENSIONS), *after, checked=checked
-    )
+    dimensions = map(c_uint, LAUNCH_DIMENSIONS)
+    after = map(c_void_p, (session.stream, arguments.address, 0))
+    return driver_call(session, "launch", "cuLaunchKernel", c_void_p(function), *dimensions, *after, checked=checked)
 
 
 def wait_calls(session: CudaSession, name: str, *, checked: bool) -> tuple[NativeCall, ...]:
-    """The driver calls of a wait: ``stream``, ``context``, ``event`` or ``event-blocking``."""
+    """The driver calls of the wait with this name: ``stream``, ``context``, ``event`` or ``event-blocking``."""
     stream = c_void_p(session.stream)
     if name == "context":
         return (driver_call(session, "wait", "cuCtxSynchronize", checked=checked),)
     if name == "stream":
         return (driver_call(session, "wait", "cuStreamSynchronize", stream, checked=checked),)
-    event = c_void_p(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
+    event = c_void_p(session.event(blocking=name == "event-blocking"))
     return (
         driver_call(session, "record", "cuEventRecord", event, stream, checked=checked),
         driver_call(session, "wait", "cuEventSynchronize", event, checked=checked),
     )
 
 
-def once(calls: tuple[NativeCall, ...]) -> Action:
+def calls_in_order(calls: tuple[NativeCall, ...]) -> Action:
     """A function that makes these one or two calls in order, from Python through ctypes."""
     bound = [functools.partial(call.function, *call.ffi_args) for call in calls]
     return bound[0] if len(bound) == 1 else in_sequence(*bound)
@@ -72,8 +72,7 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
     """A loop that calls ``cuLaunchKernel`` of cuda-bindings. Its arguments are prepared only once."""
     driver = bindings()
     launch, stream, kernel = driver.cuLaunchKernel, driver.CUstream(session.stream), driver.CUfunction(function)
-    address = arguments.address
-    groups, size = CUDA_GRID, GROUP_SIZE
+    address, groups, size = arguments.address, CUDA_GRID, GROUP_SIZE
 
     def issue(n: int) -> None:
         for _ in repeat(None, n):
@@ -83,7 +82,7 @@ def bound_launch(session: CudaSession, function: int, arguments: Arguments) -> I
 
 
 def bound_wait(session: CudaSession, name: str) -> Action:
-    """A function that waits through cuda-bindings."""
+    """A function that waits through cuda-bindings. ``name``: as in ``wait_calls``."""
     driver = bindings()
     if name == "context":
         everything: Action = driver.cuCtxSynchronize
@@ -91,14 +90,9 @@ def bound_wait(session: CudaSession, name: str) -> Action:
     stream = driver.CUstream(session.stream)
     if name == "stream":
         return functools.partial(driver.cuStreamSynchronize, stream)
-    event = driver.CUevent(session.event(UNTIMED_EVENT | (BLOCKING_EVENT if name == "event-blocking" else 0)))
-    record, synchronize = driver.cuEventRecord, driver.cuEventSynchronize
-
-    def recorded() -> None:
-        record(event, stream)
-        synchronize(event)
-
-    return recorded
+    event = driver.CUevent(session.event(blocking=name == "event-blocking"))
+    record = functools.partial(driver.cuEventRecord, event, stream)
+    return in_sequence(record, functools.partial(driver.cuEventSynchronize, event))
 
 
 def bound_read(session: CudaSession) -> Action:
@@ -108,7 +102,7 @@ def bound_read(session: CudaSession) -> Action:
 
 
 def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """Functions that make one ``cuLaunchKernel`` call of cuda-bindings each, with prepared arguments."""
+    """One function for each launch, which calls ``cuLaunchKernel`` of cuda-bindings with prepared arguments."""
     driver = bindings()
     stream = driver.CUstream(session.stream)
     return [
@@ -118,13 +112,13 @@ def bound_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Act
 
 
 def graph_launch(session: CudaSession, executable: int) -> Action:
-    """A function that makes one ``cuGraphLaunch`` call of cuda-bindings with prepared arguments."""
+    """A function that calls ``cuGraphLaunch`` of cuda-bindings for an executable graph, on the session's stream."""
     driver = bindings()
     return functools.partial(driver.cuGraphLaunch, driver.CUgraphExec(executable), driver.CUstream(session.stream))
 
 
 def driver_launches(session: CudaSession, launches: Iterable[Launch]) -> list[Action]:
-    """Functions that launch through ctypes, for a capture. Raise ``CudaError``."""
+    """One function for each launch, which launches through ctypes, for a capture. They raise ``CudaError``."""
     call, stream = session.driver.call, session.stream
     return [
         functools.partial(call, "cuLaunchKernel", function, *dimensions, stream, arguments, None)

@@ -1,8 +1,12 @@
-"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for device time."""
+"""One device prepared for launches: context, stream, kernels, buffers, sets of 256 words, clock for device time.
+
+A word is a number of 32 bits that each step changes, so that its value shows how many steps have run.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 from ctypes import c_uint, c_uint64, c_void_p
 from typing import Any
@@ -10,15 +14,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.probes.cuda.api import CudaDriver
-from overhead.probes.cuda.compile import machine_code, machine_code_of
+from overhead.probes.base import Unavailable
+from overhead.probes.cuda.api import INSTALL_CUDA, CudaDriver
 from overhead.probes.held_chain import StreamHolder
 from overhead.probes.kernels import lcg, source
 
 CUDA_GRID, GROUP_SIZE = 4, 64
 _BYTES_PER_SET = CUDA_GRID * GROUP_SIZE * 4
 _NON_BLOCKING_STREAM = 1
-BLOCKING_EVENT, UNTIMED_EVENT = 1, 2
+_BLOCKING_EVENT, _UNTIMED_EVENT = 1, 2
+
+
+def machine_code(name: str, architecture: str) -> bytes:
+    """Machine code of a kernel file for an architecture like ``sm_90``. Raises ``Unavailable`` if NVRTC is missing."""
+    return machine_code_of(name, source(name)[0], architecture)
+
+
+@functools.cache
+def machine_code_of(name: str, text: str, architecture: str) -> bytes:
+    """Machine code of CUDA C text for an architecture, compiled by NVRTC through cuda-bindings.
+
+    ``name``: for messages. Raises ``Unavailable`` if NVRTC is missing, and ``RuntimeError`` if it refuses the text.
+    """
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise Unavailable(f"cuda-bindings does not import: {error}", INSTALL_CUDA) from error
+    try:
+        program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+    except RuntimeError as error:  # cuda-bindings loads the library at the first call
+        raise Unavailable(f"NVRTC does not load: {error}", INSTALL_CUDA) from error
+    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
+    (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(code):
+        log = b" " * _done(nvrtc.nvrtcGetProgramLogSize(program))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise RuntimeError(f"NVRTC refuses {name} for {architecture}: {log.decode(errors='replace').strip()}")
+    binary = b" " * _done(nvrtc.nvrtcGetCUBINSize(program))
+    _done(nvrtc.nvrtcGetCUBIN(program, binary))
+    nvrtc.nvrtcDestroyProgram(program)
+    return binary
+
+
+def _done(result: tuple[Any, ...]) -> Any:
+    code, *values = result
+    if int(code):
+        raise Unavailable(f"NVRTC: {code}", INSTALL_CUDA)
+    return values[0] if values else None
 
 
 class CudaSession:
@@ -30,37 +72,39 @@ class CudaSession:
     def __init__(self, driver: CudaDriver, ordinal: int, *, own_stream: bool, places: int = 1) -> None:
         self.driver, self.places = driver, places
         self._device = driver.devices()[ordinal]
-        self._handle = driver.number("cuDeviceGet", ordinal)
+        self._handle = driver.call_for_number("cuDeviceGet", ordinal)
         self._kernels: dict[str, str] = {}
         self._release: list[tuple[str, int]] = []
-        driver.call("cuCtxSetCurrent", driver.made("cuDevicePrimaryCtxRetain", self._handle))
-        self.stream = self.own("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
+        driver.call("cuCtxSetCurrent", driver.call_for_handle("cuDevicePrimaryCtxRetain", self._handle))
+        self.stream = self.make_owned("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING_STREAM) if own_stream else 0
         self.seeds = lcg.seeds(CUDA_GRID * GROUP_SIZE * places)
         self.words, self.word = self.buffer(self.seeds), (c_uint * 1)()
 
     def kernel(self, file: str, name: str) -> int:
-        """The function handle of a kernel, compiled for this device."""
+        """The function handle of a kernel in one of our files, compiled for this device."""
         self._kernels[file] = source(file)[1]
-        module = self.own("cuModuleUnload", "cuModuleLoadData", machine_code(file, self._device.architecture))
-        return self.driver.made("cuModuleGetFunction", module, name.encode())
+        return self._functions(machine_code(file, self._device.architecture), [name])[0]
 
     def functions(self, name: str, text: str, entries: Sequence[str]) -> list[int]:
-        """The function handles of kernels in a source text, compiled for this device."""
-        code = machine_code_of(name, text, self._device.architecture)
-        module = self.own("cuModuleUnload", "cuModuleLoadData", code)
-        return [self.driver.made("cuModuleGetFunction", module, entry.encode()) for entry in entries]
+        """The function handles of kernels in a source text, compiled for this device. ``name``: for messages."""
+        return self._functions(machine_code_of(name, text, self._device.architecture), entries)
+
+    def _functions(self, code: bytes, entries: Sequence[str]) -> list[int]:
+        module = self.make_owned("cuModuleUnload", "cuModuleLoadData", code)
+        return [self.driver.call_for_handle("cuModuleGetFunction", module, entry.encode()) for entry in entries]
 
     def kernels(self) -> dict[str, str]:
-        """SHA-256 of each kernel file in use."""
+        """SHA-256 of each kernel file in use, by file name."""
         return dict(self._kernels)
 
-    def event(self, flags: int) -> int:
-        """A new event."""
-        return self.own("cuEventDestroy_v2", "cuEventCreate", flags)
+    def event(self, *, timed: bool = False, blocking: bool = False) -> int:
+        """The handle of a new event. ``blocking``: a thread that waits for it sleeps, and does not spin."""
+        flags = _UNTIMED_EVENT * (not timed) | _BLOCKING_EVENT * blocking
+        return self.make_owned("cuEventDestroy_v2", "cuEventCreate", flags)
 
     def buffer(self, values: NDArray[Any]) -> int:
         """Allocate device memory with these values. Returns its address."""
-        address = self.own("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
+        address = self.make_owned("cuMemFree_v2", "cuMemAlloc_v2", values.nbytes)
         self.write(address, values)
         return address
 
@@ -85,7 +129,7 @@ class CudaSession:
         return sum(lcg.distance(*pair) for pair in zip(before, after, strict=True))
 
     def reset(self) -> None:
-        """Set the words to their seeds."""
+        """Set the words to their seeds, so that ``steps`` counts from 0."""
         self.write(self.words, self.seeds)
 
     def close(self) -> None:
@@ -98,9 +142,9 @@ class CudaSession:
     def _wait(self) -> None:
         self.driver.call("cuCtxSynchronize")
 
-    def own(self, release: str, make: str, *arguments: Any) -> int:
-        """The handle that ``make`` returns. ``close`` releases it."""
-        handle = self.driver.made(make, *arguments)
+    def make_owned(self, release: str, make: str, *arguments: Any) -> int:
+        """The handle that the driver function ``make`` returns. ``close`` passes it to the function ``release``."""
+        handle = self.driver.call_for_handle(make, *arguments)
         self._release.append((release, handle))
         return handle
 
@@ -132,24 +176,29 @@ class SessionClock(StreamHolder):
     def __init__(self, session: CudaSession) -> None:
         self._session, self._driver = session, session.driver
         self._spin = session.kernel("spin.cu", "spin")
-        self._events = [session.event(0), session.event(0)]
+        self._events = [session.event(timed=True), session.event(timed=True)]
 
     def block(self, ns: float) -> None:
+        """Queue a kernel that spins for at least ``ns``."""
         arguments = Arguments(int(ns))
         one_thread = (1, 1, 1, 1, 1, 1, 0)
         self._driver.call("cuLaunchKernel", self._spin, *one_thread, self._session.stream, arguments.address, None)
 
     def mark(self) -> int:
+        """Queue the older of two events and return it."""
         event = self._events[0]
         self._events.reverse()
         self._driver.call("cuEventRecord", event, self._session.stream)
         return event
 
     def passed(self, mark: Any) -> bool:
-        return self._driver.reached(mark)
+        """Whether the device has reached the event."""
+        return self._driver.has_reached(mark)
 
     def wait(self, mark: Any) -> None:
+        """Return when the device has reached the event."""
         self._driver.call("cuEventSynchronize", mark)
 
     def between(self, start: Any, end: Any) -> float:
+        """Device time between two events, ns."""
         return self._driver.elapsed(start, end)

@@ -31,7 +31,10 @@ def open_case(driver: CudaDriver, ordinal: int, case: Case) -> WorkChain:
 
 
 class CudaWork(SessionChain, WorkChain):
-    """Base class of the workload chains, with buffers, kernels, their arguments and a separate stream."""
+    """Base class of the workload chains, with buffers, kernels, their arguments and a separate stream.
+
+    ``launches_of_a_unit``: the launches of one unit, in order.
+    """
 
     language = "cuda"
     call = "cuLaunchKernel"
@@ -39,9 +42,10 @@ class CudaWork(SessionChain, WorkChain):
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         super().__init__(case)
         self._text, self._entries = kernels_of(self, "cuda")
-        self.opened(CudaSession(driver, ordinal, own_stream=True))
+        self.use_session(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
+        """Allocate the buffers and compile the kernels."""
         session = self.session
         self._state_like = sources.state(self.workload, self.zeros(), self.elements)
         self._counters_like = np.zeros(self.elements, np.uint32)
@@ -56,32 +60,39 @@ class CudaWork(SessionChain, WorkChain):
         ]
 
     def put(self, state: dict[str, Array]) -> None:
+        """Copy the state to the device and set all counters to 0."""
         self.session.write(self.state, sources.state(self.workload, state, self.elements))
         self.session.write(self.counters, self._counters_like)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state, and the number of steps of each element (uint32), copied to the host."""
         state = self.session.read(self.state, self._state_like)
         counters = self.session.read(self.counters, self._counters_like)
         return sources.unpack(self.workload, state, self.elements), counters
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of the generated CUDA C, by the workload's name."""
         return {f"{self.workload.name}.cu": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: that of every workload, the driver call, its stream, and the launches of a unit if several."""
         count = len(self._entries)
         launches = {"launches_a_unit": count} if count > 1 else {}
-        return {**super().window(), "call": self.call, "stream": "own, non-blocking", **launches}
+        recording = {"recording": "outside"} if self.recorded else {}
+        return {**super().window(), "call": self.call, "stream": "own, non-blocking", **launches, **recording}
 
 
 class LaunchedWork(CudaWork):
     """n steps. Each step is one launch or several launches."""
 
     def build(self) -> None:
+        """Prepare the launches of a step through cuda-bindings."""
         super().build()
         self._launches = bound_launches(self.session, self.launches_of_a_unit)
         self.launches = len(self._launches)
 
     def issue(self, n: int) -> None:
+        """Launch n steps; returns before the device has run them."""
         for launch in chain.from_iterable(repeat(self._launches, n)):
             launch()
 
@@ -94,13 +105,16 @@ class CudaFusedWork(CudaWork):
     max_n = 1 << 26
 
     def build(self) -> None:
+        """Prepare the launch. The number of steps is its fourth argument."""
         super().build()
         (self.launch,) = bound_launches(self.session, self.launches_of_a_unit)
 
     def prepare(self, n: int) -> None:
+        """Set the number of steps that the kernel runs."""
         self.arguments.set(3, n)
 
     def issue(self, n: int) -> None:
+        """Launch the kernel; returns before it has run."""
         self.launch()
 
 
@@ -110,6 +124,7 @@ class CudaGraphWork(Replay, CudaWork):
     call = "cuGraphLaunch"
 
     def build(self) -> None:
+        """Prepare the launches that a capture records."""
         super().build()
         self.max_n = MOST_NODES // len(self._entries)
         self._launches = driver_launches(self.session, self.launches_of_a_unit)
@@ -118,7 +133,5 @@ class CudaGraphWork(Replay, CudaWork):
             launch()
 
     def launches_of(self, n: int) -> Iterable[Action]:
+        """Functions that make the launches of n steps, for the capture."""
         return chain.from_iterable(repeat(self._launches, n))
-
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "recording": "outside"}

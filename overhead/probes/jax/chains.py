@@ -1,7 +1,8 @@
-"""JAX chains: n calls of a jitted step, or one call with n steps. This module is imported only when JAX is measured."""
+"""JAX chains: n calls of a jitted step, or one call with n steps. Only a worker that measures JAX imports this."""
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from itertools import repeat
@@ -19,7 +20,7 @@ from overhead.workloads.base import Array
 
 # By default JAX multiplies float32 matrices in TF32 on NVIDIA GPUs; the other stacks do not.
 _PRECISION = "highest"
-_Run = Callable[[Any], Any]
+_Run = Callable[..., Any]
 
 
 def step(x: Any) -> Any:
@@ -27,77 +28,91 @@ def step(x: Any) -> Any:
     return x * jnp.uint32(lcg.MULTIPLIER) + jnp.uint32(lcg.INCREMENT)
 
 
-def _scan(step: _Run, x: Any, n: int) -> Any:
-    return jax.lax.scan(lambda x, _: (step(x), None), x, None, length=n)[0]
-
-
 class JaxChain(Chain):
     """Base class of the chains of the step, with 256 words on a device."""
+
+    fixed = ()
+    one = staticmethod(step)
 
     def __init__(self, device: Any, case: Case) -> None:
         self.wait_spins = device.platform != "cpu"
         self._seeds = lcg.seeds()
-        self._values = jax.device_put(self._seeds, device)
-        self._values.block_until_ready()
+        self.values = jax.device_put(self._seeds, device)
+        self.values.block_until_ready()
         self._case = case
 
     def wait(self) -> None:
-        self._values.block_until_ready()
+        """Return when the latest words are computed."""
+        self.values.block_until_ready()
 
     def executed(self) -> int:
-        return lcg.distance(self._seeds, np.asarray(self._values))
+        """The number of steps of all words. Raises ``Unverified`` if words disagree."""
+        return lcg.distance(self._seeds, np.asarray(self.values))
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: the wait, the precision, ``XLA_FLAGS``, and the parameters of the case."""
         flags = os.environ.get("XLA_FLAGS", "")[:200]
         return {"wait": "block_until_ready", "precision": "uint32", "XLA_FLAGS": flags, **self._case.params}
 
 
-class Calls(JaxChain):
+class JaxCalls(JaxChain):
     """n calls of the jitted step, each on the result of the previous one."""
 
     def __init__(self, device: Any, case: Case) -> None:
         super().__init__(device, case)
         self._step = jax.jit(step, donate_argnums=(0,))
         # The first call compiles. It uses a copy, because the call donates (invalidates) its argument.
-        self._step(jnp.copy(self._values)).block_until_ready()
+        self._step(jnp.copy(self.values)).block_until_ready()
         self.latency = case.pattern == "wait-each"
         self.overlap = "serial" if self.latency else "pipelined"
-        self._loop = self._each if self.latency else self._all
 
     def issue(self, n: int) -> None:
-        self._loop(n)
-
-    def _all(self, n: int) -> None:
-        x, step = self._values, self._step
-        for _ in repeat(None, n):
-            x = step(x)
-        self._values = x
-
-    def _each(self, n: int) -> None:
-        x, step = self._values, self._step
-        for _ in repeat(None, n):
-            x = step(x)
-            x.block_until_ready()
-        self._values = x
+        """Call the step n times; returns before the calls are done, unless each is waited for."""
+        x, step = self.values, self._step
+        if self.latency:
+            for _ in repeat(None, n):
+                x = step(x)
+                x.block_until_ready()
+        else:
+            for _ in repeat(None, n):
+                x = step(x)
+        self.values = x
 
 
-class FusedLoop(JaxChain):
-    """One call that runs n steps. n is a constant of the program: ``prepare`` compiles the program for n."""
+class FusedSteps(Chain):
+    """Base class of the chains that make one call for n steps: n is a constant of the program.
+
+    A subclass has the state (``values``), further arguments (``fixed``), and a function that makes one step of them.
+    """
 
     overlap = "serial"
-    least_ns = 4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
+    values: Any
+    fixed: tuple[Any, ...]
+    one: Any
 
-    def __init__(self, device: Any, case: Case) -> None:
-        super().__init__(device, case)
-        self._compiled: dict[int, _Run] = {}
+    @functools.cached_property
+    def _programs(self) -> dict[int, _Run]:
+        return {}
 
     def prepare(self, n: int) -> None:
-        if n not in self._compiled:
-            self._compiled[n] = jax.jit(lambda x: _scan(step, x, n), donate_argnums=(0,)).lower(self._values).compile()
-        self._run = self._compiled[n]
+        """Compile the program of n steps, unless it exists."""
+        if n not in self._programs:
+
+            def run(values: Any, *fixed: Any) -> Any:
+                return jax.lax.scan(lambda x, _: (self.one(x, *fixed), None), values, None, length=n)[0]
+
+            self._programs[n] = jax.jit(run, donate_argnums=(0,)).lower(self.values, *self.fixed).compile()
+        self._run = self._programs[n]
 
     def issue(self, n: int) -> None:
-        self._values = self._run(self._values)
+        """Call the program; returns before it has run."""
+        self.values = self._run(self.values, *self.fixed)
+
+
+class JaxFusedLoop(FusedSteps, JaxChain):
+    """One call that runs n steps."""
+
+    least_ns = 4_000_000  # XLA compiles a single step without a loop; a loop starts about 35 us later
 
 
 def open_work(device: Any, case: Case) -> WorkChain:
@@ -112,58 +127,45 @@ class JaxWork(WorkChain):
         super().__init__(case)
         self.wait_spins = device.platform != "cpu"
         self._device = device
-        self._fixed = {name: jax.device_put(values, device) for name, values in self.inputs.items()}
-        self._step = jax.jit(self.one, donate_argnums=(0,))
+        self.fixed = ({name: jax.device_put(values, device) for name, values in self.inputs.items()},)
+        self._step: _Run = jax.jit(self.one, donate_argnums=(0,))
 
     def one(self, state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-        """One step, for tracing by JAX."""
+        """The state after one step, for tracing by JAX. ``fixed``: the inputs of the workload."""
         with jax.default_matmul_precision(_PRECISION):
             found: dict[str, Any] = step_of(self, jnp, fixed)(state)
         return found
 
     def put(self, state: dict[str, Array]) -> None:
+        """Copy the state to the device and set all counters to 0."""
         whole = {**state, "steps": np.zeros(self.elements, np.int32)}
         self.values = {name: jax.device_put(np.array(values), self._device) for name, values in whole.items()}
         self.wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state, and the number of steps of each element (uint32), copied to the host."""
         found = {name: np.array(values) for name, values in self.values.items()}
         return found, found.pop("steps").view(np.uint32)
 
     def issue(self, n: int) -> None:
-        values, step, fixed = self.values, self._step, self._fixed
+        """Call the step n times; returns before the calls are done."""
+        values, step, (fixed,) = self.values, self._step, self.fixed
         for _ in repeat(None, n):
             values = step(values, fixed)
         self.values = values
 
     def wait(self) -> None:
+        """Return when the latest state is computed."""
         jax.block_until_ready(self.values)
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: that of every workload, the wait, and the precision of matrix products."""
         return {**super().window(), "wait": "block_until_ready", "matmul_precision": _PRECISION}
 
 
-class JaxFusedWork(JaxWork):
-    """One call that runs n steps. ``prepare`` compiles it for n."""
-
-    overlap = "serial"
-
-    def __init__(self, device: Any, case: Case) -> None:
-        super().__init__(device, case)
-        self._compiled: dict[int, Any] = {}
-
-    def prepare(self, n: int) -> None:
-        if n not in self._compiled:
-
-            def run(state: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-                found: dict[str, Any] = _scan(lambda values: self.one(values, fixed), state, n)
-                return found
-
-            self._compiled[n] = jax.jit(run, donate_argnums=(0,)).lower(self.values, self._fixed).compile()
-        self._run = self._compiled[n]
-
-    def issue(self, n: int) -> None:
-        self.values = self._run(self.values, self._fixed)
+class JaxFusedWork(FusedSteps, JaxWork):
+    """One call that runs n steps of a workload."""
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: that of ``JaxWork``, and the kind of loop."""
         return {**super().window(), "loop": self.case.params["loop"], "compiled_for_n": True}

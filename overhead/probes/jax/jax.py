@@ -8,6 +8,7 @@ from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common.library_import import import_library
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Api, Case, Scalar, Target
 
 
@@ -24,35 +25,43 @@ class JaxProbe(Probe):
     distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
 
     def environments(self) -> list[dict[str, str]]:
-        # By default JAX reserves three quarters of the GPU's memory when it starts.
+        """One environment, in which JAX reserves no memory of the GPU in advance."""
         return [{"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}]
 
     def targets(self) -> list[Target]:
+        """The devices of the platforms cpu, cuda and rocm."""
         jax = import_library("jax", self.mend)
         return [
-            _target(jax, self.name, platform, index)
-            for platform in ("cpu", "cuda", "rocm")
-            for index in range(len(devices(jax, platform)))
+            Target(
+                stack=self.name,
+                api=api,
+                adapter="CPU" if platform == "cpu" else device.device_kind,
+                device="" if platform == "cpu" else str(index),
+                environment=self.environments()[0],
+                versions={"jax": jax.__version__, "xla": str(device.client.platform_version).split("\n")[0][:100]},
+                options={"platform": platform, "index": index},
+            )
+            for platform, api in _APIS.items()
+            for index, device in enumerate(devices(jax, platform))
         ]
 
     def space(self, target: Target) -> Space:
+        """The cases of the step, called n times or once for n steps, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = Case(pattern="fused", unit="step", params=_SCAN)
-        from overhead.probes.workload_chain import WorkloadArm, with_workloads
-
         star = Space(base, {"pattern": ["wait-each"]}, [fused])
-        return with_workloads(
-            star, [WorkloadArm("fused", _SCAN), WorkloadArm("per-submit")], software=target.api == "CPU"
-        )
+        arms = [WorkloadArm("fused", _SCAN), WorkloadArm("per-submit")]
+        return with_workloads(star, arms, software=target.api == "CPU")
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target."""
         jax = import_library("jax", self.mend)
-        from overhead.probes.jax.chains import Calls, FusedLoop, open_work
+        from overhead.probes.jax.chains import JaxCalls, JaxFusedLoop, open_work
 
         device = devices(jax, str(target.options["platform"]))[int(target.options["index"])]
         if "elements" in case.params:
             return open_work(device, case)
-        return FusedLoop(device, case) if case.pattern == "fused" else Calls(device, case)
+        return JaxFusedLoop(device, case) if case.pattern == "fused" else JaxCalls(device, case)
 
 
 _SCAN: dict[str, Scalar] = {"loop": "scan"}
@@ -60,21 +69,8 @@ _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "rocm": "HIP"}
 
 
 def devices(jax: Any, platform: str) -> list[Any]:
-    """The devices of a platform. Empty if JAX has no backend for it."""
+    """JAX's devices of a platform, such as ``cuda``. Empty if JAX has no backend for it."""
     try:
         return list(jax.devices(platform))
     except RuntimeError:
         return []
-
-
-def _target(jax: Any, stack: str, platform: str, index: int) -> Target:
-    device = devices(jax, platform)[index]
-    return Target(
-        stack=stack,
-        api=_APIS[platform],
-        adapter="CPU" if platform == "cpu" else device.device_kind,
-        device="" if platform == "cpu" else str(index),
-        environment=JaxProbe().environments()[0],
-        versions={"jax": jax.__version__, "xla": str(device.client.platform_version).split("\n")[0][:100]},
-        options={"platform": platform, "index": index},
-    )

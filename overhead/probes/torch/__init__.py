@@ -1,6 +1,3 @@
 """PyTorch: chains, graphs, waits, workloads, compiled steps."""
 
-REGISTERS = (
-    "torch",
-    "torch_compile",
-)
+REGISTERS = ("torch", "torch_compile")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import bisect
 import copy
 import functools
@@ -29,8 +30,6 @@ generator = torch.Generator().manual_seed(1)
 def random(*shape): return torch.rand(*shape, generator=generator).to(device, dtype)
 x, y = random(256), random(256)
 """
-_SEVERAL_LAUNCHES = 64
-"""The most launches of any operation here, for the depth of the queue."""
 _OPERATION_TOLERANCE = 2e-3
 """Relative: a change to float16 rounds to 5e-4, and sums of up to 16 million steps in float32 drift."""
 
@@ -52,34 +51,61 @@ def set_autograd_mode(mode: Mode) -> None:
     torch.set_grad_enabled(mode == "grad")
 
 
-class AddOne:
-    """Add 1 to 256 int32 on a device. If the name contains ``one``, 1 is an existing 0-dimensional CPU tensor."""
+class Body(abc.ABC):
+    """A step on a device, which counts how often it ran.
+
+    ``step`` runs it once. ``launches``: the kernels of a step, at most. ``mode``: the autograd mode that it needs.
+    """
+
+    name: str
+    launches: int
+    precision: str
+    mode: Mode
+    step: Action
+
+    def loop(self) -> Issue:
+        """A function that runs n steps."""
+        return repeated(self.step)
+
+    def value_reader(self, read: Callable[[Any], object]) -> Action:
+        """A function that calls ``read`` with a one-element tensor that the latest step wrote."""
+        raise NotImplementedError(f"{self.name} has no value to read")
+
+    @abc.abstractmethod
+    def executed(self) -> int:
+        """The number of steps that have run, according to values on the device. Raises ``Unverified``."""
+
+
+class AddOne(Body):
+    """Add 1 to 256 int32 on a device. ``number=False``: 1 is an existing 0-dimensional CPU tensor, ``one`` in the name.
+
+    ``in_place=False``: each step allocates its result.
+    """
 
     precision = "int32"
     launches = 1
 
     def __init__(self, device: Any, *, in_place: bool = True, number: bool = True, mode: Mode = "inference") -> None:
         set_autograd_mode(mode)
-        self.mode: Mode = mode
-        self.in_place = in_place
+        self.mode, self.in_place = mode, in_place
         self.values = torch.from_numpy(start_values()).to(device, copy=True)
         self.operand: Any = 1 if number else torch.tensor(1, dtype=torch.int32)
         operand = "1" if number else "one"
         self.name = f"x.add_({operand})" if in_place else f"x = x + {operand}"
-        self.step: Action = functools.partial(self.values.add_, self.operand)
+        self.step = functools.partial(self.values.add_, self.operand)
 
-    def loop(self) -> Issue:
-        """A loop that runs n steps."""
-        return self._add_in_place() if self.in_place else self._add_allocating
-
-    def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that calls ``read`` with one element of the values."""
+    def value_reader(self, read: Callable[[Any], object]) -> Action:
+        """A function that calls ``read`` with the first of the 256 values."""
         return functools.partial(read, self.values[:1])
 
     def executed(self) -> int:
+        """The number of steps, which is what was added to each value. Raises ``Unverified`` if values disagree."""
         return count_steps(self.values.cpu().numpy())
 
-    def _add_in_place(self) -> Issue:
+    def loop(self) -> Issue:
+        """A function that runs n steps and calls nothing but torch."""
+        if not self.in_place:
+            return self._add_allocating
         add, operand = self.values.add_, self.operand
 
         def loop(n: int) -> None:
@@ -95,7 +121,7 @@ class AddOne:
         self.values = x
 
 
-class NetworkStep:
+class NetworkStep(Body):
     """A multilayer perceptron 1024-2048-2048-10 on random data: batch 256, cross entropy, float32.
 
     A training step is ``zero_grad``, forward, loss, backward and ``Adam.step`` with torch's defaults. Every step also
@@ -109,13 +135,12 @@ class NetworkStep:
         set_autograd_mode("grad")
         material, reference = _material()
         model, inputs, targets = (part.to(device) for part in copy.deepcopy(material))
-        self.mode: Mode = "grad" if train else "inference"
+        self.mode = "grad" if train else "inference"
         self.name = "zero_grad, forward, cross entropy, backward, Adam.step" if train else "forward, cross entropy"
         self._model, self._loss_of = model, torch.nn.functional.cross_entropy
         self._optimizer = torch.optim.Adam(model.parameters())
-        batches = [
-            (inputs[:size].clone(), targets[:size].clone()) for size in (_VARYING_BATCHES if varying else (_BATCH,))
-        ]
+        sizes = _VARYING_BATCHES if varying else (_BATCH,)
+        batches = [(inputs[:size].clone(), targets[:size].clone()) for size in sizes]
         self._next = itertools.cycle(batches).__next__
         accuracy = torch.float32 if device.type == "mps" else torch.float64
         self._sum = torch.zeros((), dtype=torch.int32 if train else accuracy, device=device)
@@ -125,14 +150,10 @@ class NetworkStep:
             raise Unverified(f"the first loss is {losses[0]}, float64 gives {reference}")
         self._sums = list(itertools.accumulate(losses))
         self.loss: Any = None
-        self.step: Action = self._train if train else self._forward
+        self.step = self._train if train else self._forward
 
-    def loop(self) -> Issue:
-        """A loop that runs n steps."""
-        return repeated(self.step)
-
-    def reading(self, read: Callable[[Any], object]) -> Action:
-        """An action that calls ``read`` with the latest loss."""
+    def value_reader(self, read: Callable[[Any], object]) -> Action:
+        """A function that calls ``read`` with the latest loss."""
         return lambda: read(self.loss)
 
     def executed(self) -> int:
@@ -167,58 +188,46 @@ class NetworkStep:
 @functools.cache
 def _material() -> tuple[tuple[Any, Any, Any], float]:
     """The network, its inputs and its targets on the CPU, and the first loss in float64."""
-    generator = torch.Generator().manual_seed(1)
-    layers: list[Any] = []
-    for inputs, outputs in itertools.pairwise(_WIDTHS):
-        layer = torch.nn.Linear(inputs, outputs)
-        with torch.no_grad():
-            for parameter in layer.parameters():
-                parameter.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
-        layers += [layer, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1])
-    x = torch.randn(_BATCH, _WIDTHS[0], generator=generator)
-    y = torch.randint(_WIDTHS[-1], (_BATCH,), generator=generator)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        first, second, third = (torch.nn.Linear(*widths) for widths in itertools.pairwise(_WIDTHS))
+        model = torch.nn.Sequential(first, torch.nn.ReLU(), second, torch.nn.ReLU(), third)
+        x, y = torch.randn(_BATCH, _WIDTHS[0]), torch.randint(_WIDTHS[-1], (_BATCH,))
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
     return (model, x, y), float(loss)
 
 
-class OperationBody:
-    """An operation on a device. ``executed`` returns the calls made, after a check of the last values."""
+class OperationBody(Body):
+    """One operation of ``TORCH_OPERATIONS`` on a device."""
 
     precision = "float32"
-    launches = _SEVERAL_LAUNCHES
+    launches = 64  # the most of any operation, for the depth of the queue
 
     def __init__(self, device: Any, name: str) -> None:
         operation = TORCH_OPERATIONS[name]
-        self.mode: Mode = operation.mode
-        self.name, self._operation, self._made = operation.call, operation, 0
+        self.name, self.mode = operation.call, operation.mode
+        self._operation, self._calls = operation, 0
         set_autograd_mode(self.mode)
         self._statement = _opened(operation, f"device, dtype = {str(device)!r}, torch.float32")
-        self.step: Action = functools.partial(self._issue, 1)
 
     def loop(self) -> Issue:
+        """A function that runs the operation n times and adds n to the count."""
         return self._issue
 
-    def reading(self, read: Callable[[Any], object]) -> Action:
-        raise NotImplementedError("an operation has no synchronisation of its own")
-
-    def executed(self) -> int:
-        """Raises ``Unverified`` if the values are not those of the last call."""
-        if self._made:
-            self._check()
-        return self._made
-
     def _issue(self, n: int) -> None:
-        self._made += n
+        self._calls += n
         self._statement.issue(n)
 
-    def _check(self) -> None:
-        found = self._value(self._statement, self._operation.result).detach().double().cpu()
-        expected = self._expected().detach().double().cpu().expand(found.shape)
-        if not torch.allclose(found, expected, rtol=_OPERATION_TOLERANCE, atol=_OPERATION_TOLERANCE):
-            worst = (found - expected).abs().max().item()
-            raise Unverified(f"{self._operation.call}: the last values are off by {worst:.3g}")
+    def executed(self) -> int:
+        """The number of calls. Raises ``Unverified`` if the values are not those of the last call."""
+        if self._calls:
+            found = self._value(self._statement, self._operation.result).detach().double().cpu()
+            expected = self._expected().detach().double().cpu().expand(found.shape)
+            if not torch.allclose(found, expected, rtol=_OPERATION_TOLERANCE, atol=_OPERATION_TOLERANCE):
+                worst = (found - expected).abs().max().item()
+                raise Unverified(f"{self._operation.call}: the last values are off by {worst:.3g}")
+        return self._calls
 
     def _expected(self) -> Any:
         operation = self._operation
@@ -232,7 +241,7 @@ class OperationBody:
             reference.close()
 
     def _value(self, statement: StatementLoop, expression: str) -> Any:
-        return eval(expression, {**statement.names, "n": self._made})
+        return eval(expression, {**statement.names, "n": self._calls})
 
 
 def _opened(operation: TorchOperation, where: str) -> StatementLoop:

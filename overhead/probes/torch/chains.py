@@ -1,10 +1,9 @@
-"""Chains of eager torch operations on one device, issued from Python or from a compiled loop."""
+"""Chains of n eager torch operations, the units, on one device, issued from Python or from a compiled loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -12,14 +11,14 @@ from overhead.probes.base import DeviceTime, whole_units
 from overhead.probes.common.native_loop import compile_native
 from overhead.probes.common.python_loops import Action, Issue, alternating
 from overhead.probes.held_chain import HeldChain, StreamHolder
-from overhead.probes.torch.bodies import AddOne, set_autograd_mode
+from overhead.probes.torch.bodies import AddOne, Body, set_autograd_mode
+from overhead.probes.torch.devices import host_action, wait_action
 from overhead.probes.torch.libtorch_add import NativeAdd
-from overhead.probes.torch.operations import Mode
 from overhead.results import Scalar
 
 
-def chosen_device(name: str) -> Any:
-    """The device with this name, which becomes the current one of its type."""
+def select_device(name: str) -> Any:
+    """Make the device with this name the current one of its type, and return it."""
     device = torch.device(name)
     if device.index is not None:
         getattr(torch, device.type).set_device(device)
@@ -32,123 +31,114 @@ class TorchClock(StreamHolder):
     method = "torch.cuda.Event behind torch.cuda._sleep"
 
     def block(self, ns: float) -> None:
+        """Queue a kernel that sleeps for at least ``ns``."""
         # The argument is a number of multiprocessor clock cycles. The clock is always below 3 GHz.
         torch.cuda._sleep(int(ns * 3))
 
     def mark(self) -> Any:
+        """Queue a new event and return it."""
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
     def passed(self, mark: Any) -> bool:
+        """Whether the device has reached the event."""
         return bool(mark.query())
 
     def wait(self, mark: Any) -> None:
+        """Return when the device has reached the event."""
         mark.synchronize()
 
     def between(self, start: Any, end: Any) -> float:
+        """Device time between two events, ns."""
         return float(start.elapsed_time(end)) * 1e6
 
 
 class TorchChain(HeldChain):
     """A chain in the current stream of a device of torch."""
 
-    def opened(self, place: Any, wait: Action) -> None:
-        """Set the device and its wait. Called once, by ``__init__``."""
-        self.torch_device, self._wait = place, wait
-        self.synchronous = place.type == "cpu"
+    host_acts = False
+    """True if the host waits, reads or copies inside a unit. Device time is then not measured."""
+
+    def use_device(self, device: Any, wait: Action) -> None:
+        """Set the device and the function that waits for it. Called once, by ``__init__``."""
+        self.torch_device, self._wait = device, wait
+        self.synchronous = device.type == "cpu"
         self.overlap = "serial" if self.synchronous else "pipelined"
-        self.wait_spins = place.type == "cuda"
+        self.wait_spins = device.type == "cuda"
 
     def wait(self) -> None:
+        """Return when the current stream of the device is idle."""
         self._wait()
 
     def device(self, n: int) -> DeviceTime | None:
-        return self.held(TorchClock(), n) if self.torch_device.type == "cuda" else None
-
-
-class Body(Protocol):
-    """A step on a device, which counts how often it ran. ``launches``: kernels of a step, at most."""
-
-    name: str
-    launches: int
-    precision: str
-    mode: Mode
-    step: Action
-
-    def loop(self) -> Issue: ...
-    def reading(self, read: Callable[[Any], object]) -> Action: ...
-    def executed(self) -> int: ...
+        """Device time of n units; None on other devices than CUDA, and if the host acts inside a unit."""
+        return self.held(TorchClock(), n) if self.torch_device.type == "cuda" and not self.host_acts else None
 
 
 class Eager(TorchChain):
-    """A chain that runs n steps in the current stream of a device."""
+    """A chain that runs n steps in the current stream of a device. ``details``: what ``window`` also says."""
 
-    def __init__(self, device: Any, body: Body, wait: Action, *, spins: bool) -> None:
-        self.opened(device, wait)
-        self.wait_spins = spins
+    steps_of_a_unit = 1
+
+    def __init__(self, device: Any, body: Body, wait_name: str) -> None:
+        self.use_device(device, wait_action(device, wait_name))
+        self.wait_spins = device.type != "cpu" and wait_name != "event-blocking"
         self.launches = body.launches
-        self._body = body
-        self._loop = body.loop()
+        self._body, self._loop = body, body.loop()
+        self.details: dict[str, Scalar] = {}
 
     def prepare(self, n: int) -> None:
+        """Set the autograd mode of the step."""
         set_autograd_mode(self._body.mode)
 
     def issue(self, n: int) -> None:
+        """Run n steps; returns before a GPU has done them."""
         self._loop(n)
 
     def executed(self) -> int:
+        """The number of whole units that ran, without those for device time. Raises ``Unverified``."""
         set_autograd_mode(self._body.mode)
-        return self._body.executed() - self.aside
+        return whole_units(self._body.executed(), self.steps_of_a_unit) - self.aside
 
     def window(self) -> dict[str, Scalar]:
-        return {
-            "operation": self._body.name,
-            "entry": "python",
-            "precision": self._body.precision,
-            "autograd": self._body.mode,
-            "threads": 1,
-        }
+        """What is timed: operation, how it is called, precision, autograd mode, number of CPU threads, and details."""
+        body = self._body
+        own = {"operation": body.name, "entry": "python", "precision": body.precision, "autograd": body.mode}
+        return {**own, "threads": 1, **self.details}
 
 
 class NativeEager(Eager):
     """A chain that calls the same operations from a compiled loop, through the operator functions of libtorch."""
 
-    def __init__(self, device: Any, body: AddOne, wait: Action, *, spins: bool) -> None:
-        super().__init__(device, body, wait, spins=spins)
+    def __init__(self, device: Any, body: AddOne, wait_name: str) -> None:
+        super().__init__(device, body, wait_name)
         self._native = NativeAdd(body.values, body.operand, in_place=body.in_place)
         self._loop = compile_native(self._native.program)
+        self.details = {"entry": self._native.entry}
 
     def executed(self) -> int:
+        """The number of steps that ran, after the latest result was copied to the values that are counted."""
         set_autograd_mode(self._body.mode)
         self._native.read()
         return super().executed()
 
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": self._native.entry}
-
     def close(self) -> None:
+        """Release the tensors that the compiled loop made."""
         self._native.close()
 
 
-class Acting(Eager):
-    """A unit is ``every`` steps and then one host action: a wait, or a read of a value."""
+class EagerWithAction(Eager):
+    """A unit is ``every`` steps and then one action of the host: a wait, or a read of a value."""
 
-    def __init__(self, device: Any, body: Body, wait: Action, *, spins: bool, action: Action, every: int) -> None:
-        super().__init__(device, body, wait, spins=spins)
-        self.overlap = "serial"
-        self.latency = every == 1
-        self._every = every
+    host_acts = True
+
+    def __init__(self, device: Any, body: Body, wait_name: str, *, sync: str, every: int) -> None:
+        super().__init__(device, body, wait_name)
+        action = host_action(device, sync, body.value_reader)
+        self.overlap, self.latency, self.steps_of_a_unit = "serial", every == 1, every
         self._loop = alternating(body.step, action) if every == 1 else _after_some(body.loop(), action, every)
-
-    def executed(self) -> int:
-        return whole_units(super().executed(), self._every)
-
-    def device(self, n: int) -> DeviceTime | None:
-        return None
-
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "steps": self._every}
+        self.details = {"steps": every}
 
 
 def _after_some(steps: Issue, action: Action, every: int) -> Issue:

@@ -12,18 +12,17 @@ from typing import Any
 import torch
 
 from overhead.probes.base import Unsupported, whole_units
-from overhead.probes.common.python_loops import Action, Issue
-from overhead.probes.torch import waits
+from overhead.probes.common.python_loops import Issue
 from overhead.probes.torch.bodies import AddOne
-from overhead.probes.torch.chains import Eager, chosen_device
-from overhead.results import Case, Scalar
+from overhead.probes.torch.chains import Eager, select_device
+from overhead.results import Case
 
 WARM_STEPS = 5
 """torch captures the graph of ``reduce-overhead`` at the third call or later."""
 
 
 def mark_static(tensors: Iterable[Any]) -> None:
-    """Mark tensors whose address does not change. A CUDA graph would copy others at every call."""
+    """Tell torch that the addresses of these tensors do not change. A CUDA graph would copy others at every call."""
     for tensor in tensors:
         torch._dynamo.mark_static_address(tensor)
 
@@ -36,7 +35,10 @@ def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def graph_required(mode: str) -> Iterator[None]:
-    """Raise ``Unsupported`` if torch skips the CUDA graph of a step that the block compiles with this mode."""
+    """A context manager that raises ``Unsupported`` if torch makes no CUDA graph of a step that the block compiles.
+
+    Only the mode ``reduce-overhead`` requires a graph.
+    """
     found = torch._dynamo.utils.counters["inductor"]
     before = found["cudagraph_skips"]
     yield
@@ -45,7 +47,7 @@ def graph_required(mode: str) -> Iterator[None]:
 
 
 class Additions(AddOne):
-    """A step of ``ops`` in-place additions to 256 int32, compiled or eager."""
+    """A step of ``ops`` in-place additions to 256 int32. ``how``: a mode of torch.compile, or ``eager``."""
 
     def __init__(self, device: Any, ops: int, how: str) -> None:
         super().__init__(device, mode="no_grad")
@@ -59,9 +61,10 @@ class Additions(AddOne):
 
         function = own_code(several)
         self._call = function if how == "eager" else torch.compile(function, mode=how, fullgraph=True, dynamic=False)
-        self.step: Action = functools.partial(self._call, self.values)
+        self.step = functools.partial(self._call, self.values)
 
     def loop(self) -> Issue:
+        """A function that runs n steps."""
         call, values = self._call, self.values
 
         def loop(n: int) -> None:
@@ -75,21 +78,16 @@ class Additions(AddOne):
         return whole_units(super().executed(), self.ops)
 
 
-class Compiled(Eager):
+class CompiledAdditions(Eager):
     """n calls of the compiled step."""
 
     def __init__(self, device: str, case: Case) -> None:
         torch.set_num_threads(1)
-        place = chosen_device(device)
         how, ops = str(case.params["mode"]), int(case.params["ops"])
-        waiting = waits.wait(place, str(case.params.get("wait", "")))
+        place = select_device(device)
         with graph_required(how):
-            body = Additions(place, ops, how)
-            super().__init__(place, body, waiting, spins=place.type == "cuda")
-            self._how, self._ops = how, ops
+            super().__init__(place, Additions(place, ops, how), str(case.params.get("wait", "")))
+            self.details = {"mode": how, "ops": ops}
             self._loop(WARM_STEPS)
             self.aside += WARM_STEPS
             self._wait()
-
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "mode": self._how, "ops": self._ops}

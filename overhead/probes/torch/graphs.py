@@ -9,17 +9,17 @@ from typing import Any
 
 import torch
 
-from overhead.probes.base import Chain, whole_units
-from overhead.probes.common.python_loops import Action, nothing, repeated
+from overhead.probes.base import Chain
+from overhead.probes.common.python_loops import Action, Issue, nothing, repeated
 from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver, driver
 from overhead.probes.cuda.graphs import MOST_NODES, TIMED_SIZES, Making
-from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import AddOne, set_autograd_mode
-from overhead.probes.torch.chains import Eager, chosen_device
-from overhead.results import Case, Scalar
+from overhead.probes.torch.chains import Eager, select_device
+from overhead.probes.torch.devices import READS, TORCH_WAITS, host_action
+from overhead.results import Case
 
 
-def captured(graph: Any, stream: Any, run: Action) -> float:
+def capture_timed(graph: Any, stream: Any, run: Action) -> float:
     """Capture what ``run`` issues into a ``CUDAGraph`` on a separate stream. Returns how long it took, ns."""
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
@@ -31,64 +31,82 @@ def captured(graph: Any, stream: Any, run: Action) -> float:
 
 
 class TorchGraphs:
-    """Graphs of n steps of a body, captured on a separate stream.
+    """Graphs of n steps, captured on a separate stream. ``issue``: issues n steps; two run when the object is made.
 
-    The body must not use inference mode: torch's random generator reuses tensors of the first capture, and a tensor
+    The steps must not use inference mode: torch's random generator reuses tensors of the first capture, and a tensor
     made in inference mode is read-only outside of it.
     """
 
-    def __init__(self, body: AddOne) -> None:
-        self._loop = body.loop()
-        self._stream = torch.cuda.Stream()
+    def __init__(self, issue: Issue) -> None:
+        self._issue, self._stream = issue, torch.cuda.Stream()
         self._kept: dict[int, Any] = {}
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        before = body.values.clone()
-        self._loop(1)
-        body.values.copy_(before)
+        issue(2)
 
-    def make(self, nodes: int) -> tuple[Any, dict[str, float]]:
+    def new_graph(self, steps: int) -> tuple[Any, dict[str, float]]:
         """A new graph, and the times of its capture and instantiation, ns.
 
         Before torch 2.8 the capture includes the instantiation.
         """
         apart = hasattr(torch.cuda.CUDAGraph, "instantiate")
         graph = torch.cuda.CUDAGraph(keep_graph=True) if apart else torch.cuda.CUDAGraph()
-        times = {"capture": captured(graph, self._stream, functools.partial(self._loop, nodes))}
+        times = {"capture": capture_timed(graph, self._stream, functools.partial(self._issue, steps))}
         if apart:
             began = time.perf_counter_ns()
             graph.instantiate()
             times["instantiate"] = float(time.perf_counter_ns() - began)
         return graph, times
 
-    def replay(self, nodes: int) -> Action:
-        """A function that launches a graph with this number of nodes. The graph is made at the first call."""
-        if nodes not in self._kept:
-            self._kept[nodes] = self.make(nodes)[0]
-        replay: Action = self._kept[nodes].replay
+    def launcher(self, steps: int) -> Action:
+        """A function that launches the graph of this number of steps. The graph is made once. For 0 it does nothing."""
+        if not steps:
+            return nothing
+        if steps not in self._kept:
+            self._kept[steps] = self.new_graph(steps)[0]
+        replay: Action = self._kept[steps].replay
         return replay
 
+    def clear(self) -> None:
+        """Release all graphs."""
+        self._kept.clear()
 
-class TorchReplay(Eager):
+
+class GraphedAdditions(Eager):
+    """Base class of the chains that launch graphs of additions. Each addition is a node of a graph."""
+
+    def __init__(self, device: Any, body: AddOne) -> None:
+        super().__init__(device, body, "stream")
+        before = body.values.clone()
+        self.graphs = TorchGraphs(body.loop())
+        body.values.copy_(before)
+        self.details = {"call": "CUDAGraph.replay", "recording": "outside"}
+
+
+class TorchReplay(GraphedAdditions):
     """A graph of n nodes that is launched once."""
 
-    def __init__(self, device: Any, body: AddOne, wait: Action, *, spins: bool) -> None:
-        super().__init__(device, body, wait, spins=spins)
-        self.recorded, self.overlap, self.max_n, self.launches = True, "serial", MOST_NODES, 0
-        self.graphs = TorchGraphs(body)
+    recorded = True
+    max_n = MOST_NODES
+
+    def __init__(self, device: Any, body: AddOne) -> None:
+        super().__init__(device, body)
+        self.overlap, self.launches = "serial", 0
 
     def prepare(self, n: int) -> None:
+        """Capture the graph of n nodes, unless it exists."""
         super().prepare(n)
-        self._replay = self.graphs.replay(n) if n else nothing
+        self._launch = self.graphs.launcher(n)
 
     def issue(self, n: int) -> None:
-        self._replay()
+        """Launch the graph that ``prepare`` captured; returns before the device has run it."""
+        self._launch()
 
     def making(self) -> Making:
         """One-off costs of making a graph, ns, for several numbers of nodes."""
         set_autograd_mode(self._body.mode)
         found: dict[str, list[float]] = {}
         for nodes in TIMED_SIZES:
-            graph, times = self.graphs.make(nodes)
+            graph, times = self.graphs.new_graph(nodes)
             self._wait()
             began = time.perf_counter_ns()
             graph.replay()
@@ -99,55 +117,39 @@ class TorchReplay(Eager):
             self.aside += nodes
         return {name: (list(TIMED_SIZES), values) for name, values in found.items()}
 
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
 
+class TorchGraphLaunches(GraphedAdditions):
+    """A graph with a fixed number of nodes, launched n times."""
 
-class TorchGraphLaunches(Eager):
-    """A graph with a fixed number of nodes, launched n times. ``seen``: the result of ``captured_synchronisations``."""
-
-    def __init__(
-        self, device: Any, body: AddOne, wait: Action, *, spins: bool, nodes: int, seen: dict[str, str]
-    ) -> None:
-        super().__init__(device, body, wait, spins=spins)
-        self.launches = 4
-        self._seen = seen
-        self._nodes = nodes
-        self.graphs = TorchGraphs(body)
-        self._loop = repeated(self.graphs.replay(nodes))
-
-    def executed(self) -> int:
-        set_autograd_mode(self._body.mode)
-        return whole_units(self._body.executed(), self._nodes) - self.aside
-
-    def window(self) -> dict[str, Scalar]:
-        own: dict[str, Scalar] = {"call": "CUDAGraph.replay", "recording": "outside", "nodes": self._nodes}
-        return {**super().window(), **own, **{f"captured {kind}": text for kind, text in self._seen.items()}}
+    def __init__(self, device: Any, body: AddOne, nodes: int) -> None:
+        found = captured_synchronisations(device) if nodes == 1 else {}
+        super().__init__(device, body)
+        self.launches, self.steps_of_a_unit = 4, nodes
+        self._loop = repeated(self.graphs.launcher(nodes))
+        self.details |= {"nodes": nodes, **{f"captured {kind}": text for kind, text in found.items()}}
 
 
 def open_step(device: str, case: Case) -> Chain:
-    """The chain of a case whose graph adds 1."""
-    place = chosen_device(device)
-    body, wait = AddOne(place, mode="no_grad"), waits.wait(place, "stream")
+    """The chain of a case whose graph adds 1 to 256 int32: launched once (``replay``) or n times (``launches``)."""
+    place = select_device(device)
+    body = AddOne(place, mode="no_grad")
     if case.pattern == "replay":
-        return TorchReplay(place, body, wait, spins=True)
-    nodes = int(case.params["nodes"])
-    seen = captured_synchronisations(driver(), place) if nodes == 1 else {}
-    return TorchGraphLaunches(place, body, wait, spins=True, nodes=nodes, seen=seen)
+        return TorchReplay(place, body)
+    return TorchGraphLaunches(place, body, int(case.params["nodes"]))
 
 
-def captured_synchronisations(driver: CudaDriver, device: Any) -> dict[str, str]:
-    """What a capture does with each host synchronisation, by name: remove it, keep it as nodes, or raise an error.
+def captured_synchronisations(device: Any) -> dict[str, str]:
+    """What a capture does with each wait and read of the host, by name: remove it, keep it as nodes, or raise an error.
 
-    Each synchronisation is tried in a separate capture on a side stream. The driver captures, so that torch's allocator
-    is not involved.
+    Each is tried in a separate capture on a side stream. The driver captures, so that torch's allocator is not
+    involved.
     """
-    kinds = (*waits.READS["cuda"], *waits.TORCH_WAITS["cuda"])
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         body = AddOne(device, mode="no_grad")
-        actions = {kind: waits.action(device, kind, body.reading) for kind in kinds}
-        return {kind: _verdict(driver, stream, body, action) for kind, action in actions.items()}
+        kinds = (*READS["cuda"], *TORCH_WAITS["cuda"])
+        actions = {kind: host_action(device, kind, body.value_reader) for kind in kinds}
+        return {kind: _verdict(driver(), stream, body, action) for kind, action in actions.items()}
 
 
 def _verdict(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> str:

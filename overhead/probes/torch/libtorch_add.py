@@ -41,25 +41,24 @@ class NativeAdd:
         self._one = self._x + ctypes.sizeof(ctypes.c_uint64)
         self._alpha = item(self._one)
         self._handle = ctypes.c_uint64(0)
-        self.program = self._in_place() if in_place else self._allocating()
         self.entry = "at::_ops::add__Tensor::call" if in_place else "at::_ops::add_Tensor::call"
+        operands = (self._one, ctypes.addressof(self._alpha))
+        self.program = NativeProgram(body=(self._in_place if in_place else self._allocating)(operands))
 
-    def _in_place(self) -> NativeProgram:
-        add = self._call(_ADD_IN_PLACE, (self._x, self._one, ctypes.addressof(self._alpha)), stage="add_")
-        return NativeProgram(body=(add,))
+    def _in_place(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
+        return (self._call(_ADD_IN_PLACE, (self._x, *operands), stage="add_"),)
 
-    def _allocating(self) -> NativeProgram:
+    def _allocating(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
         if platform.machine().lower() not in ("x86_64", "amd64"):
             raise NativeUnavailable(f"no way to return a Tensor through memory on {platform.machine()}")
         self._run("aoti_torch_new_tensor_handle", self._x, ctypes.addressof(self._handle))
         x, y = self._handle.value, Slot(0)
-        body = (
+        return (
             self._call(_OPERATOR_NEW, (_SIZE_OF_TENSOR,), result=y, stage="new"),
-            self._call(_ADD, (y, x, self._one, ctypes.addressof(self._alpha)), stage="add"),
+            self._call(_ADD, (y, x, *operands), stage="add"),
             self._call("aoti_torch_assign_tensors", (y, x), stage="assign"),
             self._call("aoti_torch_delete_tensor_object", (y,), stage="delete"),
         )
-        return NativeProgram(body=body)
 
     def read(self) -> None:
         """Copy the latest result of the allocating loop into ``x``."""

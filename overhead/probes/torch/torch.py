@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
-from overhead.probes.torch.targets import import_torch, torch_target
-from overhead.probes.torch.waits import READS, TORCH_WAITS, action, reads, wait
+from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
+from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
+from overhead.probes.torch.operations import TORCH_OPERATIONS
+from overhead.probes.workload_chain import with_workloads
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
 
@@ -29,26 +29,21 @@ class TorchProbe(Probe):
     distributions = ("torch",)
 
     def targets(self) -> list[Target]:
+        """The CPU, then every CUDA, HIP, XPU or MPS device that torch can use."""
         torch = import_torch(self.mend)
-        kinds = [kind for kind in ("cuda", "xpu") if getattr(torch, kind).is_available()]
-        devices = [f"{kind}:{index}" for kind in kinds for index in range(getattr(torch, kind).device_count())]
-        devices += ["mps"] if torch.backends.mps.is_available() else []
-        return [torch_target(torch, self.name, device) for device in ["cpu", *devices]]
+        counted = [target for kind in ("cuda", "xpu") for target in targets_of_kind(torch, self.name, kind)]
+        names = ["mps"] if torch.backends.mps.is_available() else []
+        return [torch_target(torch, self.name, "cpu"), *counted, *(torch_target(torch, self.name, n) for n in names)]
 
     def space(self, target: Target) -> Space:
-        from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
-        from overhead.probes.torch.operations import TORCH_OPERATIONS
-        from overhead.probes.workload_chain import with_workloads
-
+        """The cases of one addition, of reads and waits after steps, of the operations and of the workloads."""
         kind, cpu = _DEVICE_TYPES[target.api], target.api == "CPU"
-        by_default: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
-        base = Case(
-            pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **by_default}
-        )
+        wait: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
+        base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **wait})
         at_the_end = [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
-        first, others = _synchronisations(base, kind)
+        first, others = _synchronisations(base, kind, wait)
         operations = [
-            Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **by_default})
+            Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **wait})
             for name in TORCH_OPERATIONS
         ]
         in_place, allocating = (_python_and_native(base, alloc) for alloc in ("in-place", "allocating"))
@@ -58,6 +53,7 @@ class TorchProbe(Probe):
         return with_workloads(star, arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target."""
         torch = import_torch(self.mend)
         from overhead.probes.torch import bodies, chains, workload
 
@@ -65,28 +61,24 @@ class TorchProbe(Probe):
             return workload.open_case(str(target.options["device"]), case)
 
         torch.set_num_threads(1)
-        device = chains.chosen_device(str(target.options["device"]))
-        wait_name = str(case.params.get("wait", ""))
-        wait_for = wait(device, wait_name)
-        spins = device.type != "cpu" and wait_name != "event-blocking"
-        body: Any
+        device, params = chains.select_device(str(target.options["device"])), case.params
+        wait = str(params.get("wait", ""))
+        body: bodies.Body
         if case.workload == OPERATIONS:
-            body = bodies.OperationBody(device, str(case.params["operation"]))
+            body = bodies.OperationBody(device, str(params["operation"]))
         elif case.workload != "step":
-            varying = case.params["shapes"] == "varying"
-            body = bodies.NetworkStep(device, train=case.workload == "mlp-train", varying=varying)
+            train, varying = case.workload == "mlp-train", params["shapes"] == "varying"
+            body = bodies.NetworkStep(device, train=train, varying=varying)
         else:
-            number, in_place = case.params["operand"] == "number", case.params["alloc"] == "in-place"
+            number, in_place = params["operand"] == "number", params["alloc"] == "in-place"
             body = bodies.AddOne(device, in_place=in_place, number=number)
         if case.caller == "native":
-            if case.params.get("operand") != "tensor":
+            if not isinstance(body, bodies.AddOne) or params["operand"] != "tensor":
                 raise Unsupported("the native caller adds a tensor made beforehand, one operation a step")
-            return chains.NativeEager(device, body, wait_for, spins=spins)
-        if "sync" not in case.params:
-            return chains.Eager(device, body, wait_for, spins=spins)
-        sync, every = str(case.params["sync"]), int(case.params["every"])
-        act = action(device, sync, body.reading)
-        return chains.Acting(device, body, wait_for, spins=spins, action=act, every=every)
+            return chains.NativeEager(device, body, wait)
+        if "sync" in params:
+            return chains.EagerWithAction(device, body, wait, sync=str(params["sync"]), every=int(params["every"]))
+        return chains.Eager(device, body, wait)
 
 
 _DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
@@ -99,7 +91,7 @@ def _python_and_native(base: Case, alloc: str) -> list[Case]:
     return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
 
 
-def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
+def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:
     """Cases with one read or one wait after every step, and then with every kind of synchronisation.
 
     They use the plain step and, on a GPU, the steps of the networks. On a CPU a step of a network takes 0.1 s and
@@ -107,12 +99,7 @@ def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
     """
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
     fixed, varying = (
-        [
-            Case(
-                pattern="per-submit", unit="step", workload=name, params={"wait": base.params["wait"], "shapes": shapes}
-            )
-            for name in names
-        ]
+        [Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes}) for name in names]
         for shapes in ("fixed", "varying")
     )
     main = (*READS[kind][:1], *TORCH_WAITS[kind][:1])
@@ -131,5 +118,5 @@ def _synchronisations(base: Case, kind: str) -> tuple[list[Case], list[Case]]:
 def _with_action(case: Case, sync: str, every: int) -> Case:
     params = {**case.params, "sync": sync, "every": every}
     unit = case.unit if every == 1 else f"{every} {_PLURAL[case.unit]}"
-    pattern: Pattern = "read-each" if reads(sync) else "wait-each"
+    pattern: Pattern = "read-each" if is_read(sync) else "wait-each"
     return Case(pattern=pattern, unit=unit, workload=case.workload, params=params)

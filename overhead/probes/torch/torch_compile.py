@@ -9,7 +9,8 @@ from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.torch import unrolled_loop
-from overhead.probes.torch.targets import import_torch, torch_target
+from overhead.probes.torch.devices import import_torch, targets_of_kind, torch_target
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target
 from overhead.workloads import UNROLLED
 
@@ -29,36 +30,35 @@ class TorchCompileProbe(Probe):
     distributions = ("torch", "triton")
 
     def targets(self) -> list[Target]:
+        """The CUDA devices; without one, the CPU, which needs a C++ compiler."""
         torch = import_torch(self.mend)
-        if torch.cuda.is_available():
-            return [torch_target(torch, self.name, f"cuda:{index}") for index in range(torch.cuda.device_count())]
+        if found := targets_of_kind(torch, self.name, "cuda"):
+            return found
         if not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
             raise Unavailable("torch.compile needs a C++ compiler on the CPU", "install g++")
         return [torch_target(torch, self.name, "cpu")]
 
     def space(self, target: Target) -> Space:
-        wait: dict[str, Scalar] = {} if target.api == "CPU" else {"wait": "stream"}
+        """The cases of 1 and 5 additions in each mode, of the compiled workloads and of the unrolled loop."""
+        cpu = target.api == "CPU"
+        wait: dict[str, Scalar] = {} if cpu else {"wait": "stream"}
+        compiled = ["default"] if cpu else ["default", "reduce-overhead"]
         base = Case(pattern="per-submit", unit="step", params={"mode": "default", "ops": 1, **wait})
-        modes = ["eager"] if target.api == "CPU" else ["reduce-overhead", "eager"]
-        five = vary(base, "ops", 5)
-        axes: dict[str, list[Scalar]] = {"mode": list(modes), "ops": [5]}
-        from overhead.probes.workload_chain import WorkloadArm, with_workloads
-
-        star = Space(base, axes, [vary(five, "mode", mode) for mode in modes])
-        ways: tuple[str, ...] = ("default",) if target.api == "CPU" else ("default", "reduce-overhead")
-        arms = with_workloads(
-            star, [WorkloadArm("per-submit", {"mode": way}) for way in ways], software=target.api == "CPU"
-        )
-        loops = unrolled_loop.cases(on_gpu=target.api != "CPU")
-        return dataclasses.replace(arms, extra=[*arms.extra, *loops])
+        others: list[Scalar] = [*compiled[1:], "eager"]
+        five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
+        arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
+        found = with_workloads(Space(base, {"mode": others, "ops": [5]}, five), arms, software=cpu)
+        return dataclasses.replace(found, extra=[*found.extra, *unrolled_loop.cases(on_gpu=not cpu)])
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, compiled on the device of the target."""
+        device = str(target.options["device"])
         if case.workload == UNROLLED:
-            return unrolled_loop.open_case(str(target.options["device"]), case)
+            return unrolled_loop.open_case(device, case)
         if "elements" in case.params:
             from overhead.probes.torch import workload
 
-            return workload.open_case(str(target.options["device"]), case)
-        from overhead.probes.torch.compiled import Compiled
+            return workload.open_case(device, case)
+        from overhead.probes.torch.compiled import CompiledAdditions
 
-        return Compiled(str(target.options["device"]), case)
+        return CompiledAdditions(device, case)

@@ -2,64 +2,61 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from itertools import repeat
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 
 from overhead.measure.sampling import processors
-from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.python_loops import nothing
-from overhead.probes.torch import waits
+from overhead.probes.base import Unsupported, Unverified, whole_units
 from overhead.probes.torch.bodies import set_autograd_mode
-from overhead.probes.torch.chains import TorchChain, chosen_device
+from overhead.probes.torch.chains import TorchChain, select_device
 from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_static, own_code
-from overhead.probes.torch.graphs import captured
+from overhead.probes.torch.devices import wait_action
+from overhead.probes.torch.graphs import TorchGraphs
 from overhead.probes.workload_chain import WorkChain, step_of, verified
 from overhead.results import Case, Scalar
+from overhead.workloads import UNROLLED
 from overhead.workloads.base import Array
+from overhead.workloads.equivalence import Differs, Reference
 
-_MOST_STEPS_IN_A_GRAPH = 2048
-"""Limit of the steps in one graph. A step is many nodes, and torch needs about 10 us to capture each node."""
 _INHERITED_PROCESSORS = set(processors.every()) or set(range(os.cpu_count() or 1))
 """The processors that this process could use when it opened its first workload, before it measured."""
 
 
 def open_case(device: str, case: Case) -> WorkChain:
-    """A verified chain of the workload.
-
-    With the parameter ``maker``, a CUDA graph contains n eager or compiled steps. With ``mode``, the step is compiled.
-    With the pattern ``hybrid``, every other step runs on the host. All other cases are eager.
-    """
+    """A verified chain of the workload, of the class that the parameters and the pattern of the case select."""
     if "maker" in case.params:
-        return verified(Recorded(device, case))
+        return verified(GraphedWork(device, case))
     if case.params.get("mode", "eager") != "eager":
         return verified(CompiledWork(device, case))
     return verified((HybridWork if case.pattern == "hybrid" else TorchWork)(device, case))
 
 
 class TorchWork(TorchChain, WorkChain):
-    """n eager steps. Each step returns new tensors for the state."""
+    """n eager steps. Each step returns new tensors for the state. ``details``: what ``window`` also says."""
 
     launches = 16
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(case)
         set_autograd_mode("no_grad")
-        place = chosen_device(device)
-        self.opened(place, waits.wait(place, "stream" if place.type == "cuda" else ""))
+        place = select_device(device)
+        self.use_device(place, wait_action(place, "stream" if place.type == "cuda" else ""))
         self.on_host = self.synchronous
         self._threads = len(_INHERITED_PROCESSORS) if case.params.get("threads") == "all" else 1
         use_threads(self._threads)
         fixed = {name: torch.from_numpy(values).to(self.torch_device) for name, values in self.inputs.items()}
         self.step = step_of(self, torch, fixed)
         self.values: dict[str, Any] = {}
+        self.details: dict[str, Scalar] = {}
 
     def put(self, state: dict[str, Array]) -> None:
+        """Copy the state to the device and set all counters to 0."""
         set_autograd_mode("no_grad")
         whole: dict[str, Array] = {**state, "steps": np.zeros(self.elements, np.int32)}
         self.hold({name: torch.from_numpy(np.array(v)).to(self.torch_device, copy=True) for name, v in whole.items()})
@@ -70,43 +67,48 @@ class TorchWork(TorchChain, WorkChain):
         self.values = values
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state, and the number of steps of each element (uint32), copied to the host."""
         found = {name: values.cpu().numpy().copy() for name, values in self.values.items()}
         return found, found.pop("steps").view(np.uint32)
 
     def prepare(self, n: int) -> None:
+        """Set the autograd mode and the number of threads."""
         set_autograd_mode("no_grad")
         use_threads(self._threads)
         self.renew(n)
 
     def issue(self, n: int) -> None:
+        """Run n steps; returns before a GPU has done them."""
         values, step = self.values, self.step
         for _ in repeat(None, n):
             values = step(values)
         self.values = values
 
     def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "entry": "python", "autograd": "no_grad", "threads": self._threads}
+        """What is timed: that of every workload, how torch is called, its threads, and details."""
+        own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": self._threads}
+        return {**super().window(), **own, **self.details}
 
 
 class HybridWork(TorchWork):
-    """Steps that run on the device and on the host in turn. The state is copied before each step.
+    """Steps on the device and on the host in turn. The state is copied before each, unless the device is the CPU."""
 
-    If the device is the CPU, nothing is copied. That case is the control.
-    """
-
-    overlap = "serial"
+    host_acts = True
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
         self.overlap, self.on_host = "serial", True
         self._host = torch.device("cpu")
         self._host_step = step_of(self, torch, {name: torch.from_numpy(v) for name, v in self.inputs.items()})
+        self.details = {"host_steps": "every other", "copies": "state, pageable, before each step"}
 
     def put(self, state: dict[str, Array]) -> None:
+        """Copy the state to the device, which runs the next step."""
         super().put(state)
         self._on_device = True
 
     def issue(self, n: int) -> None:
+        """Run n steps on the device and on the host in turn, with the copies between them."""
         values, on_device = self.values, self._on_device
         for _ in repeat(None, n):
             where, step = (self.torch_device, self.step) if on_device else (self._host, self._host_step)
@@ -114,54 +116,92 @@ class HybridWork(TorchWork):
             on_device = not on_device
         self.values, self._on_device = values, on_device
 
-    def device(self, n: int) -> DeviceTime | None:
-        return None
 
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "host_steps": "every other", "copies": "state, pageable, before each step"}
-
-
-class InPlace(TorchWork):
+class InPlaceWork(TorchWork):
     """A workload whose state stays in the same tensors, because graphs and compiled steps write to them."""
 
+    one: Any = None
+    """The compiled step, which writes its results to its arguments. A subclass sets it."""
+
     def hold(self, values: dict[str, Any]) -> None:
+        """Copy these tensors to those of the state; the first tensors become those of the state."""
         self.values = self.values or values
         for name, kept in self.values.items():
             kept.copy_(values[name])
 
+    def issue(self, n: int) -> None:
+        """Call the compiled step n times; returns before a GPU has done them."""
+        values, step = self.values, self.one
+        for _ in repeat(None, n):
+            step(values)
 
-class CompiledWork(InPlace):
-    """n calls of the compiled step, which writes its results to its arguments."""
+
+class CompiledWork(InPlaceWork):
+    """n calls of the compiled step, after a few that compile it."""
 
     launches = 8
 
     def __init__(self, device: str, case: Case) -> None:
         super().__init__(device, case)
-        self._mode = str(case.params["mode"])
+        mode = str(case.params["mode"])
+        self.details = {"mode": mode}
         self.put(self.zeros())
         mark_static(self.values.values())
-        self.one = compiled(self.step, self._mode)
-        with graph_required(self._mode):
+        self.one = compiled(self.step, mode)
+        with graph_required(mode):
             self.issue(WARM_STEPS)
             self._wait()
 
-    def issue(self, n: int) -> None:
-        values, step = self.values, self.one
-        for _ in repeat(None, n):
-            step(values)
 
-    def window(self) -> dict[str, Scalar]:
-        return {**super().window(), "mode": self._mode}
+def step_of_unrolled(case: Case) -> Case:
+    """The case of the workload whose steps an unrolled loop runs."""
+    return msgspec.structs.replace(case, workload=UNROLLED.removesuffix("-unrolled"))
 
 
-class Recorded(InPlace):
-    """A CUDA graph of n steps. It is captured outside the window, and launched once inside.
+class UnrolledWork(InPlaceWork):
+    """n calls of a compiled loop. A unit is one call, which runs all steps of the loop. The first call compiles it."""
 
-    The steps are compiled, or they are eager and the last result is copied to the state.
-    """
+    def __init__(self, device: str, case: Case) -> None:
+        super().__init__(device, step_of_unrolled(case))
+        step, steps = self.step, int(case.params["steps"])
+        self.steps = steps
+
+        def all_steps(values: dict[str, Any]) -> dict[str, Any]:
+            for _ in range(steps):
+                values = step(values)
+            return values
+
+        self.one = compiled(all_steps, "default")
+        self.begin()
+
+    def check(self) -> None:
+        """Compare the state after the first call with NumPy. Raises ``Unverified``."""
+        got, count = self.get()
+        if count != self.steps:
+            raise Unverified(f"a call ran {count} steps, not {self.steps}")
+        redo = Reference(self.workload, self.inputs, self.rng.integers(0, self.elements, 34))
+        expected = redo.run(redo.take(self.start_state), 0, count, float)
+        try:
+            redo.compare(got, expected, self.workload.tolerance, f"after {count} steps")
+        except Differs as error:
+            raise Unverified(f"differs from the reference: {error}") from error
+        self.aside = count
+        self.renew(count)
+
+    def prepare(self, n: int) -> None:
+        """Set the autograd mode and the number of threads; start again if the numbers would become too small."""
+        super().prepare(n * self.steps)
+
+    def executed(self) -> int:
+        """The number of calls after the first. Raises ``Unverified`` if a call ran only some of its steps."""
+        return whole_units(super().executed(), self.steps)
+
+
+class GraphedWork(InPlaceWork):
+    """A CUDA graph of n eager or compiled steps. It is captured before the timed window, and launched once inside."""
 
     recorded = True
-    max_n = _MOST_STEPS_IN_A_GRAPH
+    max_n = 2048  # a step is many nodes, and torch needs about 10 us to capture each node
     launches = 0
 
     def __init__(self, device: str, case: Case) -> None:
@@ -169,19 +209,16 @@ class Recorded(InPlace):
         if self.torch_device.type != "cuda":
             raise Unsupported("graphs are CUDA's")
         self.overlap = "serial"
-        self._compiled = compiled(self.step, "default") if case.params["maker"] == "torch-compiled" else None
-        self._graphs: dict[int, Any] = {}
-        self._stream = torch.cuda.Stream()
+        self.details = {"call": "CUDAGraph.replay", "recording": "outside"}
+        if case.params["maker"] == "torch-compiled":
+            self.one, self.details["mode"] = compiled(self.step, "default"), "default"
         self.put(self.zeros())
-        # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        self._body(2)
-        torch.cuda.synchronize()
+        self._graphs = TorchGraphs(self._run)
 
-    def _body(self, n: int) -> None:
+    def _run(self, n: int) -> None:
         """Run n steps and write the result to the tensors of the state."""
-        if self._compiled is not None:
-            for _ in repeat(None, n):
-                self._compiled(self.values)
+        if self.one is not None:
+            super().issue(n)
             return
         values = dict(self.values)
         for _ in repeat(None, n):
@@ -189,20 +226,16 @@ class Recorded(InPlace):
         self.hold(values)
 
     def prepare(self, n: int) -> None:
+        """Capture the graph of n steps, unless it exists."""
         super().prepare(n)
-        if n and n not in self._graphs:
-            self._graphs[n] = torch.cuda.CUDAGraph()
-            captured(self._graphs[n], self._stream, functools.partial(self._body, n))
-        self._replay = self._graphs[n].replay if n else nothing
+        self._launch = self._graphs.launcher(n)
 
     def issue(self, n: int) -> None:
-        self._replay()
-
-    def window(self) -> dict[str, Scalar]:
-        mode: dict[str, Scalar] = {} if self._compiled is None else {"mode": "default"}
-        return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside", **mode}
+        """Launch the graph that ``prepare`` captured; returns before the device has run it."""
+        self._launch()
 
     def close(self) -> None:
+        """Release all graphs."""
         self._graphs.clear()
 
 
@@ -223,7 +256,7 @@ def use_threads(count: int) -> None:
 
 
 def compiled(step: Any, mode: str) -> Any:
-    """The compiled step, which writes its results to its arguments."""
+    """The compiled step, which writes its results to its arguments. ``mode``: that of torch.compile."""
 
     def in_place(values: Any) -> None:
         for name, result in step(values).items():

@@ -14,13 +14,12 @@ import torch
 
 from overhead import scratch
 from overhead.probes.base import DeviceTime
-from overhead.probes.common.python_loops import Issue
 from overhead.probes.held_chain import HeldChain
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
 from overhead.probes.kernels.step_triton import step
-from overhead.probes.torch import waits
 from overhead.probes.torch.chains import TorchClock
+from overhead.probes.torch.devices import wait_action
 from overhead.probes.workload_chain import WorkChain, kernels_of, verified
 from overhead.results import Case, Scalar
 from overhead.workloads import sources
@@ -40,12 +39,22 @@ class TritonChain(HeldChain, InOrderChain):
         self._seeds = lcg.seeds()
         self._words = torch.from_numpy(self._seeds.view("int32")).to(place)
         entry = case.params["entry"]
-        wait = waits.wait(place, str(case.params["wait"]))
+        wait = wait_action(place, str(case.params["wait"]))
         # The first call compiles the kernel and returns it. It also runs a step, which is undone afterwards.
         compiled = step[(4,)](self._words, num_warps=_WARPS)
         self._words.copy_(torch.from_numpy(self._seeds.view("int32")))
         wait()
-        loop = _by_handle(compiled, self._words) if entry == "compiled" else _by_jit(self._words)
+        words, launch = self._words, compiled[(4, 1, 1)]
+
+        def by_jit(n: int) -> None:
+            for _ in repeat(None, n):
+                step[(4,)](words, num_warps=_WARPS)
+
+        def by_handle(n: int) -> None:
+            for _ in repeat(None, n):
+                launch(words)
+
+        loop = by_handle if entry == "compiled" else by_jit
         super().__init__(
             case,
             functools.partial(loop, 1),
@@ -56,31 +65,15 @@ class TritonChain(HeldChain, InOrderChain):
         )
 
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of n launches; None if each unit contains a wait."""
         return None if self.latency else self.held(TorchClock(), n)
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of ``step_triton.py``."""
         return {"step_triton.py": source("step_triton.py")[1]}
 
     def _steps(self) -> int:
         return lcg.distance(self._seeds, self._words.cpu().numpy().view("uint32"))
-
-
-def _by_jit(words: Any) -> Issue:
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            step[(4,)](words, num_warps=_WARPS)
-
-    return loop
-
-
-def _by_handle(compiled: Any, words: Any) -> Issue:
-    launch = compiled[(4, 1, 1)]
-
-    def loop(n: int) -> None:
-        for _ in repeat(None, n):
-            launch(words)
-
-    return loop
 
 
 def open_work(device: str, case: Case) -> WorkChain:
@@ -89,7 +82,7 @@ def open_work(device: str, case: Case) -> WorkChain:
 
 
 class TritonWork(WorkChain):
-    """A workload that is launched by ``kernel[grid](...)``."""
+    """A workload that is launched by ``kernel[grid](...)``: n times, or once for n steps in the pattern ``fused``."""
 
     language = "triton"
     wait_spins = True
@@ -105,7 +98,7 @@ class TritonWork(WorkChain):
         self._state = torch.from_numpy(sources.state(self.workload, self.zeros(), self.elements)).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
         self._inputs = torch.from_numpy(sources.inputs(self.workload, self.inputs)).to(self._place)
-        self._wait = waits.wait(self._place, "stream")
+        self._wait = wait_action(self._place, "stream")
         self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
 
@@ -115,36 +108,41 @@ class TritonWork(WorkChain):
         )
 
     def put(self, state: dict[str, Array]) -> None:
+        """Copy the state to the device and set all counters to 0."""
         self._state.copy_(torch.from_numpy(sources.state(self.workload, state, self.elements)))
         self._counters.zero_()
         self._wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state, and the number of steps of each element (uint32), copied to the host."""
         state, counters = self._state.cpu().numpy(), self._counters.cpu().numpy().view(np.uint32)
         return sources.unpack(self.workload, state, self.elements), counters
 
     def prepare(self, n: int) -> None:
+        """Set the number of steps that the fused kernel runs."""
         if self._fused:
             self._steps = n
 
     def issue(self, n: int) -> None:
-        if self._fused:
-            self._launch()
-            return
+        """Launch n steps; returns before the device has run them."""
         launch = self._launch
-        for _ in repeat(None, n):
+        for _ in repeat(None, 1 if self._fused else n):
             launch()
 
     def wait(self) -> None:
+        """Return when torch's current stream is idle."""
         self._wait()
 
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of n steps."""
         return self.held(TorchClock(), n)
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of the generated Triton, by the workload's name."""
         return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed: that of every workload, the kind of launch, the block size, and the warps of a program."""
         return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": _WORK_WARPS}
 
 

@@ -7,6 +7,9 @@ import msgspec
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common.library_import import import_library
+from overhead.probes.common.workload_arms import fused, launches
+from overhead.probes.torch.devices import cuda_torch, targets_of_kind
+from overhead.probes.workload_chain import with_workloads
 from overhead.results import Case, Target
 
 
@@ -21,22 +24,19 @@ class TritonProbe(Probe):
     distributions = ("triton", "torch")
 
     def targets(self) -> list[Target]:
-        from overhead.probes.torch.targets import cuda_torch, torch_target
-
-        torch = cuda_torch()
-        triton = import_library("triton", self.mend)
-        devices = [torch_target(torch, self.name, f"cuda:{index}") for index in range(torch.cuda.device_count())]
+        """The CUDA devices of torch, with the version of Triton."""
+        torch, triton = cuda_torch(), import_library("triton", self.mend)
+        devices = targets_of_kind(torch, self.name, "cuda")
         return [msgspec.structs.replace(d, versions={**d.versions, "triton": triton.__version__}) for d in devices]
 
     def space(self, target: Target) -> Space:
+        """The cases of the step by kind of launch, with a wait after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        from overhead.probes.common.workload_arms import fused, launches
-        from overhead.probes.workload_chain import with_workloads
-
         star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
         return with_workloads(star, [fused("triton"), launches("triton", "one")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target."""
         import_library("triton", self.mend)
         from overhead.probes.triton.chain import TritonChain, open_work
 

@@ -19,7 +19,7 @@ CASES: dict[str, Case] = {case.key: case for case in of_step(CupyProbe().space(T
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_only_chains_without_waits_have_a_device_time(key: str) -> None:
+def test_cupy_measures_device_time_only_for_cases_without_waits_or_reads(key: str) -> None:
     case = CASES[key]
     chain = CupyChain(cupy.module(), case)
     found = chain.device(100)
@@ -31,7 +31,7 @@ def test_only_chains_without_waits_have_a_device_time(key: str) -> None:
 
 
 @pytest.mark.needs("cxx", "numba", "torch")
-def test_a_capture_keeps_removes_or_forbids_a_synchronisation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_capture_keeps_removes_or_forbids_a_wait_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.cuda import api
     from overhead.probes.cuda.session import CudaSession, step_arguments
     from overhead.probes.torch import graphs

@@ -8,8 +8,7 @@ import pytest
 
 from overhead.probes.base import Chain, Probe, Unavailable, Unverified
 from overhead.probes.cuda import api
-from overhead.probes.cuda.cuda_driver import CudaDriverProbe
-from overhead.probes.cuda.cuda_graph import CudaGraphProbe
+from overhead.probes.cuda.cuda_driver import CudaDriverProbe, CudaGraphProbe
 from overhead.results import Target
 from tests.fakes.cuda_driver import LAUNCH_NS, install
 from tests.fakes.of_step import of_step
@@ -51,7 +50,7 @@ def run(chain: Chain, n: int) -> None:
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_units_of_stages_count_as_executed_but_units_for_device_time_do_not(key: str) -> None:
+def test_a_cuda_chain_counts_units_timed_by_stage_but_not_units_for_device_time(key: str) -> None:
     chain = opened(key)
     try:
         assert chain.kernels()
@@ -72,7 +71,7 @@ def test_units_of_stages_count_as_executed_but_units_for_device_time_do_not(key:
 
 
 @pytest.mark.parametrize("where", [{"pattern": "per-submit", "caller": "native"}, {"loops": 8000}])
-def test_a_failed_launch_is_unverified(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_cuda_launch_raises_unverified(where: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     chain = opened(the("cuda-driver", **where))
     monkeypatch.setenv("FAKE_CUDA_FAIL", "1")
     run(chain, 4)
@@ -81,7 +80,7 @@ def test_a_failed_launch_is_unverified(where: dict[str, object], monkeypatch: py
     chain.close()
 
 
-def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
+def test_the_nodes_of_a_cuda_graph_are_spread_evenly_over_eight_sets_of_words() -> None:
     from overhead.probes.cuda.graphs import CudaReplay
     from overhead.probes.kernels import lcg
 
@@ -98,7 +97,7 @@ def test_the_nodes_of_a_graph_work_on_several_sets_of_words() -> None:
     chain.close()
 
 
-def test_capture_and_instantiation_are_timed_for_several_graph_sizes() -> None:
+def test_a_cuda_graph_chain_times_capture_and_instantiation_for_several_sizes() -> None:
     from overhead.probes.cuda.graphs import TIMED_SIZES, CudaReplay
 
     chain = opened(the("cuda-graph", pattern="replay"))
@@ -120,7 +119,7 @@ def test_capture_and_instantiation_are_timed_for_several_graph_sizes() -> None:
         ("FAKE_CUDA_VERSION", "11080", r"serves CUDA 11\.8, 12\.0 or newer is needed"),
     ],
 )
-def test_without_a_device_or_with_an_old_driver_the_stack_is_unavailable(
+def test_cuda_stacks_are_unavailable_without_a_device_or_with_an_old_driver(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, reason: str
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -130,7 +129,7 @@ def test_without_a_device_or_with_an_old_driver_the_stack_is_unavailable(
         assert caught.value.mend
 
 
-def test_without_a_driver_the_stack_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_stacks_are_unavailable_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.cuda.cupy import CupyProbe
     from overhead.probes.triton.triton import TritonProbe
 

@@ -46,13 +46,13 @@ class FakeStream(StreamHolder):
         return float(end - start)
 
 
-def test_a_chain_queued_before_the_blocker_ends_is_busy() -> None:
+def test_device_time_is_busy_if_all_units_are_queued_while_the_blocking_kernel_runs() -> None:
     clock = FakeStream(host=1000, unit=300)
     found = time_held(clock, lambda: None, clock.issue, 100)
     assert (found.busy, found.span, found.n, clock.blocks) == (True, 100 * 300, 100, [1e6])
 
 
-def test_a_blocker_that_ends_too_soon_is_made_longer() -> None:
+def test_a_blocking_kernel_that_ends_too_soon_is_followed_by_a_longer_one() -> None:
     clock = FakeStream(host=50_000, unit=300)
     found = time_held(clock, lambda: None, clock.issue, 100)
     assert found.busy
@@ -61,7 +61,7 @@ def test_a_blocker_that_ends_too_soon_is_made_longer() -> None:
     assert clock.blocks == sorted(clock.blocks)
 
 
-def test_a_chain_that_takes_too_long_to_issue_is_not_busy() -> None:
+def test_device_time_is_not_busy_if_issuing_takes_longer_than_the_longest_blocking_kernel() -> None:
     clock = FakeStream(host=1e6, unit=300)
     found = time_held(clock, lambda: None, clock.issue, 100)
     assert not found.busy
@@ -82,7 +82,7 @@ class Chain(HeldChain):
         return self.issued - self.aside
 
 
-def test_a_graph_is_launched_once_before_it_is_timed() -> None:
+def test_a_recorded_graph_is_launched_once_before_its_device_time_is_measured() -> None:
     done: list[str] = []
 
     class Graph(Chain):
@@ -108,7 +108,7 @@ def test_a_graph_is_launched_once_before_it_is_timed() -> None:
     assert (plain.issued, plain.executed()) == (100, 0)
 
 
-def test_units_issued_behind_a_blocker_do_not_count_as_executed() -> None:
+def test_units_issued_for_device_time_do_not_count_as_executed() -> None:
     chain = Chain()
     chain.issue(3)
     assert chain.held(FakeStream(1000, 300), 100_000).n == 512
@@ -145,7 +145,7 @@ class Token(Chain):
         (512, "a slope needs two lengths, the chain holds 1 units at most"),
     ],
 )
-def test_a_unit_of_many_launches_is_timed_and_its_device_time_has_the_reason(launches: int, reason: str) -> None:
+def test_a_chain_of_many_launches_a_unit_says_why_it_has_no_device_time(launches: int, reason: str) -> None:
     clock = FakeClock()
     chain = Token(clock, launches)
     describe(chain)

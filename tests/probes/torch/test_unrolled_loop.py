@@ -12,7 +12,7 @@ import pytest
 
 from overhead.checking.findings import Findings
 from overhead.probes.torch import unrolled_loop
-from overhead.probes.torch.unrolled_loop import MIB, CompileError, Unrolled, cases
+from overhead.probes.torch.unrolled_loop import CompileError, Unrolled, cases
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -45,18 +45,19 @@ def doing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ("kept = bytearray(400 << 20); time.sleep(600)", 60.0, "memory limit after"),
         ("raise SystemExit('no compiler')", 60.0, "died: the process ended with exit code 1: no compiler after"),
         (
-            "if request['do'] == 'compile': return {'failure': 'RecursionError', 'detail': 'deep', 'compile_ns': 3e9}",
+            "if request['do'] == 'compile': return {'answer': [3e9, 'RecursionError', ': deep']}",
             60.0,
-            "RecursionError after 3.0 s",
+            r"RecursionError after 3\.0 s and \d+ MiB: deep$",
         ),
     ],
 )
-def test_a_failure_has_a_class_and_the_time_or_memory_used(
-    doing: Any, code: str, compile_s: float, class_of_failure: str
+def test_a_loop_that_does_not_compile_raises_an_error_with_the_reason_time_and_memory(
+    monkeypatch: pytest.MonkeyPatch, doing: Any, code: str, compile_s: float, class_of_failure: str
 ) -> None:
     doing(code)
+    monkeypatch.setattr(unrolled_loop, "_MEMORY_BYTES", 200 << 20)
     with pytest.raises(CompileError, match=class_of_failure) as raised:
-        Unrolled("cpu", LOOP, compile_s=compile_s, memory_bytes=200 * MIB)
+        Unrolled("cpu", LOOP, compile_s=compile_s)
     found = Findings()  # of ``overhead check``, to which a time limit of our own tells nothing
     found.caught(raised.value)
     assert found.failed != ("time limit" in class_of_failure)
@@ -65,7 +66,7 @@ def test_a_failure_has_a_class_and_the_time_or_memory_used(
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
-def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_loop_reports_its_compile_time_and_counts_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.runtime.runtime_utils import cache_dir
 
     monkeypatch.setattr(unrolled_loop, "_cache", lambda device: cache_dir())
@@ -83,14 +84,14 @@ def test_a_short_loop_compiles_runs_and_is_counted(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.needs("torch")
-def test_a_loop_on_the_cpu_restarts_like_the_eager_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unrolled_loop_restarts_before_its_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.torch import workload
 
     def eager(step: Any, mode: str) -> Any:
         return lambda values: [values[name].copy_(result) for name, result in step(values).items()]
 
     monkeypatch.setattr(workload, "compiled", eager)
-    made = unrolled_loop._made("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
+    made = unrolled_loop._loop("cpu", msgspec.structs.replace(LOOP, params={"elements": 256, "steps": 500}))
     made.issue(1)
     made.check()
     for n in (1, 0, 2, 3, 1, 4, 1):

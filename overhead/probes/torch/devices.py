@@ -1,0 +1,110 @@
+"""torch's devices: as targets of a stack, and the actions by which the host waits for one or reads a value from it."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from overhead.errors import install
+from overhead.probes.base import Unavailable, device_id
+from overhead.probes.common.library_import import import_library
+from overhead.probes.common.python_loops import Action, in_sequence, nothing
+from overhead.results import Api, Target
+
+_APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}
+TORCH_WAITS: Mapping[str, tuple[str, ...]] = {
+    "cpu": (),
+    "cuda": ("stream", "device", "event", "event-blocking"),
+    "xpu": ("stream", "device", "event"),
+    "mps": ("device", "event"),
+}
+"""By device type: the names of the actions that only wait, the cheapest first."""
+_GPU_READS = ("item", "cpu", "branch", "nonzero")
+READS: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("item", "branch", "nonzero"),
+    **dict.fromkeys(("cuda", "xpu", "mps"), _GPU_READS),
+}
+"""By device type: the names of the actions that read a value back, and therefore wait for it."""
+
+
+def import_torch(mend: str) -> Any:
+    """The torch module. Raises ``Unavailable`` if the import fails or the version is below 2.6."""
+    torch = import_library("torch", mend)
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+        raise Unavailable(f"torch {torch.__version__} is older than 2.6", "pip install --upgrade torch")
+    return torch
+
+
+def cuda_torch() -> Any:
+    """The torch module. Raises ``Unavailable`` if it cannot use a CUDA device on this machine."""
+    from overhead.probes.cuda.api import driver
+
+    driver()
+    torch = import_torch(install("torch"))
+    if not torch.version.cuda or not torch.cuda.is_available():
+        mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
+        raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)
+    return torch
+
+
+def torch_target(torch: Any, stack: str, name: str) -> Target:
+    """The target for a torch device name: ``cpu``, ``cuda:0``, ``xpu:0`` or ``mps``."""
+    kind = name.partition(":")[0]
+    adapter, device = {"cpu": ("CPU", ""), "mps": ("Apple GPU", "")}.get(kind, ("", ""))
+    if not adapter:
+        properties = getattr(torch, kind).get_device_properties(name)
+        identity = getattr(properties, "uuid", None)
+        adapter, device = properties.name, device_id(uuid.UUID(str(identity)).bytes) if identity else name
+    versions = {"torch": torch.__version__, "cuda-runtime": torch.version.cuda, "hip": torch.version.hip}
+    return Target(
+        stack=stack,
+        api="HIP" if kind == "cuda" and torch.version.hip else _APIS[kind],
+        adapter=adapter,
+        device=device,
+        options={"device": name},
+        versions={name: str(version) for name, version in versions.items() if version},
+    )
+
+
+def targets_of_kind(torch: Any, stack: str, kind: str) -> list[Target]:
+    """One target for each device of a type that torch counts: ``cuda`` or ``xpu``. Empty if torch cannot use it."""
+    module = getattr(torch, kind)
+    count = module.device_count() if module.is_available() else 0
+    return [torch_target(torch, stack, f"{kind}:{index}") for index in range(count)]
+
+
+def is_read(name: str) -> bool:
+    """Whether the host action with this name reads a value back, and does not only wait."""
+    return name in _GPU_READS
+
+
+def host_action(device: Any, name: str, value_reader: Callable[[Callable[[Any], object]], Action]) -> Action:
+    """The wait or read with this name. If it reads, ``value_reader`` binds the read to a one-element tensor."""
+    import torch
+
+    reads: dict[str, Callable[[Any], object]] = {
+        "item": lambda value: value.item(),
+        "cpu": lambda value: value.cpu(),
+        "branch": lambda value: bool(value > 0),
+        "nonzero": torch.nonzero,
+    }
+    return value_reader(reads[name]) if name in reads else wait_action(device, name)
+
+
+def wait_action(device: Any, name: str) -> Action:
+    """A function that returns when all work in the current stream of a device is done. It does nothing on the CPU."""
+    import torch
+
+    if device.type == "cpu":
+        return nothing
+    module: Any = getattr(torch, device.type)
+    if name == "device":
+        on = () if device.type == "mps" else (device,)
+        return functools.partial(module.synchronize, *on)
+    if name == "stream":
+        stream: Action = module.current_stream(device).synchronize
+        return stream
+    event = module.Event(blocking=True) if name == "event-blocking" else module.Event()
+    return in_sequence(event.record, event.synchronize)

@@ -1,0 +1,56 @@
+"""Steps are counted from values: those of the step ``x * a + c`` (LCG), and those of array libraries that add 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from overhead.probes.base import Unverified
+from overhead.probes.common import add_one
+from overhead.probes.kernels import lcg
+
+
+def _plainly(x: int, n: int) -> int:
+    for _ in range(n):
+        x = (x * 1664525 + 1013904223) % 2**32
+    return x
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 255, 1000])
+def test_lcg_advance_equals_n_single_steps(n: int) -> None:
+    start = lcg.seeds(16)
+    assert lcg.advance(start, n).tolist() == [_plainly(int(x), n) for x in start]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 500, 12_345, 2**31, 2**32 - 1])
+def test_lcg_distance_returns_the_number_of_steps_that_advance_made(n: int) -> None:
+    assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), n)) == n
+
+
+def test_lcg_distance_starts_again_at_0_after_a_period_of_2_to_the_32_steps() -> None:
+    assert lcg.distance(lcg.seeds(), lcg.advance(lcg.seeds(), 2**32 + 5)) == 5
+
+
+def test_lcg_distance_raises_unverified_if_one_element_has_fewer_steps() -> None:
+    x = lcg.advance(lcg.seeds(), 10)
+    x[77] = lcg.advance(lcg.seeds(), 9)[77]
+    with pytest.raises(Unverified, match=r"1 of 256 values disagree.*element 77 is 9"):
+        lcg.distance(lcg.seeds(), x)
+
+
+def test_lcg_distance_raises_unverified_if_a_value_is_missing() -> None:
+    with pytest.raises(Unverified, match="255 values read back"):
+        lcg.distance(lcg.seeds(), lcg.seeds(255))
+
+
+def test_counting_additions_raises_unverified_if_array_elements_disagree() -> None:
+    values = add_one.start_values() + 3
+    assert add_one.count_steps(values) == 3
+    values[7] += 1
+    with pytest.raises(Unverified, match="between 3 and 4"):
+        add_one.count_steps(values)
+
+
+def test_more_additions_than_int32_can_hold_are_counted() -> None:
+    far = (add_one.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
+    assert add_one.count_steps(far) == 2**31 + 5

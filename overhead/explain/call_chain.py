@@ -52,14 +52,14 @@ class CallChain(HeldChain):
         try:
             act()
         except BaseException as error:
-            raise StatementError(said(error, self._statement.said)) from None
+            raise StatementError(said(error, self._statement.describe_error)) from None
 
     def issue(self, n: int) -> None:
         self._made += n
         try:
             self._loop(n)
         except BaseException as error:
-            raise StatementError(said(error, self._statement.said)) from None
+            raise StatementError(said(error, self._statement.describe_error)) from None
 
     def wait(self) -> None:
         self._finish()

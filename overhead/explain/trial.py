@@ -149,7 +149,7 @@ def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        raise StatementError(said(error, statement.said)) from None
+        raise StatementError(said(error, statement.describe_error)) from None
 
 
 def _printed_bytes() -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.probes.common.add_one import count_steps, start_values
+from overhead.probes.common.step import count_steps, start_values
 from overhead.results import Case, Scalar, Target
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from overhead.checking import contract
 from overhead.checking.findings import Findings
 from overhead.decode.decoders import DECODERS
 from overhead.probes.base import Probe
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import OPERATIONS, UNROLLED
@@ -33,8 +33,8 @@ def _nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def _swiftshader(patch: pytest.MonkeyPatch) -> None:
-    for variable in drivers.DRIVER_VARIABLES:
-        patch.setenv(variable, str(drivers.swiftshader_icd()))
+    for variable in adapters.DRIVER_VARIABLES:
+        patch.setenv(variable, str(adapters.swiftshader_manifest()))
 
 
 def _dawn_null(patch: pytest.MonkeyPatch) -> None:

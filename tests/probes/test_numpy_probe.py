@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from overhead.probes.base import Unverified
-from overhead.probes.common import add_one
+from overhead.probes.common import step
 
 
 def test_values_that_disagree_are_unverified() -> None:
-    values = add_one.start_values() + 3
-    assert add_one.count_steps(values) == 3
+    values = step.start_values() + 3
+    assert step.count_steps(values) == 3
     values[7] += 1
     with pytest.raises(Unverified, match="between 3 and 4"):
-        add_one.count_steps(values)
+        step.count_steps(values)
 
 
 def test_more_steps_than_int32_holds_are_counted() -> None:
-    far = (add_one.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
-    assert add_one.count_steps(far) == 2**31 + 5
+    far = (step.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
+    assert step.count_steps(far) == 2**31 + 5

@@ -79,4 +79,4 @@ def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: s
 
     with pytest.raises(BaseException) as raised:
         run()
-    assert statement.said(raised.value) == said
+    assert statement.describe_error(raised.value) == said

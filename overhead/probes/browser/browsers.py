@@ -19,7 +19,7 @@ from overhead.probes.browser.chain import PageChain
 from overhead.probes.browser.launch import BrowserKind, find
 from overhead.probes.browser.page_files import hashes
 from overhead.probes.browser.session import BrowserSession
-from overhead.probes.common.step_kernel import RING
+from overhead.probes.common.step import RING
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Scalar, Target
 

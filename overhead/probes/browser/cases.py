@@ -9,8 +9,8 @@ import msgspec
 from overhead.probes.base import Space, Unsupported
 from overhead.probes.browser import messages
 from overhead.probes.browser.chain import WAITING_PATTERNS
-from overhead.probes.common.case_parameters import accepts
-from overhead.probes.common.step_kernel import webgpu_window
+from overhead.probes.common.availability import is_accepted
+from overhead.probes.common.step import webgpu_window
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
 
@@ -61,4 +61,4 @@ def space() -> Space:
         "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
         "wait": [None, "map"],
     }
-    return Space(base, axes, extra, lambda case: accepts(case_spec, case))
+    return Space(base, axes, extra, lambda case: is_accepted(case_spec, case))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.messages import Page, PageAdapter
-from overhead.probes.common.software_adapters import names_software_renderer
+from overhead.probes.common.availability import names_software_renderer
 from overhead.results import Api, Target
 
 _SOFTWARE = re.compile(r"software|\bcpu\b", re.IGNORECASE)

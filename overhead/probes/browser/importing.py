@@ -25,7 +25,7 @@ from overhead.probes.browser import identity, messages
 from overhead.probes.browser.cases import case_spec, window
 from overhead.probes.browser.chain import WAITING_PATTERNS
 from overhead.probes.browser.page_files import PLAN, hashes
-from overhead.probes.common.step_kernel import RING
+from overhead.probes.common.step import RING
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
 

@@ -10,9 +10,9 @@ import msgspec
 
 from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Probe, Space
-from overhead.probes.common.add_one import count_steps, start_values
-from overhead.probes.common.library_import import import_library
-from overhead.probes.common.python_loops import Action, Issue
+from overhead.probes.common.availability import import_library
+from overhead.probes.common.loops import Action, Issue
+from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.cuda.compile import INSTALL_CUDA
 from overhead.probes.cuda.targets import driver_targets
 from overhead.probes.held_chain import HeldChain, StreamHolder

@@ -9,8 +9,8 @@ from itertools import repeat
 from typing import Any
 
 from overhead.probes.base import Unavailable
+from overhead.probes.common.loops import Action, Issue, in_sequence
 from overhead.probes.common.native_loop import NativeCall, address_of
-from overhead.probes.common.python_loops import Action, Issue, in_sequence
 from overhead.probes.cuda.compile import INSTALL_CUDA
 from overhead.probes.cuda.session import BLOCKING_EVENT, CUDA_GRID, GROUP_SIZE, UNTIMED_EVENT, Arguments, CudaSession
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from overhead.probes.base import Unsupported, whole_units
-from overhead.probes.common.python_loops import Action, Issue
+from overhead.probes.common.loops import Action, Issue
 from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import AddOne
 from overhead.probes.torch.chains import Eager, chosen_device

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.probes.common.python_loops import Action, in_sequence, nothing
+from overhead.probes.common.loops import Action, in_sequence, nothing
 
 TORCH_WAITS: Mapping[str, tuple[str, ...]] = {
     "cpu": (),

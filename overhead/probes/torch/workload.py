@@ -13,7 +13,7 @@ import torch
 
 from overhead.measure.sampling import processors
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.python_loops import nothing
+from overhead.probes.common.loops import nothing
 from overhead.probes.torch import waits
 from overhead.probes.torch.bodies import set_autograd_mode
 from overhead.probes.torch.chains import TorchChain, chosen_device

@@ -14,7 +14,7 @@ import torch
 
 from overhead import scratch
 from overhead.probes.base import DeviceTime
-from overhead.probes.common.python_loops import Issue
+from overhead.probes.common.loops import Issue
 from overhead.probes.held_chain import HeldChain
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source

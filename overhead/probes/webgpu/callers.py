@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.probes.common.loop_text import Script, Statement
+from overhead.probes.common.loops import Script, Statement
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, Slot, Store
-from overhead.probes.common.step_kernel import GROUPS, RING
+from overhead.probes.common.step import GROUPS, RING
 from overhead.probes.webgpu.cases import Steps
 from overhead.probes.webgpu.library import Library
 from overhead.probes.webgpu.resources import StepResources

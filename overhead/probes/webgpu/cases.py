@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from overhead.probes.base import Space, Unsupported
-from overhead.probes.common.case_parameters import AllowedValues, accepts, check_parameters
-from overhead.probes.common.step_kernel import RING
+from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
+from overhead.probes.common.step import RING
 from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target
 
 _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
@@ -165,7 +165,7 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
 
 def _offers(target: Target, case: Case) -> bool:
     """Whether the target can run the case, and the case differs from the base in at most one detail."""
-    if not accepts(StepSpec.of, case):
+    if not is_accepted(StepSpec.of, case):
         return False
     spec = StepSpec.of(case)
     if not target.executes and spec.pattern in ("fused", "read-each"):

@@ -10,9 +10,9 @@ import numpy as np
 
 from overhead.probes.base import Chain, DeviceTime, Unverified
 from overhead.probes.common import native_loop
-from overhead.probes.common.loop_text import Issue, Script, Stages, compile_python, compile_python_stages
-from overhead.probes.common.software_adapters import longest_fused_chain
-from overhead.probes.common.step_kernel import webgpu_window
+from overhead.probes.common.availability import longest_fused_chain
+from overhead.probes.common.loops import Issue, Script, Stages, compile_python, compile_python_stages
+from overhead.probes.common.step import webgpu_window
 from overhead.probes.kernels import lcg
 from overhead.probes.webgpu import callers
 from overhead.probes.webgpu.cases import StepSpec, steps

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
 from overhead.probes.base import Chain, DeviceTime, Unsupported
-from overhead.probes.common.step_kernel import GROUPS, WORDS
+from overhead.probes.common.step import GROUPS, WORDS
 from overhead.probes.kernels import lcg, source
 from overhead.probes.webgpu.cases import StepSpec
 from overhead.probes.webgpu.resources import (

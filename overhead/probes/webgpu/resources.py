@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes.base import Unsupported
-from overhead.probes.common.step_kernel import GROUPS, RING, WORDS
+from overhead.probes.common.step import GROUPS, RING, WORDS
 from overhead.probes.kernels import lcg, source
 from overhead.probes.webgpu import targets
 from overhead.probes.webgpu.cases import StepSpec

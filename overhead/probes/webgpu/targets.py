@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from overhead.probes.base import Unavailable
-from overhead.probes.common.software_adapters import names_software_renderer
-from overhead.probes.vulkan import drivers
+from overhead.probes.common.availability import names_software_renderer
+from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu.library import Library, captured_stderr
 from overhead.results import Api, Target
 
@@ -31,7 +31,7 @@ Info = Mapping[str, Any]
 
 def environments(null: bool) -> list[dict[str, str]]:
     """Environment variables to add: none, those for SwiftShader if installed, those for Null if ``null``."""
-    return [*drivers.environments(), *([{BACKEND_VARIABLE: NULL}] if null else [])]
+    return [*adapters.driver_environments(), *([{BACKEND_VARIABLE: NULL}] if null else [])]
 
 
 def targets(library: Library) -> list[Target]:
@@ -108,8 +108,8 @@ def belongs_to_environment(target: Target) -> bool:
     """
     if os.environ.get(BACKEND_VARIABLE) == NULL:
         return target.api == NULL
-    manifest = drivers.swiftshader_icd()
-    only_swiftshader = manifest is not None and os.environ.get(drivers.DRIVER_VARIABLES[0]) == str(manifest)
+    manifest = adapters.swiftshader_manifest()
+    only_swiftshader = manifest is not None and os.environ.get(adapters.DRIVER_VARIABLES[0]) == str(manifest)
     return target.api == "Vulkan" if only_swiftshader else target.api != NULL
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.loop_text import Script, Statement, compile_python
-from overhead.probes.common.software_adapters import longest_fused_chain
+from overhead.probes.common.availability import longest_fused_chain
+from overhead.probes.common.loops import Script, Statement, compile_python
 from overhead.probes.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.resources import (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from overhead.probes.base import Chain, Unavailable, Unverified
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
 
@@ -163,7 +163,7 @@ print(json.dumps({"adapter": targets[0].adapter, "software": targets[0].software
 
 
 def in_a_process(manifest: str) -> Any:
-    environment = {**os.environ, **dict.fromkeys(drivers.DRIVER_VARIABLES, manifest)}
+    environment = {**os.environ, **dict.fromkeys(adapters.DRIVER_VARIABLES, manifest)}
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -174,7 +174,7 @@ def in_a_process(manifest: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.needs("vulkan", "swiftshader", "numba")
 def test_swiftshader_runs_every_case() -> None:
-    found = in_a_process(str(drivers.swiftshader_icd()))
+    found = in_a_process(str(adapters.swiftshader_manifest()))
     assert "SwiftShader" in found["adapter"]
     assert found["software"]
     assert set(found["executed"].values()) == {321}

@@ -8,7 +8,7 @@ import pytest
 
 from overhead.probes import kernels
 from overhead.probes.base import Unsupported, vary
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
 from scripts import build_spirv
@@ -36,14 +36,14 @@ def test_each_binary_matches_its_source(source: Path) -> None:
 
 def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = tmp_path / "vk_swiftshader_icd.json"
-    monkeypatch.setattr(drivers, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
-    for variable in drivers.DRIVER_VARIABLES:
+    monkeypatch.setattr(adapters, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
+    for variable in adapters.DRIVER_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
-    assert drivers.environments() == [{}]
+    assert adapters.driver_environments() == [{}]
     manifest.touch()
-    assert drivers.environments() == [{}, dict.fromkeys(drivers.DRIVER_VARIABLES, str(manifest))]
+    assert adapters.driver_environments() == [{}, dict.fromkeys(adapters.DRIVER_VARIABLES, str(manifest))]
     monkeypatch.setenv("VK_ICD_FILENAMES", "/chosen.json")
-    assert drivers.environments() == [{}]
+    assert adapters.driver_environments() == [{}]
 
 
 @pytest.mark.parametrize(

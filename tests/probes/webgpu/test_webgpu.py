@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from overhead.probes.base import Unavailable, Unsupported
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu import targets
 from overhead.probes.webgpu.cases import StepSpec
 from overhead.probes.webgpu.library import captured_stderr
@@ -43,7 +43,7 @@ class FakeLibrary:
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (*drivers.DRIVER_VARIABLES, targets.BACKEND_VARIABLE):
+    for variable in (*adapters.DRIVER_VARIABLES, targets.BACKEND_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
 
 

@@ -17,9 +17,9 @@ import pytest
 from overhead.probes import registry
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.common import native_loop
-from overhead.probes.common.loop_text import Issue
+from overhead.probes.common.loops import Issue
 from overhead.probes.common.native_loop import NativeCall, NativeProgram, Store
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu import library
 from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.results import Case, Target
@@ -41,8 +41,8 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> T
 
 def find(stack: str, api: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     if stack == "dawn":
-        for variable in drivers.DRIVER_VARIABLES:
-            monkeypatch.setenv(variable, str(drivers.swiftshader_icd()))
+        for variable in adapters.DRIVER_VARIABLES:
+            monkeypatch.setenv(variable, str(adapters.swiftshader_manifest()))
     if api == "Null":
         monkeypatch.setenv("WGPU_BACKEND_TYPE", "Null")
     return next(found for found in registry()[stack].targets() if found.api == api)

@@ -1,7 +1,7 @@
 """Device time from timestamp queries. A blocker (a long dispatch) keeps the device busy while the host issues units.
 
-At time a the host submits the blocker to an idle device. Then it submits the units and a marker, until time b. If the
-blocker takes longer than b - a on the device, it ends after b. Then all units were queued before the first one started.
+The host submits the blocker to an idle device, then the units and a marker (an empty dispatch). If the blocker takes
+longer on the device than all of this on the host, all units were queued before the first one started.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _MIN_QUANTA = 100
 _BLOCKER_STEPS = 50_000
 """Steps of one dispatch of the blocker. llvmpipe silently ends every loop after 65,535 turns."""
 _LONGEST_BLOCKER_NS = 200e6
-"""The longest intended duration of a blocker."""
+"""The longest intended duration of a blocker, ns."""
 MOST_SUBMISSIONS = 1024
 """The most submissions behind a blocker, well below the capacity of any queue."""
 
 
 class DeviceClock:
-    """Measures the device time of a chain. ``steps``: how many steps it ran on the data of the resources.
+    """Measures the device time of a chain. Raises ``Unsupported`` if the adapter has no timestamp queries.
 
-    Raises ``Unsupported`` if the adapter has no timestamp queries.
+    ``steps``: how many steps it ran on the data of ``resources``.
     """
 
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
@@ -67,10 +67,10 @@ class DeviceClock:
         self.quantum = self._quantum()
 
     def measure(self, n: int) -> DeviceTime:
-        """Device time from the end of the blocker to the end of a marker that follows ``n`` units.
+        """Device time from the end of the blocker to the end of a marker after n units.
 
-        The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is shorter
-        than 100 clock steps.
+        The marker adds a constant time, the same for every n. Raises ``Unsupported`` if the time is shorter than 100
+        steps of the clock.
         """
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:
@@ -138,7 +138,7 @@ class DeviceClock:
 
 @functools.cache
 def wait_spins(session: WebGpuSession) -> bool:
-    """Whether the wait uses the caller's CPU. False if this cannot be measured."""
+    """True if the wait of ``Library.waiter`` uses the caller's CPU. False if this cannot be measured."""
     try:
         return CPU_CLOCK_IS_FINE and _wait_spins(session)
     except Exception:  # if the driver fails here, only the cases that need device time fail

@@ -1,4 +1,4 @@
-"""WebGPU without a browser: wgpu-native and Dawn, from the Python API, from cffi, and from compiled loops."""
+"""The stacks of WebGPU without a browser: wgpu-native and Dawn."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from overhead.results import Case, Target
 
 class _WebGpu(Probe):
     null: ClassVar[bool] = False
-    """Whether the library has a Null backend, which executes nothing. It is measured too."""
+    """True if the library has a Null backend, which executes nothing. It is measured too."""
 
     def environments(self) -> list[dict[str, str]]:
+        """None to add; those with which only SwiftShader is found; those for the Null backend."""
         from overhead.probes.webgpu.targets import environments
 
         return environments(self.null)
 
     def targets(self) -> list[Target]:
+        """The adapters of the library."""
         from overhead.probes.webgpu import library, targets
 
         return targets.targets(library.library(self.name))
 
     def space(self, target: Target) -> Space:
+        """The cases of the step, and of workloads if the target computes."""
         from overhead.probes.common import workload_arms
         from overhead.probes.webgpu.cases import space
         from overhead.probes.workload_chain import with_workloads
@@ -35,6 +38,7 @@ class _WebGpu(Probe):
         return with_workloads(space(target), arms, software=target.software, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
+        """A chain of a workload for a case with the parameter ``elements``, else of the step."""
         if "elements" in case.params:
             from overhead.probes.webgpu import workload
 

@@ -10,6 +10,8 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
 from overhead.probes.vulkan import adapters
+from overhead.probes.vulkan.chains import CHAINS
+from overhead.probes.vulkan.gpu import gpu
 from overhead.results import Caller, Case, Pattern, Scalar, Target
 
 
@@ -57,9 +59,6 @@ class Vulkan(Probe):
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of the class for the pattern. Raises ``Unavailable`` if the adapter is no longer there."""
-        from overhead.probes.vulkan.chains import CHAINS
-        from overhead.probes.vulkan.gpu import gpu
-
         check_case(case)
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters.adapters() if adapter.index == index), None)

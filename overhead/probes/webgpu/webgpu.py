@@ -7,6 +7,11 @@ from typing import ClassVar
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
+from overhead.probes.common import workload_arms
+from overhead.probes.webgpu import cases, targets, workload
+from overhead.probes.webgpu.chain import WebGpuChain
+from overhead.probes.webgpu.library import library
+from overhead.probes.workload_chain import with_workloads
 from overhead.results import Case, Target
 
 
@@ -16,36 +21,22 @@ class _WebGpu(Probe):
 
     def environments(self) -> list[dict[str, str]]:
         """None to add; those with which only SwiftShader is found; those for the Null backend."""
-        from overhead.probes.webgpu.targets import environments
-
-        return environments(self.null)
+        return targets.environments(self.null)
 
     def targets(self) -> list[Target]:
         """The adapters of the library."""
-        from overhead.probes.webgpu import library, targets
-
-        return targets.targets(library.library(self.name))
+        return targets.targets(library(self.name))
 
     def space(self, target: Target) -> Space:
         """The cases of the step, and of workloads if the target computes."""
-        from overhead.probes.common import workload_arms
-        from overhead.probes.webgpu.cases import space
-        from overhead.probes.workload_chain import with_workloads
-
         if not target.executes:
-            return space(target)
+            return cases.space(target)
         arms, late = workload_arms.wgsl_arms(self.name), [workload_arms.wgsl_submitted()]
-        return with_workloads(space(target), arms, software=target.software, late=late)
+        return with_workloads(cases.space(target), arms, software=target.software, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""
-        if "elements" in case.params:
-            from overhead.probes.webgpu import workload
-
-            return workload.open_case(target, case)
-        from overhead.probes.webgpu.chain import WebGpuChain
-
-        return WebGpuChain(target, case)
+        return workload.open_case(target, case) if "elements" in case.params else WebGpuChain(target, case)
 
 
 @register

@@ -65,7 +65,7 @@ def test_the_adapter_name_is_read_from_the_log_of_firefox() -> None:
     assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
     assert target.driver == "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
     assert (target.api, target.software) == ("Vulkan", True)
-    assert identity.flags(named) == ["page-not-isolated"]
+    assert identity.record_flags(named) == ["page-not-isolated"]
 
 
 def test_a_name_from_the_page_is_not_replaced_by_the_log() -> None:
@@ -73,7 +73,7 @@ def test_a_name_from_the_page_is_not_replaced_by_the_log() -> None:
     assert identity.named_by_log(named, LOG) is named
     nameless = page(FIREFOX)
     assert identity.named_by_log(nameless, "nothing of the kind") is nameless
-    assert identity.flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
+    assert identity.record_flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs no prog
 @posix
 def test_a_browser_is_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert launch.candidates("chromium", "linux") == []
+    assert launch.installed_programs("chromium", "linux") == []
     edge, chrome = _program(tmp_path / "microsoft-edge"), _program(tmp_path / "google-chrome")
     firefox = _program(tmp_path / "firefox-esr")
-    assert launch.candidates("chromium", "linux") == [str(chrome), str(edge)]
-    assert launch.candidates("firefox", "linux") == [str(firefox)]
+    assert launch.installed_programs("chromium", "linux") == [str(chrome), str(edge)]
+    assert launch.installed_programs("firefox", "linux") == [str(firefox)]
 
 
 @pytest.mark.parametrize(
@@ -139,23 +139,23 @@ def test_a_browser_is_found_in_the_folders_of_other_systems(
         monkeypatch.setenv(variable, "")
     for variable in ("HOME", "PROGRAMFILES"):
         monkeypatch.setenv(variable, str(tmp_path))
-    assert str(_program(tmp_path / program)) in launch.candidates("chromium", platform)
+    assert str(_program(tmp_path / program)) in launch.installed_programs("chromium", platform)
 
 
 def test_a_missing_browser_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(launch.BROWSER, raising=False)
-    monkeypatch.setattr(launch, "candidates", lambda kind: [])
+    monkeypatch.setattr(launch, "installed_programs", lambda kind: [])
     with pytest.raises(Unavailable) as refused:
-        launch.find("chromium")
+        launch.find_browser("chromium")
     assert refused.value.mend
 
 
 @posix
 def test_an_environment_variable_selects_the_browser_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(launch.BROWSER, str(_program(tmp_path / "firefox-nightly")))
-    monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])
-    assert launch.find("firefox").program == str(tmp_path / "firefox-nightly")
-    assert launch.find("chromium").program == "/usr/bin/chromium"
+    monkeypatch.setattr(launch, "installed_programs", lambda kind: ["/usr/bin/chromium"])
+    assert launch.find_browser("firefox").program == str(tmp_path / "firefox-nightly")
+    assert launch.find_browser("chromium").program == "/usr/bin/chromium"
 
 
 def test_the_environment_adds_and_removes_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

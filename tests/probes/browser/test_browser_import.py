@@ -13,7 +13,7 @@ from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
 from overhead.probes.browser import page_files
 from overhead.probes.browser.importing import import_file
-from overhead.probes.browser.page_files import hashes
+from overhead.probes.browser.page_files import kernel_hashes
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.output import write_lines
 from tests.fakes.download import ROWS, download, entry
@@ -135,5 +135,5 @@ def test_the_page_is_written_as_one_file_that_needs_no_other(tmp_path: Path) -> 
     embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)
     assert embedded is not None
     found = json.loads(embedded[1])
-    assert set(found["kernels"]) == set(hashes())
+    assert set(found["kernels"]) == set(kernel_hashes())
     assert found["plan"]["cases"]

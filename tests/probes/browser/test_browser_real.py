@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from overhead.probes.arms import open_case
 from overhead.probes.base import Unverified
-from overhead.probes.browser import browsers, cases, messages, page_files
+from overhead.probes.browser import browsers, messages, page_files
+from overhead.probes.browser.chain import step_space
 from overhead.probes.browser.importing import import_file
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
 from tests.probes.browser.browser_driver import Driver, drive
@@ -55,7 +56,7 @@ def test_the_target_describes_browser_and_adapter(probe: browsers.BrowserProbe) 
     assert target.versions[f"{probe.name} fallback adapter"] in ("true", "false")
     assert page.isolated
     assert 0 < page.clock_step_ns <= 100_000
-    assert page.kernels == page_files.hashes()
+    assert page.kernels == page_files.kernel_hashes()
 
 
 @pytest.mark.parametrize("stack", [*KINDS, pytest.param("onnxruntime", marks=pytest.mark.needs("onnxruntime"))])
@@ -73,7 +74,7 @@ def test_a_stack_is_found_and_leaves_no_temporary_file(tmp_path: Path, stack: st
     assert not list(folder.iterdir())
 
 
-@pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
+@pytest.mark.parametrize("case", list(step_space().star()), ids=lambda case: case.key)
 def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any) -> None:
     chain = open_case(probe, probe.targets()[0], case)
     try:
@@ -90,7 +91,7 @@ def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any
 
 def test_a_long_fused_chain_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
     """A software adapter may silently end a long loop early; then the values are wrong."""
-    case = next(case for case in cases.space().star() if case.pattern == "fused")
+    case = next(case for case in step_space().star() if case.pattern == "fused")
     chain = open_case(probe, probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
     chain.sample(ns, False)
@@ -200,7 +201,7 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
     assert tried(buffers=[messages.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
-    chain = open_case(probe, probe.targets()[0], cases.space().base)
+    chain = open_case(probe, probe.targets()[0], step_space().base)
     chain.wait()
     assert chain.executed() == 0
     chain.close()

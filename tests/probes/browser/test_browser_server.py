@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from overhead.probes.browser import messages, server
-from overhead.probes.browser.page_files import hashes
+from overhead.probes.browser.page_files import kernel_hashes
 from overhead.probes.browser.server import PageServer
 
-PAGE = {"user_agent": "a test", "kernels": hashes()}
+PAGE = {"user_agent": "a test", "kernels": kernel_hashes()}
 
 
 class Running:

@@ -16,7 +16,8 @@ import pytest
 from overhead import scratch
 from overhead.child import ChildProcess
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
-from overhead.probes.browser import browsers, cases, launch
+from overhead.probes.browser import browsers, launch
+from overhead.probes.browser.chain import BrowserChain, case_spec
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.session import BrowserEnded, BrowserSession
 from overhead.results import Case
@@ -134,7 +135,7 @@ def test_a_failing_sample_raises(
     program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
 ) -> None:
     one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
-    chain = browsers.BrowserChain(one, BASE)
+    chain = BrowserChain(one, BASE)
     with pytest.raises(error) as caught:
         chain.sample([1])
     assert str(caught.value) == words
@@ -174,4 +175,4 @@ def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str
 )
 def test_cases_that_the_page_cannot_run_are_unsupported(case: Case) -> None:
     with pytest.raises(Unsupported):
-        cases.case_spec(case)
+        case_spec(case)

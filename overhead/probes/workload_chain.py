@@ -128,7 +128,7 @@ class WorkChain(HeldChain):
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
-        """Set the state (by name, arrays of shape ``(elements, ...)`` in the precision of the workload) and counters of 0."""
+        """Set the state (by name, arrays in the workload's precision, shape ``(elements, ...)``), and counters to 0."""
 
     @abc.abstractmethod
     def fetch(self) -> tuple[dict[str, Array], Array]:

@@ -115,5 +115,5 @@ class InOrderChain(Chain):
         return self.__time(n)
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record."""
+        """What is timed, as names and values for the results file."""
         return self.__window

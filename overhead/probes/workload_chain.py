@@ -29,9 +29,9 @@ _WRAP = 1 << 32
 class WorkloadArm:
     """One way to run workloads on a stack: the ``pattern``, ``params`` and ``caller`` of its cases.
 
-    ``bodies``: which variants of the step it can run, for a workload with several (see ``Workload.bodies``). ``fits``:
-    returns True if it can run a workload. ``language``: the language of its kernels; '' if it has none. ``early``: True
-    if a short run measures it too.
+    ``bodies``: which of ``Workload.bodies`` (several ways to run a step) it can run. ``fits``: returns True if it can
+    run a workload. ``language``: the language of its kernels; '' if it has none. ``early``: True if a short run
+    measures it too.
     """
 
     pattern: Pattern
@@ -196,7 +196,7 @@ class WorkChain(HeldChain):
         self.__age += n
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record: language, precision and number of elements."""
+        """What is timed, as names and values for the results file: language, precision, number of elements."""
         return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
 
     def zeros(self) -> dict[str, Array]:

@@ -133,7 +133,7 @@ class BrowserChain(PageChain):
         return self._executed
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record."""
+        """What is timed, as names and values for the results file."""
         return step_window(self.case, self.session.page)
 
     def kernels(self) -> dict[str, str]:
@@ -162,7 +162,7 @@ def case_spec(case: Case) -> messages.CaseSpec:
 
 
 def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
-    """What is timed, for the record, with the same keys and words as the native WebGPU stacks use."""
+    """What is timed, as names and values for the results file, the same as those of the native WebGPU stacks."""
     spec = case_spec(case)
     per = {"per-k": spec.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(spec.pattern, 1)
     reads = spec.wait == "map" or case.pattern == "read-each"

@@ -22,7 +22,7 @@ _APIS: dict[str, Api] = {
 UNNAMED = "not named by the browser"
 
 
-def named_by_log(page: Page, log: str) -> Page:
+def with_name_from_log(page: Page, log: str) -> Page:
     """The page's description, with the adapter's name from the log of Firefox if it has none itself."""
     found = _LOGGED.findall(log)
     if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:

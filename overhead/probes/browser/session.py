@@ -21,7 +21,7 @@ from overhead import scratch
 from overhead.child import last_words
 from overhead.probes.base import Unavailable
 from overhead.probes.browser import messages
-from overhead.probes.browser.identity import named_by_log
+from overhead.probes.browser.identity import with_name_from_log
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.server import PageServer
 
@@ -95,7 +95,7 @@ class BrowserSession:
         log_text = self._log()
         if page is None:
             raise Unavailable(f"{self._ended(f'did not open the page for {seconds:.0f} s')}{last_words(log_text)}")
-        return named_by_log(page, log_text)
+        return with_name_from_log(page, log_text)
 
     def _ended(self, otherwise: str) -> BrowserEnded:
         code = None if self._process is None else self._process.poll()

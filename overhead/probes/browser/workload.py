@@ -91,7 +91,7 @@ class BrowserWork(WorkChain, PageChain):
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record."""
+        """What is timed, as names and values for the results file."""
         split = self.case.pattern == "fused" and self._max_loops
         return {
             **super().window(),

@@ -55,5 +55,5 @@ class NumpyWork(ArrayWork):
         """Do nothing: the work is done when ``issue`` returns."""
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record."""
+        """What is timed, as names and values for the results file."""
         return {**super().window(), "entry": "python"}

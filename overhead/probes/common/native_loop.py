@@ -113,13 +113,13 @@ class NativeLoop(Protocol):
 
 
 def compile_ffi(program: NativeProgram) -> NativeLoop:
-    """The program as a plain Python loop that uses only local variables."""
+    """The program as a plain Python loop: ``loop(n)`` issues n units."""
     failed = [0]
     return _loop(loops.compile_python(_python_script(program, failed)), lambda: failed[0])
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
-    """The program as a compiled loop, which runs without the GIL. Raises ``NativeUnavailable``."""
+    """The program as a compiled loop: ``loop(n)`` issues n units without the GIL. Raises ``NativeUnavailable``."""
     rendered = _Native(program)
     lines = loops.lines_without_clock(rendered.script)
     table = np.array(rendered.table, np.int64)

@@ -34,7 +34,7 @@ def count_steps(values: NDArray[np.int32]) -> int:
 
 
 def webgpu_window(pattern: str, per: int, bindgroup: str, wait: str, **more: Scalar) -> dict[str, Scalar]:
-    """What the time of a WebGPU step includes, for the record. ``per``: units in a submission; 0: all of them."""
+    """What is timed of a WebGPU step, as names and values. ``per``: units in a submission; 0: all of them."""
     submits = {1: "1 per unit", 0: "1"}.get(per, f"1 per {per} units")
     return {
         "submits": submits,

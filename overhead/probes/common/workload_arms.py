@@ -13,7 +13,7 @@ from overhead.workloads.base import KernelEntry
 
 
 def eager(*bodies: str) -> WorkloadArm:
-    """The arm that calls an array library for each operation. ``bodies``: the variants of the step that it can run."""
+    """The arm that calls an array library for each operation. ``bodies``: the ways to run a step that it has."""
     return WorkloadArm("per-submit", bodies=bodies)
 
 
@@ -23,7 +23,7 @@ def fused(language: str, params: Mapping[str, Scalar] | None = None) -> Workload
 
 
 def launches(language: str, *bodies: str) -> WorkloadArm:
-    """The arm that launches each kernel of each step. ``bodies``: the variants of the step that it can run."""
+    """The arm that launches each kernel of each step. ``bodies``: the ways to run a step that it has."""
     return WorkloadArm("per-submit", bodies=bodies, language=language)
 
 
@@ -67,7 +67,7 @@ def refuse_wgsl(case: Case) -> None:
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """What is timed, for the record of a workload in WGSL. ``entries``: the kernels of a step."""
+    """What is timed of a workload in WGSL, as names and values. ``entries``: the kernels of a step."""
     dispatches = f"{len(entries)} per unit"
     each = dispatches if pattern == "per-submit" else "1"
     return {

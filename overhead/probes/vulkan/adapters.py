@@ -214,9 +214,9 @@ def _version(packed: int) -> tuple[int, int, int]:
 
 
 def driver_environments() -> list[dict[str, str]]:
-    """Sets of environment variables to add: none, and those with which the loader finds only SwiftShader.
+    """An empty dict, and environment variables with which the loader finds only SwiftShader.
 
-    The second set is left out if SwiftShader is not installed, or if the environment already names drivers.
+    The second is left out if SwiftShader is not installed, or if the environment already names drivers.
     """
     found: list[dict[str, str]] = [{}]
     manifest = swiftshader_manifest()

@@ -122,7 +122,7 @@ class VulkanChain(Chain):
         return timer(self._gpu).start_latency(n)
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record. ``calls``: C calls per unit, without those that a chain makes only once."""
+        """What is timed, as names and values. ``calls``: C calls per unit, without those that are made only once."""
         program, units = self._program, self._program.per
         around = (len(program.head) + len(program.tail)) / units if units else 0
         return {
@@ -214,7 +214,7 @@ class BatchedSubmissions(VulkanChain):
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
         buffers = self._gpu.command_buffers(self._pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
-        values = (buffers, map(c.info, buffers), fences)
+        values = (buffers, map(c.submit_info, buffers), fences)
         cb, info, signal = (Cycle(tuple(value for value in each for _ in range(k))) for each in values)
         head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
@@ -253,7 +253,7 @@ class OnePass(VulkanChain):
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, cb = self._commands, self._cb
-        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.info(cb))), per=0)
+        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.submit_info(cb))), per=0)
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
@@ -272,7 +272,7 @@ class VulkanReplay(OnePass):
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, cb = self._commands, self._cb
         self._recorder = self._unit_recorder(cb)
-        program = NativeProgram(head=(c.submit(c.info(cb)),), per=0)
+        program = NativeProgram(head=(c.submit(c.submit_info(cb)),), per=0)
         submit = self._compile(program)
         return program, lambda n: submit(0)
 
@@ -298,8 +298,8 @@ class VulkanFused(VulkanChain):
         c, cb = self._commands, self._cb
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)
-        work = c.fused(cb, self._sets, steps)
-        program = NativeProgram((c.begin(cb, c.once), *work, c.end(cb), c.submit(c.info(cb))), per=0)
+        work = c.fused_dispatch(cb, self._sets, steps)
+        program = NativeProgram((c.begin(cb, c.once), *work, c.end(cb), c.submit(c.submit_info(cb))), per=0)
         loop = self._compile(program)
 
         def issue(n: int) -> None:
@@ -313,7 +313,7 @@ class VulkanFused(VulkanChain):
 
         def recorder(cb: Any) -> Callable[[int], None]:
             self._steps[0] = n
-            return lambda n: self._call_now(self._commands.fused(cb, self._sets, self._steps))
+            return lambda n: self._call_now(self._commands.fused_dispatch(cb, self._sets, self._steps))
 
         return time_one_submission(self._gpu, n, recorder)
 
@@ -330,7 +330,7 @@ class WaitEach(VulkanChain):
         fence = self._fence()
         fenced = self._wait.kind == "fence"
         wait = c.wait_fence(fence) if fenced else (c.idle(),)
-        submit = c.submit(c.info(cb), fence if fenced else None)
+        submit = c.submit(c.submit_info(cb), fence if fenced else None)
         program = NativeProgram(body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait))
         return program, self._compile(program)
 

@@ -22,7 +22,7 @@ WAIT_NS = 20_000_000_000
 
 
 class Commands:
-    """Makes ``NativeCall`` objects for a device and a pipeline. A method makes a call, but does not run it.
+    """Makes ``NativeCall`` objects for a device and a pipeline. They are run later, by a loop.
 
     ``cb``: a command buffer. An argument is a cffi value, a number, or a ``Cycle``, which has a value for each unit.
     """
@@ -40,24 +40,24 @@ class Commands:
         )
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
-        """A call of any device function. If it returns a ``VkResult``, ``NativeLoop.failure`` returns a failure."""
+        """A call of a device function by name. If it returns a ``VkResult``, the loop remembers a failure."""
         function = self._gpu.function(name)
         words = tuple(Cycle(tuple(map(as_word, a.values))) if isinstance(a, Cycle) else as_word(a) for a in args)
         checked = self._gpu.ffi.typeof(function).result.kind == "enum"
         return NativeCall(name, function, as_word(function), words, stage=stage, ffi_args=args, checked=checked)
 
     def begin(self, cb: Any, flags: int) -> NativeCall:
-        """Reset the command buffer and begin to record it. ``flags``: ``once``, or 0 to submit it several times."""
+        """A call that begins a new recording. ``flags``: ``once``, or 0 if it will be submitted several times."""
         info = self._keep(structure("CommandBufferBeginInfo", flags=flags))
         return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
 
     def pipeline(self, cb: Any) -> NativeCall:
-        """Bind the compute pipeline."""
+        """A call that binds the compute pipeline."""
         point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
         return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
 
     def bind(self, cb: Any, sets: Any) -> NativeCall:
-        """Bind a descriptor set; if ``sets`` is a ``Cycle``, bind the set of the unit."""
+        """A call that binds a descriptor set; if ``sets`` is a ``Cycle``, that of the unit."""
         rotating = isinstance(sets, Cycle)
         handles = sets.values if rotating else [sets]
         pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
@@ -68,41 +68,41 @@ class Commands:
         )
 
     def barrier(self, cb: Any) -> NativeCall:
-        """The barrier that WebGPU implies between dispatches, so that a dispatch sees the writes of earlier ones."""
+        """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this barrier."""
         stage, null = self._compute, self._null
         return self.call(
             "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
         )
 
     def push(self, cb: Any, pointer: Any) -> NativeCall:
-        """Push 4 bytes to the kernel. They are read from the pointer each time the loop makes the call."""
+        """A call that passes 4 bytes to the kernel. It reads them from the pointer each time."""
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
     def dispatch(self, cb: Any) -> NativeCall:
-        """Record one dispatch of the kernel."""
+        """A call that records one dispatch of the kernel."""
         return self.call("vkCmdDispatch", cb, GROUPS, 1, 1, stage="dispatch")
 
-    def fused(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
+    def fused_dispatch(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
         """The calls for one dispatch whose loop runs n times; ``steps`` points to n."""
         bound = (self.pipeline(cb), self.bind(cb, descriptors), self.barrier(cb))
         return (*bound, self.push(cb, steps), self.dispatch(cb))
 
     def end(self, cb: Any) -> NativeCall:
-        """End the recording."""
+        """A call that ends the recording."""
         return self.call("vkEndCommandBuffer", cb, stage="end")
 
     def submit(self, info: Any, fence: Any = None) -> NativeCall:
-        """Submit what ``info`` describes. ``fence``: signalled when that work is done."""
+        """A call that submits the work of ``info`` (see ``submit_info``). ``fence``: signalled when it is done."""
         fence = self._null if fence is None else fence
         return self.call("vkQueueSubmit", self._gpu.queue, 1, info, fence, stage="submit")
 
     def idle(self) -> NativeCall:
-        """Wait until the queue is empty."""
+        """A call that waits until the queue is empty."""
         return self.call("vkQueueWaitIdle", self._gpu.queue, stage="wait")
 
     def wait_fence(self, fence: Any) -> tuple[NativeCall, NativeCall]:
-        """Wait for a fence, then reset it."""
+        """A call that waits for a fence, and one that resets it."""
         pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
         device = self._gpu.device
         return (
@@ -110,7 +110,7 @@ class Commands:
             self.call("vkResetFences", device, 1, pointer, stage="wait"),
         )
 
-    def info(self, cb: Any) -> Any:
+    def submit_info(self, cb: Any) -> Any:
         """A ``VkSubmitInfo`` for one command buffer. It lives as long as this object."""
         pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))
         return self._keep(structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))

@@ -125,7 +125,7 @@ class Timer:
         return StartLatency(latencies, max(deviations, default=0.0))
 
     def _burn(self, cb: Any) -> None:
-        for call in self._commands.fused(cb, self._state.own[0], self._steps):
+        for call in self._commands.fused_dispatch(cb, self._state.own[0], self._steps):
             call.function(*call.ffi_args)
 
     def _blocker(self, cb: Any) -> None:

@@ -25,7 +25,7 @@ class Vulkan(Probe):
     distributions = ("vulkan", "cffi", "numba")
 
     def environments(self) -> list[dict[str, str]]:
-        """None to add, and those with which only SwiftShader (a driver that computes on the CPU) is found."""
+        """An empty dict, and variables with which only SwiftShader, a driver that computes on the CPU, is found."""
         return adapters.driver_environments()
 
     def targets(self) -> list[Target]:
@@ -58,7 +58,7 @@ class Vulkan(Probe):
         return Space(base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case))
 
     def open(self, target: Target, case: Case) -> Chain:
-        """A chain of the class for the pattern. Raises ``Unavailable`` if the adapter is no longer there."""
+        """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is gone."""
         check_case(case)
         index = int(target.options.get("index", 0))
         found = next((adapter for adapter in adapters.adapters() if adapter.index == index), None)

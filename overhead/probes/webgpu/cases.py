@@ -35,7 +35,7 @@ class StepSpec:
 
     @classmethod
     def of(cls, case: Case) -> StepSpec:
-        """The values of a case. Raises ``Unsupported`` if WebGPU cannot run the case."""
+        """The ``StepSpec`` of a case. Raises ``Unsupported`` if WebGPU cannot run the case."""
         if case.pattern not in _PATTERNS:
             raise Unsupported(f"WebGPU compute has no {case.pattern}")
         if case.workload != "step":

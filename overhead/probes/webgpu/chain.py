@@ -47,7 +47,7 @@ _CALLS: Mapping[str, tuple[str, GivenArguments, Slot | None]] = {
 
 
 class WebGpuChain(Chain):
-    """One case of the step. ``__init__`` replaces ``issue`` and ``wait`` by functions that need no method call."""
+    """A chain of one case of the step. ``__init__`` replaces ``issue`` and ``wait`` by faster functions."""
 
     def __init__(self, target: Target, case: Case) -> None:
         self.spec = spec = StepSpec.of(case)
@@ -154,7 +154,7 @@ class WebGpuChain(Chain):
         return compile_stages(self._loop, self.spec.caller)
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record."""
+        """What is timed, as names and values for the results file."""
         spec = self.spec
         changed: dict[str, Scalar] = {"indirect": spec.indirect, "validation": spec.validation}
         return webgpu_window(spec.pattern, spec.per, spec.bindgroup, self._wait_name, **changed)

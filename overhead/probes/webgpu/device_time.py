@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
@@ -82,38 +83,36 @@ class DeviceClock:
 
         A blocker that was too short is made longer. If the stack itself waits for the device, none is long enough.
         """
-        span, blocker, issuing = self._once(n, self.repeats)
+        span, blocker, issuing = self._once(n)
         for _ in range(3):
             longer = math.ceil(self.repeats * 1.5 * issuing / max(blocker, 1.0))
             if blocker > issuing or longer * blocker / self.repeats > _LONGEST_BLOCKER_NS:
                 break
             self.repeats = longer
-            span, blocker, issuing = self._once(n, self.repeats)
+            span, blocker, issuing = self._once(n)
         return span, blocker > issuing
 
-    def _once(self, n: int, repeats: int) -> tuple[float, float, float]:
+    def _once(self, n: int) -> tuple[float, float, float]:
         self.chain.prepare(n)
-        blocker, marker = self._pass(self.blocker, repeats, 0), self._pass(self.marker, 1, 2)
+        blocker, marker = self._passes(self.blocker, self.repeats, [0]), self._passes(self.marker, 1, [2])
         self.chain.wait()
         begin = perf_counter_ns()
         self.resources.queue.submit([blocker])
         self.chain.issue(n)
         self.resources.queue.submit([marker])
         issuing = perf_counter_ns() - begin
-        self.steps += n + repeats * _BLOCKER_STEPS * len(self.blocker)
+        self.steps += n + self.repeats * _BLOCKER_STEPS * len(self.blocker)
         stamps = self._resolve(4)
         return float(stamps[3] - stamps[1]), float(stamps[1] - stamps[0]), float(issuing)
 
-    def _pass(self, groups: list[Any], repeats: int, first: int) -> Any:
-        """A command buffer with one pass over all data buffers between the timestamps ``first`` and ``first + 1``."""
+    def _passes(self, groups: list[Any], repeats: int, timestamps: Iterable[int]) -> Any:
+        """A command buffer with one pass over all data buffers for each t: between the timestamps t and t + 1."""
         encoder = self.resources.device.create_command_encoder()
-        self._record(encoder, groups, repeats, first)
+        for first in timestamps:
+            stamps = {"beginning_of_pass_write_index": first, "end_of_pass_write_index": first + 1}
+            compute = encoder.begin_compute_pass(timestamp_writes={"query_set": self.queries, **stamps})
+            _dispatch(compute, self.pipeline, groups, repeats)
         return encoder.finish()
-
-    def _record(self, encoder: Any, groups: list[Any], repeats: int, first: int) -> None:
-        stamps = {"beginning_of_pass_write_index": first, "end_of_pass_write_index": first + 1}
-        compute = encoder.begin_compute_pass(timestamp_writes={"query_set": self.queries, **stamps})
-        _dispatch(compute, self.pipeline, groups, repeats)
 
     def _resolve(self, count: int) -> NDArray[np.float64]:
         """The first ``count`` timestamps, in ns since the first one."""
@@ -125,10 +124,7 @@ class DeviceClock:
 
     def _quantum(self) -> float:
         """The step of the clock, ns: the greatest common divisor of the differences between timestamps."""
-        encoder = self.resources.device.create_command_encoder()
-        for first in range(0, _TIMESTAMPS, 2):
-            self._record(encoder, self.marker, 1, first)
-        self.resources.queue.submit([encoder.finish()])
+        self.resources.queue.submit([self._passes(self.marker, 1, range(0, _TIMESTAMPS, 2))])
         tick = self.resources.session.tick
         steps = np.round(self._resolve(_TIMESTAMPS) / tick).astype(np.int64)
         if not steps.any():  # so on macOS 26: gfx-rs/wgpu issue 9414

@@ -83,7 +83,7 @@ class Library:
         return int(self.ffi.cast("uintptr_t", pointer))
 
     def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
-        """A call of a C function. Arguments are numbers, slots, cffi objects, or a ``Cycle`` of them."""
+        """A call of a C function, run later by a loop. Arguments: numbers, slots, cffi objects, or a ``Cycle``."""
         function, address = self.symbol(name)
         words = tuple(Cycle(tuple(map(self._word, a.values))) if isinstance(a, Cycle) else self._word(a) for a in args)
         return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=args)

@@ -30,7 +30,7 @@ Info = Mapping[str, Any]
 
 
 def environments(null: bool) -> list[dict[str, str]]:
-    """Sets of environment variables to add: none; SwiftShader's if it is installed; Null's (a backend) if ``null``."""
+    """An empty dict; variables with which only SwiftShader is found; if ``null``, variables for the Null backend."""
     return [*driver_environments(), *([{BACKEND_VARIABLE: NULL}] if null else [])]
 
 

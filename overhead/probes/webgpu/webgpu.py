@@ -20,11 +20,11 @@ class _WebGpu(Probe):
     """True if the library has a Null backend, which executes nothing. It is measured too."""
 
     def environments(self) -> list[dict[str, str]]:
-        """None to add; those with which only SwiftShader is found; those for the Null backend."""
+        """An empty dict; variables with which only SwiftShader is found; variables for the Null backend of Dawn."""
         return targets.environments(self.null)
 
     def targets(self) -> list[Target]:
-        """The adapters of the library."""
+        """The adapters of the library. Raises ``Unavailable`` if the library or an adapter is missing."""
         return targets.targets(library(self.name))
 
     def space(self, target: Target) -> Space:

@@ -155,7 +155,7 @@ class WebGpuWork(WorkChain):
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, for the record."""
+        """What is timed, as names and values for the results file."""
         held = wgsl_window(self.case.pattern, self._entries)
         return {**super().window(), **held, "wait": self.library.wait_name(self.session.device), "checks": self._checks}
 

@@ -59,8 +59,8 @@ def test_adapter_name_returns_the_most_specific_name_that_the_page_gives(fields:
     assert identity.adapter_name(PageAdapter(**fields)) == name
 
 
-def test_named_by_log_reads_the_adapter_name_from_the_log_of_firefox() -> None:
-    named = identity.named_by_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
+def test_with_name_from_log_reads_the_adapter_name_from_the_log_of_firefox() -> None:
+    named = identity.with_name_from_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
     target = identity.target("firefox", named, Browser("firefox", "/no/such/program"))
     assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
     assert target.driver == "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
@@ -68,11 +68,11 @@ def test_named_by_log_reads_the_adapter_name_from_the_log_of_firefox() -> None:
     assert identity.record_flags(named) == ["page-not-isolated"]
 
 
-def test_named_by_log_does_not_replace_a_name_that_the_page_gives() -> None:
+def test_with_name_from_log_does_not_replace_a_name_that_the_page_gives() -> None:
     named = page(CHROME, PageAdapter(description="NVIDIA H100"))
-    assert identity.named_by_log(named, LOG) is named
+    assert identity.with_name_from_log(named, LOG) is named
     nameless = page(FIREFOX)
-    assert identity.named_by_log(nameless, "nothing of the kind") is nameless
+    assert identity.with_name_from_log(nameless, "nothing of the kind") is nameless
     assert identity.record_flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
 
 

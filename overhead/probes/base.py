@@ -144,7 +144,7 @@ class Probe(abc.ABC):
 
     @abc.abstractmethod
     def targets(self) -> list[Target]:
-        """The devices that the stack can use in this environment. Raises ``Unavailable`` with the reason if none."""
+        """The devices that the stack can use in this environment. Raises ``Unavailable`` if there are none."""
 
     @abc.abstractmethod
     def space(self, target: Target) -> Space:

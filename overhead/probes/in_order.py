@@ -108,7 +108,7 @@ class InOrderChain(Chain):
         return times[0], times[1]
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n units, which do not count as executed; None if each unit waits, or without ``device``."""
+        """Device time of n units, which do not count as executed; None if each unit waits or no ``device`` was given."""
         if self.__time is None or self.latency:
             return None
         self.aside += n

@@ -26,7 +26,8 @@ class InOrderChain(Chain):
     returns the device time of n units; see ``Chain.device``. ``loop(n)`` issues n units, if that is faster than n calls
     of ``launch``. ``synchronous``: True if ``launch`` returns only when the work is done.
 
-    The chain sets ``latency`` and ``overlap`` by the pattern. Raises ``Unsupported`` for another pattern.
+    The chain sets ``latency`` and ``overlap`` by the pattern: ``per-submit``, ``wait-each`` or ``read-each``. Raises
+    ``Unsupported`` for any other.
 
     >>> from overhead.results import Case
     >>> done = []
@@ -108,7 +109,7 @@ class InOrderChain(Chain):
         return times[0], times[1]
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time of n units, which do not count as executed; None if each unit waits or no ``device`` was given."""
+        """Device time of n units, which do not count as executed; None if each unit waits or ``device`` is None."""
         if self.__time is None or self.latency:
             return None
         self.aside += n

@@ -58,7 +58,7 @@ def browser_command(a: argparse.Namespace) -> int:
         from overhead.runner.output import write_lines
 
         return _show_outcome(a, write_lines(import_file(a.file), a.out))
-    return _measure(a, [launch.choose(a.browser)])
+    return _measure(a, [launch.choose_browser(a.browser)])
 
 
 def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:

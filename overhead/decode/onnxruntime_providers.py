@@ -9,8 +9,8 @@ import tempfile
 from typing import Any
 
 from overhead.errors import install
-from overhead.probes.common.library_import import import_library
-from overhead.probes.vulkan import drivers
+from overhead.probes.common.availability import import_library
+from overhead.probes.vulkan import adapters
 from overhead.results import Target
 
 MEND = install("onnx", "torch")
@@ -21,7 +21,7 @@ _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
 
 def environments() -> list[dict[str, str]]:
     """Environment variables to add: none, and those with which the WebGPU provider uses SwiftShader if installed."""
-    software = [{**variables, _SOFTWARE_VARIABLE: "1"} for variables in drivers.environments() if variables]
+    software = [{**variables, _SOFTWARE_VARIABLE: "1"} for variables in adapters.driver_environments() if variables]
     return [{}, *software]
 
 

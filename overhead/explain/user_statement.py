@@ -161,7 +161,7 @@ def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        raise StatementError(error_text(error, statement.said)) from None
+        raise StatementError(error_text(error, statement.describe_error)) from None
 
 
 def _printed_bytes() -> int:
@@ -227,7 +227,7 @@ class CallChain(HeldChain):
         try:
             self._loop(n)
         except BaseException as error:
-            raise StatementError(error_text(error, self._statement.said)) from None
+            raise StatementError(error_text(error, self._statement.describe_error)) from None
 
     def wait(self) -> None:
         """Wait by the chosen wait until the work of all calls is done."""

@@ -73,7 +73,7 @@ def joined_actions(actions: Sequence[Callable[[], object]]) -> Callable[[], obje
 def _imported(name: str, asked: bool) -> Any:
     """The module if it is imported, or, if it is ``asked`` for, can be; else None. Raises ``Unavailable``."""
     if asked and name not in sys.modules:
-        from overhead.probes.common.library_import import import_library
+        from overhead.probes.common.availability import import_library
 
         return import_library(name, f"pip install {name}")
     return sys.modules.get(name)

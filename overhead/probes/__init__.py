@@ -1,5 +1,7 @@
-"""The registry of stacks. Each is a class with ``@register``, in a file or a folder of its family here; others are in
-slices, in other packages and in ``--plugin`` files.
+"""The registry of stacks, and questions to a stack whose answers are checked.
+
+A stack is a class with ``@register``, in a file or a folder of its family here, in a slice (a feature in one folder),
+in another package or in a ``--plugin`` file.
 """
 
 from __future__ import annotations
@@ -13,28 +15,15 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import BadPlugin, one_line
-from overhead.fields import is_utf8
-from overhead.probes.base import Probe
+from overhead.errors import BadPlugin, BadValue, one_line
+from overhead.fields import checked, is_utf8
+from overhead.probes.arms import with_arms
+from overhead.probes.base import Probe, Space
 from overhead.probes.common import entry_points
-from overhead.probes.common.answers import environments_of, space_of, targets_of
 from overhead.registry import Registry, owner_of
-from overhead.results import MissingStack
+from overhead.results import Case, MissingStack, Target
 from overhead.workloads import WORKLOADS
 
-__all__ = [
-    "allow_entry_points",
-    "environments_of",
-    "load_entry_point",
-    "load_plugin",
-    "register",
-    "registry",
-    "space_of",
-    "targets_of",
-    "unavailable_packages",
-    "unload_plugin",
-    "usable_entry_points",
-]
 _registry: Registry[Probe] = Registry(
     "stack",
     __name__,
@@ -49,47 +38,50 @@ _allowed: Container[str] | None = None
 
 
 def register(cls: type[Probe]) -> type[Probe]:
-    """Class decorator: register the probe by its name. Raises ``UsageError`` if another probe has the name."""
+    """Class decorator: register one instance by the ``name`` of the class, and return the class.
+
+    Raises ``BadValue`` for a bad attribute, and ``UsageError`` if another stack has the name.
+    """
     cls.check_attributes()
     _registry.add(cls.name, cls(), owner_of(cls))
     return cls
 
 
 def registry() -> dict[str, Probe]:
-    """All stacks, sorted by name: the built-in ones, and those of installed packages that can be imported."""
+    """All stacks by name, sorted. The first call imports the built-in ones, then those of installed packages."""
     if _registry.load():
-        entries = entry_points.installed()
+        entries = entry_points.installed_entry_points()
         if _allowed is not None:
             entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
-        reasons = entry_points.tried(entries) if _allowed is None else [""] * len(entries)
+        reasons = entry_points.import_failures(entries) if _allowed is None else [""] * len(entries)
         for entry, reason in zip(entries, reasons, strict=True):
             if reason := reason or load_entry_point(entry):
-                _unavailable.append(entry_points.missing(entry, reason))
+                _unavailable.append(entry_points.missing_record(entry, reason))
             else:
                 _usable.append(entry_points.text_of(entry))
     return _registry.items()
 
 
 def unavailable_packages() -> list[MissingStack]:
-    """The installed packages with stacks that cannot be used, each with the reason."""
+    """The installed packages whose stacks cannot be used, each with the reason."""
     registry()
     return list(_unavailable)
 
 
 def usable_entry_points() -> list[str]:
-    """The entry points that were loaded, as text, for ``allow_entry_points`` in a worker."""
+    """The entry points of installed packages that were loaded, as ``name = module``, for ``allow_entry_points``."""
     registry()
     return list(_usable)
 
 
 def allow_entry_points(allowed: Container[str]) -> None:
-    """Load only these entry points, without a trial, because the parent has tried them."""
+    """Let ``registry`` load only these entry points, without a trial in a child process: the parent has tried them."""
     global _allowed
     _allowed = allowed
 
 
 def unload_plugin(path: Path, stack: str) -> None:
-    """Forget the stack of a plugin, which ``load_plugin`` then loads again."""
+    """Forget a plugin file and its stack, so that ``load_plugin`` imports the file again."""
     _registry.remove(stack)
     _plugins.discard(os.path.realpath(path))
 
@@ -104,9 +96,9 @@ def _importing(package: str = "") -> Iterator[list[list[str]]]:
 
 
 def load_entry_point(entry: EntryPoint) -> str:
-    """Import the module of an entry point. Why it cannot be used, in one line; '' if it can.
+    """Import the module of an entry point. Returns in one line why it cannot be used; '' if it can.
 
-    ``os._exit`` and a crash in native code end this process: only the trial in a child finds them.
+    ``os._exit`` and a crash in native code end this process: only the trial in a child process finds them.
     """
     _registry.load()
     imported_before = entry.module in sys.modules
@@ -136,7 +128,7 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, str]:
         raise BadPlugin(f"{path}: the path is not UTF-8; rename it")
     if os.path.realpath(path) in _plugins:
         return {}
-    if trial and os.path.isfile(path) and (reason := entry_points.trial(str(path))):
+    if trial and os.path.isfile(path) and (reason := entry_points.import_failure(str(path))):
         raise BadPlugin(f"{path}: {reason}")
     spec = importlib.util.spec_from_file_location(f"overhead_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
@@ -159,3 +151,42 @@ def load_plugin(path: Path, *, trial: bool = False) -> dict[str, str]:
         for name in names
         if name in before
     }
+
+
+def environments_of(probe: Probe) -> list[dict[str, str]]:
+    """The answer of ``Probe.environments``: variables by name. Raises ``BadValue`` if no process can have them."""
+    where = _where(probe, "environments")
+    found: list[dict[str, str]] = checked(where, probe.environments(), list[dict[str, str]])
+    for name, value in (item for environment in found for item in environment.items()):
+        if not name or "=" in name or "\0" in name + value or not is_utf8(name + value):
+            raise BadValue(f"{where} has {name!r}: {value!r}; no process can have such a variable")
+    return found
+
+
+def targets_of(probe: Probe) -> list[Target]:
+    """The answer of ``Probe.targets``. Raises ``BadValue`` if it has another type or names another stack."""
+    where = _where(probe, "targets")
+    found = [_instance(where, target, Target) for target in _instance(where, probe.targets(), list | tuple)]
+    for target in found:
+        if target.stack != probe.name:
+            raise BadValue(f"{where} has the stack {target.stack!r}; it must be {probe.name!r}")
+    return found
+
+
+def space_of(probe: Probe, target: Target) -> Space:
+    """The answer of ``Probe.space``, with the cases that slices add. Raises ``BadValue`` if it has another type."""
+    where = _where(probe, "space")
+    space = with_arms(_instance(where, probe.space(target), Space), target)
+    for case in space.star():
+        _instance(where, case, Case)
+    return space
+
+
+def _where(probe: Probe, method: str) -> str:
+    return f"{type(probe).__name__}.{method}()"
+
+
+def _instance(where: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise BadValue(f"{where} gave {type(value).__name__}; it must be {getattr(kind, '__name__', 'list')}")
+    return value

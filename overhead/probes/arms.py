@@ -1,4 +1,4 @@
-"""Arms: cases that a feature adds to stacks which do not know the feature."""
+"""Arms: cases that a feature (a slice of the package) adds to stacks which do not know the feature."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from overhead.slices import of_slices
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """The cases that a feature adds to one stack, after the stack's own.
+    """The cases that a feature adds to the stack with the name ``stack``, after the stack's own cases.
 
-    ``cases``: those of a target. ``owns``: whether a case is one of them. ``open``: opens one, and raises what
-    ``Probe.open`` raises.
+    ``cases``: returns those of a target. ``owns``: returns True if a case is one of them. ``open``: opens one, and
+    raises what ``Probe.open`` raises.
     """
 
     stack: str
@@ -28,18 +28,18 @@ _arms: dict[str, list[Arm]] = {}
 
 
 def register_arm(arm: Arm) -> None:
-    """Add an arm to its stack. The module ``arms`` of a slice does so when it is imported."""
+    """Add an arm to its stack. The module ``arms`` of a slice calls this when it is imported."""
     _arms.setdefault(arm.stack, []).append(arm)
 
 
 def arms_of(stack: str) -> list[Arm]:
-    """The arms of a stack, in the order in which the slices register them."""
+    """The arms of the stack with this name, in the order in which the slices register them; empty if it has none."""
     of_slices("arms")
     return _arms.get(stack, [])
 
 
 def with_arms(space: Space, target: Target) -> Space:
-    """The space of a target's own cases, followed by those of its arms."""
+    """The space (the cases of a target), extended by the cases of the arms of the target's stack."""
     arms, allowed = arms_of(target.stack), space.allowed
     if not arms:
         return space
@@ -51,6 +51,6 @@ def with_arms(space: Space, target: Target) -> Space:
 
 
 def open_case(probe: Probe, target: Target, case: Case) -> Chain:
-    """The open chain of a case, by the stack itself or by the arm that owns the case."""
+    """Open a chain for the case, by the arm that owns the case, else by ``probe``. Raises what ``Probe.open`` does."""
     owner = next((arm for arm in arms_of(target.stack) if arm.owns(case)), None)
     return probe.open(target, case) if owner is None else owner.open(probe, target, case)

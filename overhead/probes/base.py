@@ -1,12 +1,14 @@
-"""The interface of a stack: a ``Probe`` finds devices and opens a ``Chain`` for each case.
+"""The interface of a stack: a ``Probe`` finds devices (targets), names what it can measure on them (cases), and opens a
+``Chain`` for each case. A chain runs n units of work, such as n launches of a kernel.
 
-A probe file imports no GPU library at module level: ``overhead list`` imports every probe file in the parent.
+A probe file imports no GPU library at module level: ``overhead list`` imports every probe file in the parent process.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,12 +34,13 @@ _ATTRIBUTES: Mapping[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """The cases of a target: a base case, and the other values of each axis, the most important first.
+    """The cases of a target: a base case (``base``), and the other values of each axis, the most important first.
 
-    An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a key of the base's ``params``. A key
-    that the base lacks is an error, unless None is among the values: it stands for the absent parameter. ``extra``:
-    further cases that differ from the base in more than one axis, for example pairs that will be subtracted.
-    ``early``: extra cases that come directly after the base. ``allowed`` returns False for meaningless combinations.
+    ``axes``: by axis its other values. An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a
+    key of the base's ``params``. A key that the base lacks is an error, unless None is among the values: it stands for
+    the absent parameter. ``extra``: further cases that differ from the base in more than one axis, for example pairs
+    that will be subtracted. ``early``: extra cases that come directly after the base. ``allowed``: returns False for a
+    case that must be left out, such as a meaningless combination.
     """
 
     base: Case
@@ -47,7 +50,7 @@ class Space:
     early: Sequence[Case] = ()
 
     def __post_init__(self) -> None:
-        """Raises ``BadValue`` for an axis that would change nothing."""
+        """Raises ``BadValue`` for values that are no list, and for an axis that the base lacks."""
         for axis, values in self.axes.items():
             if isinstance(values, str):
                 raise BadValue(f"Space.axes[{axis!r}] is {values!r}; it must be a list of values")
@@ -58,28 +61,19 @@ class Space:
                 vary(self.base, axis, value)
 
     def star(self) -> Iterator[Case]:
-        """The base, the early cases, the cases that differ from the base in one axis, then the extra cases.
-
-        Each case occurs once.
-        """
+        """The cases of a usual run, each once: base, early cases, those with one axis changed, extra cases."""
         varied = (vary(self.base, axis, value) for axis, values in self.axes.items() for value in values)
         yield from _unique(itertools.chain([self.base], self.early, varied, self.extra), self.allowed)
 
     def cross(self) -> Iterator[Case]:
-        """All combinations, the base first, then the early and the extra cases."""
-        axes = {axis: [current(self.base, axis), *values] for axis, values in self.axes.items()}
-        yield from _unique(itertools.chain(self._combinations(axes), self.early, self.extra), self.allowed)
-
-    def _combinations(self, axes: Mapping[str, Sequence[Scalar | None]]) -> Iterator[Case]:
-        for values in itertools.product(*axes.values()):
-            case = self.base
-            for axis, value in zip(axes, values, strict=True):
-                case = vary(case, axis, value)
-            yield case
+        """All combinations of the values of all axes, each once: the base first; then the early and the extra cases."""
+        axes = [[(axis, v) for v in (current(self.base, axis), *values)] for axis, values in self.axes.items()]
+        combined = (functools.reduce(lambda c, to: vary(c, *to), each, self.base) for each in itertools.product(*axes))
+        yield from _unique(itertools.chain(combined, self.early, self.extra), self.allowed)
 
 
 def vary(case: Case, axis: str, value: Scalar | None) -> Case:
-    """The case with one axis changed; None removes a parameter."""
+    """A copy of the case with one axis (a field or a parameter) set to ``value``; None removes a parameter."""
     if axis in _FIELDS:
         return msgspec.structs.replace(case, **{axis: value})
     params = {**case.params, axis: value}
@@ -87,7 +81,7 @@ def vary(case: Case, axis: str, value: Scalar | None) -> Case:
 
 
 def current(case: Case, axis: str) -> Scalar | None:
-    """The value of the case on an axis; None if the case lacks the parameter."""
+    """The value of the case on an axis (a field or a parameter); None if the case lacks the parameter."""
     return getattr(case, axis) if axis in _FIELDS else case.params.get(axis)
 
 
@@ -100,12 +94,15 @@ def _unique(cases: Iterable[Case], allowed: Callable[[Case], bool]) -> Iterator[
 
 
 def device_id(uuid: bytes) -> str:
-    """A short device id. It is the same in every API, and reveals no serial number."""
+    """A short hash of a device's UUID, in hexadecimal. It is the same in every API, and reveals no serial number."""
     return hashlib.sha256(uuid).hexdigest()[:BOARD]
 
 
 def whole_units(steps: int, size: int) -> int:
-    """The number of units that ran, each of ``size`` steps. Raises ``Unverified`` if one ran only some of its steps."""
+    """The number of units that ran, if each has ``size`` steps and ``steps`` ran in all.
+
+    Raises ``Unverified`` if a unit ran only some of its steps.
+    """
     units, rest = divmod(steps, size)
     if rest:
         raise Unverified(f"{units} units of {size} steps ran, and {rest} steps")
@@ -113,7 +110,10 @@ def whole_units(steps: int, size: int) -> int:
 
 
 class Probe(abc.ABC):
-    """One stack. Instances are made without arguments. Methods run in a worker, unless their docstring differs."""
+    """One stack: a library or an API, with the cases that are measured on its devices.
+
+    Instances are made without arguments. Methods run in a worker process, unless their docstring says otherwise.
+    """
 
     name: ClassVar[str]
     """The stack's name, ``[a-z][a-z0-9-]{0,31}``."""
@@ -122,7 +122,7 @@ class Probe(abc.ABC):
     mend: ClassVar[str] = ""
     """The command that installs what the stack needs."""
     distributions: ClassVar[tuple[str, ...]] = ()
-    """Installed packages whose versions belong in the record."""
+    """Names of installed packages whose versions belong in the record."""
     on_request: ClassVar[bool] = False
     """True if the stack is measured only when named, because it takes long or opens windows, as a browser does."""
     cost: ClassVar[_Cost] = "fast"
@@ -131,30 +131,31 @@ class Probe(abc.ABC):
 
     @classmethod
     def check_attributes(cls) -> None:
-        """Check the attributes of the class. Raises ``BadValue``. Called by ``register``."""
+        """Raise ``BadValue`` if an attribute of the class has a wrong value. Called by ``register``."""
         for name, kind in _ATTRIBUTES.items():
             checked(f"{cls.__name__}.{name}", getattr(cls, name, None), kind)
 
     def environments(self) -> list[dict[str, str]]:
-        """The environment variables for each worker that looks for devices.
+        """Environment variables to add, by name. For each dict in the list, a worker process looks for devices.
 
-        Runs in the parent, so it must not load a GPU library.
+        Runs in the parent process, so it must not load a GPU library.
         """
         return [{}]
 
     @abc.abstractmethod
     def targets(self) -> list[Target]:
-        """The devices that the stack can use in this environment. Raises ``Unavailable``."""
+        """The devices that the stack can use in this environment. Raises ``Unavailable`` if there are none."""
 
     @abc.abstractmethod
     def space(self, target: Target) -> Space:
-        """The cases of a target. Runs in the parent, so it must not load a GPU library."""
+        """The cases of a target. Runs in the parent process, so it must not load a GPU library."""
 
     @abc.abstractmethod
     def open(self, target: Target, case: Case) -> Chain:
         """A new chain for the case, compiled and with its memory allocated.
 
-        Raises ``Unsupported``, ``Unavailable`` or ``Unverified``.
+        Raises ``Unsupported`` if this target cannot run the case, ``Unavailable`` if the target cannot be used, and
+        ``Unverified`` if the chain computes wrong values.
         """
 
 

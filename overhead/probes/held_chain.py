@@ -1,6 +1,6 @@
 """Device time of a chain on a CUDA stream.
 
-A long kernel, the blocker, keeps the stream busy until all units are queued. So the device never waits between units.
+A long kernel, the blocker, holds the stream until all units are queued. So the device never waits between units.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from overhead.probes.base import Chain, DeviceTime, Unsupported
 _QUEUE_DEPTH = 1024
 """Launches that a CUDA stream queues before the next launch waits."""
 _MOST_HELD = _QUEUE_DEPTH // 2
-"""Launches of a held chain, at most."""
+"""Most launches that are queued behind a blocker."""
 _QUANTUM_NS = 500.0
 """Resolution of CUDA events according to the documentation of cudaEventElapsedTime."""
 _FIRST_BLOCKER_NS = 1e6
@@ -26,6 +26,7 @@ class StreamHolder(abc.ABC):
     """Blocks a stream with a kernel that spins for a given time, and measures device time between events."""
 
     method: str
+    """How it measures, in words, for the record."""
 
     @abc.abstractmethod
     def block(self, ns: float) -> None:
@@ -33,11 +34,11 @@ class StreamHolder(abc.ABC):
 
     @abc.abstractmethod
     def mark(self) -> Any:
-        """Queue an event."""
+        """Queue an event, and return it."""
 
     @abc.abstractmethod
     def passed(self, mark: Any) -> bool:
-        """Whether the device has reached the event."""
+        """True if the device has reached the event."""
 
     @abc.abstractmethod
     def wait(self, mark: Any) -> None:
@@ -45,24 +46,24 @@ class StreamHolder(abc.ABC):
 
     @abc.abstractmethod
     def between(self, start: Any, end: Any) -> float:
-        """Device time between two events, ns."""
+        """Device time from the event ``start`` to the event ``end``, ns."""
 
 
 class HeldChain(Chain):
-    """A chain whose units can be queued behind a blocker. ``executed`` does not count units issued for device time."""
+    """A chain whose units can be queued behind a blocker, to measure their device time."""
 
     launches: int = 1
     """Launches per unit; 0 if all units together are one launch."""
     aside: int = 0
-    """Units that ``executed`` does not count: those for device time, warm-up and graph timing."""
+    """The number of units that ``executed`` leaves out: those for device time, warm-up and graph timing."""
 
     @property
     def held_n(self) -> int:
-        """The largest number of units that fits into half of the queue; 1 if none fits, which ``held`` then refuses."""
+        """The most units that fit into half of the queue, where 1024 launches fit; 1 if none fits."""
         return max(1, min(self.max_n, _MOST_HELD // self.launches)) if self.launches else self.max_n
 
     def held(self, clock: StreamHolder, n: int) -> DeviceTime:
-        """Device time of n units, but at most ``held_n`` units. Raises ``Unsupported`` if not even one fits."""
+        """Device time of n units, at most ``held_n``, measured by ``clock``. Raises ``Unsupported`` if none fits."""
         if self.launches > _MOST_HELD:
             raise Unsupported(f"the {self.launches} launches of a unit do not fit into half of the queue")
         n = min(n, self.held_n)
@@ -81,10 +82,10 @@ class HeldChain(Chain):
 
 
 def time_held(clock: StreamHolder, prepare: Callable[[], object], issue: Callable[[int], None], n: int) -> DeviceTime:
-    """Device time of the work that ``issue(n)`` queues behind a blocker. ``prepare``: called before every attempt.
+    """Device time of the n units that ``issue(n)`` queues behind a blocker. ``prepare`` is called before every attempt.
 
-    ``busy``: the blocker was still running when all units had been issued, so no unit started before all were queued.
-    The blocker is made longer until this is true, or until it takes ``LONGEST_BLOCKER_NS``.
+    ``busy`` of the result is True if the blocker still ran when all units had been issued, so that no unit started
+    before all were queued. The blocker is made longer until this is so, or until it takes ``LONGEST_BLOCKER_NS``.
     """
     ns = _FIRST_BLOCKER_NS
     while True:

@@ -1,4 +1,4 @@
-"""The common case of a stack: a queue that runs its work in order. Give three calls, get three patterns."""
+"""A ready chain for the usual stack, a queue that runs its work in order. Give three calls, get three patterns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from numbers import Integral
 
 from overhead.probes.base import Chain, DeviceTime, Unsupported
-from overhead.probes.common.python_loops import Action, Issue, alternating, nothing, repeated
+from overhead.probes.common.loops import Action, Issue, alternating, nothing, repeated
 from overhead.results import Case, Scalar
 
 _PATTERNS = ("per-submit", "wait-each", "read-each")
@@ -15,18 +15,19 @@ _PATTERNS = ("per-submit", "wait-each", "read-each")
 
 
 class InOrderChain(Chain):
-    """A chain on a queue that runs its work in order.
+    """A chain on a queue that runs its work in order. A unit is one call of ``launch``.
 
-    ``launch`` puts one unit into the queue. ``finish`` returns when everything in the queue has run. ``read`` returns
-    when a value of the last unit has reached the host; without it ``read-each`` is unsupported. ``count`` returns how
-    many units have run, counted from values that they wrote. Each may be any callable without arguments, best a bound
-    method or ``functools.partial``, because a Python function around it adds about 50 ns to each unit.
+    These are callables without arguments. ``launch`` puts one unit into the queue. ``finish`` returns when everything
+    in the queue has run. ``read`` returns when a value of the last unit has reached the host; without it ``read-each``
+    is unsupported. ``count`` returns how many units have run, counted from values that they wrote. A bound method or
+    ``functools.partial`` is best, because a Python function around it adds about 50 ns to each unit.
 
-    ``window`` names what is timed, such as ``{"operation": "x = x * a + b", "wait": "clFinish"}``. ``device`` returns
-    the device time of n units; see ``Chain.device``. ``loop`` issues n units, where that is faster than n calls of
-    ``launch``. ``synchronous``: ``launch`` returns when the work is done.
+    ``window`` names what is timed, such as ``{"operation": "x = x * a + b", "wait": "clFinish"}``. ``device(n)``
+    returns the device time of n units; see ``Chain.device``. ``loop(n)`` issues n units, if that is faster than n calls
+    of ``launch``. ``synchronous``: True if ``launch`` returns only when the work is done.
 
-    The chain sets ``latency`` and ``overlap`` by the pattern. ``warm_up`` runs units that do not count.
+    The chain sets ``latency`` and ``overlap`` by the pattern: ``per-submit``, ``wait-each`` or ``read-each``. Raises
+    ``Unsupported`` for any other.
 
     >>> from overhead.results import Case
     >>> done = []
@@ -39,7 +40,7 @@ class InOrderChain(Chain):
     """
 
     aside: int = 0
-    """Units that ``executed`` does not count: those of ``warm_up`` and of ``device``."""
+    """The number of units that ``executed`` leaves out: those of ``warm_up`` and ``device``."""
 
     def __init__(  # noqa: PLR0913 - a frozen public interface
         self,
@@ -70,12 +71,15 @@ class InOrderChain(Chain):
         self.__count, self.__time, self.__window = count, device, dict(window or {})
 
     def issue(self, n: int) -> None:
+        """Launch n units. With ``wait-each`` and ``read-each``, wait or read after each of them."""
         self.__issue(n)
 
     def wait(self) -> None:
+        """Return when everything in the queue has run."""
         self.__finish()
 
     def executed(self) -> int:
+        """The number of units that have run according to ``count``, without those of ``warm_up`` and ``device``."""
         count: object = self.__count()
         if not isinstance(count, Integral):
             raise TypeError(f"count returned {count!r:.100}; it must be a number of units")
@@ -88,10 +92,10 @@ class InOrderChain(Chain):
         self.__finish()
 
     def leftover(self, n: int) -> tuple[int, int]:
-        """How long ``finish`` takes after n units, and after n units and the wait or read of the pattern; ns.
+        """Times of two calls of ``finish``, ns: after n launches; after n launches and the wait or read of the pattern.
 
-        A wait or read that returns when the last unit has run leaves nothing to ``finish``. For ``overhead check``.
-        The units do not count as executed.
+        If that wait or read returns only when the last unit has run, the second call finds nothing to wait for. Used by
+        ``overhead check``. The units do not count as executed.
         """
         times = []
         for second in (nothing, self.__second):
@@ -105,11 +109,12 @@ class InOrderChain(Chain):
         return times[0], times[1]
 
     def device(self, n: int) -> DeviceTime | None:
-        """The device time of n units that do not count as executed; None for a pattern with a wait in each unit."""
+        """Device time of n units, which do not count as executed; None if each unit waits or ``device`` is None."""
         if self.__time is None or self.latency:
             return None
         self.aside += n
         return self.__time(n)
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file."""
         return self.__window

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
-from overhead.probes.common.add_one import count_steps, start_values
 from overhead.probes.common.array_workload import NumpyWork
+from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.common.workload_arms import eager
 from overhead.probes.workload_chain import verified, with_workloads
 from overhead.results import Case, Scalar, Target

@@ -1,4 +1,7 @@
-"""How a stack runs workloads: its cases, and chains that are compared with the reference when they open."""
+"""How a stack runs workloads: its cases, and chains that are compared with NumPy when they open.
+
+A workload is a computation that repeats one step on its own result, for many elements at once.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,11 @@ _WRAP = 1 << 32
 
 @dataclasses.dataclass(frozen=True)
 class WorkloadArm:
-    """One way to run workloads: a pattern with parameters and a caller.
+    """One way to run workloads on a stack: the ``pattern``, ``params`` and ``caller`` of its cases.
 
-    ``bodies``: the bodies it can run, for a workload with several. ``fits``: whether it can run a workload.
-    ``language``: the language of its kernels, if it has any. ``early``: whether a short run measures it too.
+    ``bodies``: which of ``Workload.bodies`` (several ways to run a step) it can run. ``fits``: returns True if it can
+    run a workload. ``language``: the language of its kernels; '' if it has none. ``early``: True if a short run
+    measures it too.
     """
 
     pattern: Pattern
@@ -42,11 +46,11 @@ class WorkloadArm:
 def with_workloads(
     star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()
 ) -> Space:
-    """The cases of a stack (``star``), extended by every workload with every arm and each number of elements.
+    """The cases of a stack (``star``), extended by every workload with every arm (way to run it) and size.
 
-    ``software``: the numbers of elements are those for a CPU and software adapters. For light workloads, the first arm
-    and the ``early`` arms come directly after the base case, with the first number of elements, so that a short run
-    measures them. ``late`` arms come last.
+    ``software``: True for a CPU or a software adapter, which get smaller numbers of elements. For light workloads, the
+    first arm and the ``early`` arms come directly after the base case, with the first number of elements, so that a
+    short run measures them. ``late`` arms come last.
     """
     found = workloads().values()
     soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
@@ -91,21 +95,20 @@ def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:
 
 
 class WorkChain(HeldChain):
-    """A chain that runs a workload. A unit is one step of all elements.
+    """A chain that runs the workload of its case. A unit is one step of all elements.
 
-    A subclass sets the state (``put``), reads it (``fetch``), issues steps and waits for them. Every element has a
-    counter that each step increases by one, so that the values tell how many steps ran. ``open`` must return
-    ``verified(chain)``, which compares the chain with NumPy in float64. Units of a chain that was not compared are
-    ``unverified``.
+    A subclass implements ``put`` (set the state), ``fetch`` (read it), ``issue`` and ``wait``. Every element has a
+    counter that each step increases by one, so that the values tell how many steps ran. A stack's ``open`` must return
+    ``verified(chain)``, which compares the chain with NumPy in float64; else the case is ``unverified``.
 
-    ``case``; ``workload``: the one of the case, in its variant; ``elements``: how many; ``inputs``: read-only arrays in
-    the workload's precision, by name; ``rng``: a random generator.
+    Attributes: ``case``; ``workload``, in the variant of the case; ``elements``, their number; ``inputs``, the
+    read-only arrays by name, in the precision of the workload; ``rng``, a random generator.
     """
 
     language: str = "array"
-    """The language of the kernels, for the window."""
+    """The language of the kernels, for the record."""
     on_host: bool = False
-    """Whether a CPU computes the steps. Subnormal numbers may make it six times slower."""
+    """True if a CPU computes the steps. Then subnormal numbers, which may be six times slower, are avoided."""
 
     def __init__(self, case: Case) -> None:
         known = workloads()
@@ -125,19 +128,19 @@ class WorkChain(HeldChain):
 
     @abc.abstractmethod
     def put(self, state: dict[str, Array]) -> None:
-        """Set the state (arrays in the precision of the workload, shape ``(elements, ...)``), and all counters to 0."""
+        """Set the state (by name, arrays in the workload's precision, shape ``(elements, ...)``), and counters to 0."""
 
     @abc.abstractmethod
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        """The state, and the number of steps of each element (uint32)."""
+        """The state, as in ``put``, and the number of steps of each element: uint32, shape ``(elements,)``."""
 
     def get(self) -> tuple[dict[str, Array], int]:
-        """The state and its number of steps. Raises ``Unverified`` if elements have different numbers of steps."""
+        """The state and the number of steps. Raises ``Unverified`` if elements have different numbers of steps."""
         state, counters = self.fetch()
         return state, self.agreed(counters)
 
     def agreed(self, counters: Array) -> int:
-        """The common value of all counters. Raises ``Unverified`` if they differ."""
+        """The number of steps that all counters show. Raises ``Unverified`` if they differ."""
         if len(counters) != self.elements or (counters != counters[0]).any():
             raise Unverified(f"elements disagree: between {counters.min()} and {counters.max()} steps")
         return int(counters[0])
@@ -150,10 +153,11 @@ class WorkChain(HeldChain):
             self.wait()
 
     def count(self) -> int:
-        """The number of steps. Subclasses may override it to read only the counters."""
+        """The number of steps since ``put``. Subclasses may override it to read only the counters."""
         return self.get()[1]
 
     def executed(self) -> int:
+        """The number of steps since the chain was opened, without those of ``aside``. Raises ``Unverified``."""
         if not self.start_state:
             raise Unverified("the chain was not compared with the reference: return verified(chain) from open()")
         now = self.count()
@@ -162,7 +166,7 @@ class WorkChain(HeldChain):
         return self.__total - self.aside
 
     def verify(self) -> None:
-        """Check the chain on fresh random inputs, then set its start state. Raises ``Unverified``."""
+        """Compare the chain with NumPy on random inputs, then set a start state. Raises ``Unverified``."""
         self.start_state = {}
         try:
             check(self.workload, self.elements, self.inputs, self, self.rng)
@@ -173,17 +177,17 @@ class WorkChain(HeldChain):
             self.max_n = min(self.max_n, self.workload.lasts)
 
     def begin(self) -> None:
-        """Set a new start state and count from it."""
+        """Set a new random start state, and count steps from there."""
         self.start_state = self.workload.fresh(self.elements, self.rng)
         self.put(self.start_state)
         self.__last = self.__total = self.aside = self.__age = 0
 
     def prepare(self, n: int) -> None:
+        """Call ``renew``. A subclass that overrides this must call it too."""
         self.renew(n)
 
     def renew(self, n: int) -> None:
-        """Must be called before n steps, by ``prepare``. Restarts a chain with ``on_host`` before numbers become
-        subnormal."""
+        """Set the start state again if n more steps would make numbers subnormal. Does so only if ``on_host``."""
         lasts = self.workload.lasts
         if self.on_host and self.start_state and 0 < lasts < self.__age + n and self.__age:
             self.executed()
@@ -192,10 +196,11 @@ class WorkChain(HeldChain):
         self.__age += n
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file: language, precision, number of elements."""
         return {"language": self.language, "precision": self.workload.precision, "elements": self.elements}
 
     def zeros(self) -> dict[str, Array]:
-        """A state that contains only zeros."""
+        """A state, as for ``put``, that contains only zeros."""
         return {f.name: np.zeros((self.elements, *f.shape), self.workload.dtype) for f in self.workload.state}
 
 
@@ -208,7 +213,7 @@ C = TypeVar("C", bound=_Verifiable)
 
 
 def verified(chain: C) -> C:
-    """Check the chain against its reference and return it. If the check fails, close it and raise ``Unverified``."""
+    """Call ``chain.verify()`` and return the chain. If the check fails, close the chain and raise ``Unverified``."""
     try:
         chain.verify()
     except BaseException:
@@ -218,9 +223,9 @@ def verified(chain: C) -> C:
 
 
 def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry, ...]]:
-    """The source text of a workload in a language, and the kernels of one unit in launch order.
+    """The source text of the chain's workload in ``language`` (such as ``wgsl``), and the kernels of a step.
 
-    Raises ``Unsupported`` if the workload is not written in the language.
+    The kernels are in launch order. Raises ``Unsupported`` if the workload is not written in the language.
     """
     name, found = chain.workload.name, sources.kernels(chain.workload, language, chain.elements)
     if found is None:
@@ -233,10 +238,10 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
 
 
 def step_of(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
-    """A function that computes the next state from a state, both dicts of arrays of ``xp`` (numpy, torch, ...).
+    """A function that computes the next state from a state. Both are dicts of arrays of ``xp`` (numpy, torch, ...).
 
-    The state includes the counters, as ``steps``: int32, shape ``(elements,)``. ``fixed``: the inputs as arrays of
-    ``xp``.
+    The state includes the counters, as ``steps``: int32, shape ``(elements,)``. ``fixed``: ``chain.inputs`` as arrays
+    of ``xp``.
     """
     by_library = chain.case.params.get("body") == "library"
     step = chain.workload.library if by_library else chain.workload.step

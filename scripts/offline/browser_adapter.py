@@ -22,7 +22,7 @@ import msgspec
 
 from overhead.probes.base import Unavailable
 from overhead.probes.browser import identity
-from overhead.probes.browser.launch import BROWSER, Browser, find, kind_of
+from overhead.probes.browser.launch import BROWSER, Browser, find_browser, kind_of
 from overhead.probes.browser.session import BrowserSession
 
 TOLD = ("gl_vendor", "glRenderer", "glVersion", "displayType", "vulkanVersion", "glImplementationParts")
@@ -93,7 +93,7 @@ def _until_zero(source: int, deadline: float) -> bytes:
 def main() -> int:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
     kind = kind_of(os.environ.get(BROWSER, "chromium"))
-    browser = find(kind)
+    browser = find_browser(kind)
     page = page_adapter(browser, seconds)
     said = {"page": page, **({"browser": gpu_info(browser, seconds)} if kind == "chromium" else {})}
     print(json.dumps(said))

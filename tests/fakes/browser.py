@@ -41,7 +41,7 @@ class Page:
 
     def run(self) -> None:
         # Imported late: a browser that stays silent must print its line before the time limit of its test.
-        from overhead.probes.browser.page_files import hashes
+        from overhead.probes.browser.page_files import kernel_hashes
 
         changes: dict[str, dict[str, Any]] = {
             "no-webgpu": {"adapter": None, "reason": "this browser offers no WebGPU"},
@@ -49,7 +49,7 @@ class Page:
             "other-browser": {"user_agent": "Mozilla/5.0 Firefox/1.0", "brands": []},
         }
         self.secret = self.post(
-            "hello", {**PAGE, "kernels": hashes(), **changes.get(self.behaviour, {}), "token": self.token}
+            "hello", {**PAGE, "kernels": kernel_hashes(), **changes.get(self.behaviour, {}), "token": self.token}
         )["secret"]
         answer: dict[str, Any] = {"id": 0}
         while (command := self.post("next", answer))["do"] != "end":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.probes.browser.page_files import hashes
+from overhead.probes.browser.page_files import kernel_hashes
 from overhead.probes.kernels import lcg
 
 ROWS = [[n, 100 * n, 2000 + 1000 * n] for n in (0, 0, 0, 1, 1, 1, 4, 16, 64, 256)]
@@ -27,7 +27,7 @@ def download(entries: list[dict[str, Any]], replicates: int = 3, **more: Any) ->
         "adapter": {"vendor": "apple", "architecture": "metal-3", "fallback": False},
         "isolated": False,
         "clock_step_ns": 1000000,
-        "kernels": hashes(),
+        "kernels": kernel_hashes(),
     }
     page |= more.pop("page", {})
     return {

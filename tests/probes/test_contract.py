@@ -17,7 +17,7 @@ from overhead.checking import contract
 from overhead.checking.findings import Findings
 from overhead.decode.decoders import DECODERS
 from overhead.probes.base import Probe
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import OPERATIONS, UNROLLED
@@ -33,8 +33,8 @@ def _nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def _swiftshader(patch: pytest.MonkeyPatch) -> None:
-    for variable in drivers.DRIVER_VARIABLES:
-        patch.setenv(variable, str(drivers.swiftshader_icd()))
+    for variable in adapters.DRIVER_VARIABLES:
+        patch.setenv(variable, str(adapters.swiftshader_manifest()))
 
 
 def _dawn_null(patch: pytest.MonkeyPatch) -> None:
@@ -172,12 +172,14 @@ def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]
 
 
 @pytest.mark.parametrize(("subject", "case"), every_case())
-def test_every_case_fulfils_the_contract(subject: Subject, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_case_of_every_stack_passes_overhead_check(
+    subject: Subject, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subject.prepare(monkeypatch)
     check(probe_of(subject), target_of(subject), case, subject.window)
 
 
-def test_every_case_of_the_example_plugin_fulfils_the_contract() -> None:
+def test_every_case_of_the_example_plugin_passes_overhead_check() -> None:
     probe = probes.registry()["sqlite"]
     (target,) = probe.targets()
     cases = list(probe.space(target).star())
@@ -187,7 +189,9 @@ def test_every_case_of_the_example_plugin_fulfils_the_contract() -> None:
 
 
 @pytest.mark.parametrize("subject", every_subject(installed=True))
-def test_targets_have_different_keys_and_versions(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_targets_of_a_stack_have_different_keys_and_name_versions(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subject.prepare(monkeypatch)
     found = probe_of(subject).targets()
     assert len({target.key for target in found}) == len(found)
@@ -197,14 +201,14 @@ def test_targets_have_different_keys_and_versions(subject: Subject, monkeypatch:
 
 
 @pytest.mark.parametrize("subject", every_subject(installed=False))
-def test_each_case_occurs_once_and_the_base_comes_first(subject: Subject) -> None:
+def test_a_stack_lists_each_case_once_with_the_base_case_first(subject: Subject) -> None:
     space = probe_of(subject).space(subject.declared)
     for cases in (list(space.star()), list(itertools.islice(space.cross(), 100))):
         assert cases[0].key == space.base.key
         assert len({case.key for case in cases}) == len(cases)
 
 
-def test_the_cases_of_a_stack_are_listed_without_its_library() -> None:
+def test_a_stack_lists_its_cases_without_importing_its_gpu_library() -> None:
     code = (
         "import sys; from overhead.probes import registry; from overhead.results import Target\n"
         "for name, probe in registry().items():\n"
@@ -220,7 +224,7 @@ def test_the_cases_of_a_stack_are_listed_without_its_library() -> None:
 @pytest.mark.parametrize(
     ("stack", "workload"), [("torch", OPERATIONS), ("torch-compile", UNROLLED), ("dawn", DECODERS[0])]
 )
-def test_cases_on_request_run_only_if_their_workload_is_named(stack: str, workload: str) -> None:
+def test_a_run_includes_heavy_workloads_only_if_the_user_names_them(stack: str, workload: str) -> None:
     probe = probes.registry()[stack]
     target = Target(stack=stack, api="CUDA", adapter="A", options={"device": "cuda:0"})
     cases = [case for case in probes.space_of(probe, target).star() if case.workload == workload]
@@ -229,6 +233,6 @@ def test_cases_on_request_run_only_if_their_workload_is_named(stack: str, worklo
     assert all(Choice(workloads=frozenset({workload})).takes(case) for case in cases)
 
 
-def test_every_stack_of_this_package_is_tested_here_or_elsewhere() -> None:
+def test_every_stack_of_the_package_has_tests() -> None:
     elsewhere = {"triton", "chromium", "firefox", "onnxruntime", "torch-webgpu"}
     assert {subject.stack for subject in SUBJECTS} | elsewhere >= set(probes.registry()) - {"wandering", "steady"}

@@ -84,7 +84,7 @@ def listed(folder: Path) -> tuple[list[str], dict[str, str]]:
     return names, unavailable
 
 
-def test_broken_packages_are_unavailable_and_the_others_are_registered(tmp_path: Path) -> None:
+def test_an_installed_package_that_fails_to_import_is_unavailable_and_others_still_register(tmp_path: Path) -> None:
     for name, (code, _) in BROKEN.items():
         install(tmp_path, name, code)
     install(tmp_path, "good", GOOD.format(name="good"))
@@ -98,7 +98,7 @@ def test_broken_packages_are_unavailable_and_the_others_are_registered(tmp_path:
         assert "\n" not in unavailable[name]
 
 
-def test_a_plugin_file_replaces_the_stack_of_the_installed_package_and_is_reported(tmp_path: Path) -> None:
+def test_a_plugin_file_replaces_the_stack_of_an_installed_package_with_a_message(tmp_path: Path) -> None:
     file = install(tmp_path, "good", GOOD.format(name="good"))
     code = (
         "from overhead import probes; from pathlib import Path; probes.registry();"
@@ -111,7 +111,9 @@ def test_a_plugin_file_replaces_the_stack_of_the_installed_package_and_is_report
     ]
 
 
-def test_a_plugin_that_fails_leaves_nothing_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_raises_while_it_is_imported_registers_no_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forget_plugins_afterwards(monkeypatch)
     (tmp_path / "p.py").write_text(GOOD.format(name="half") + "\nraise ValueError\n")
     with pytest.raises(BadPlugin):

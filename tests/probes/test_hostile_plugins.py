@@ -40,7 +40,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
         ("list", "x = ", "SyntaxError"),
     ],
 )
-def test_a_plugin_that_would_end_or_stop_the_command_is_refused(
+def test_the_command_refuses_a_plugin_that_exits_or_hangs_while_it_is_imported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -59,7 +59,7 @@ def test_a_plugin_that_would_end_or_stop_the_command_is_refused(
     assert not (tmp_path / "reports").exists()
 
 
-def test_the_threads_and_exit_handlers_of_a_plugin_do_not_keep_the_command_alive(tmp_path: Path) -> None:
+def test_the_command_ends_although_a_plugin_has_threads_and_exit_handlers(tmp_path: Path) -> None:
     lines = "import atexit, threading, time\natexit.register(time.sleep, 600)\n"
     lines += "threading.Thread(target=time.sleep, args=(600,)).start()\n"
     (tmp_path / "p.py").write_text(lines + GOOD.format(name="good"))
@@ -68,7 +68,7 @@ def test_the_threads_and_exit_handlers_of_a_plugin_do_not_keep_the_command_alive
     assert "good" in done.stdout
 
 
-def test_what_a_plugin_prints_is_not_part_of_the_output(tmp_path: Path) -> None:
+def test_text_that_a_plugin_prints_goes_to_standard_error(tmp_path: Path) -> None:
     lines = "import sys\nprint('noise')\nsys.stdout.write('noise')\nsys.stdout = sys.stderr = None\n"
     (tmp_path / "p.py").write_text(lines + GOOD.format(name="good"))
     done = python(tmp_path, "-m", "overhead", "list", "-p", "good", "--plugin", "p.py", "--json")
@@ -78,7 +78,9 @@ def test_what_a_plugin_prints_is_not_part_of_the_output(tmp_path: Path) -> None:
 
 @posix
 @pytest.mark.parametrize(("command", "number"), [("list", "SIGTERM"), ("check", "SIGINT")])
-def test_a_signal_leaves_no_worker_and_no_temporary_folder(tmp_path: Path, command: str, number: str) -> None:
+def test_after_a_signal_the_command_removes_its_workers_and_temporary_folders(
+    tmp_path: Path, command: str, number: str
+) -> None:
     process, workers = start_and_hang(tmp_path, command)
     process.send_signal(getattr(signal, number))
     assert process.wait(60) == 130
@@ -114,14 +116,16 @@ class Wordless(Exception):
 @pytest.mark.parametrize(
     "error", [Unavailable(HOSTILE, HOSTILE), Unsupported(HOSTILE), ValueError(HOSTILE), Wordless()]
 )
-def test_every_reason_fits_into_a_file(error: Exception) -> None:
+def test_the_message_of_any_exception_can_be_written_to_a_file(error: Exception) -> None:
     mend = getattr(error, "mend", "")
     line = MissingLine(unavailable=MissingStack(stack="bad", reason=reason_of(error), mend=mend))
     assert decode_line(encode_line(redacted(line)))
     assert one_line(error)
 
 
-def test_no_text_of_a_stack_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_output_removes_control_characters_from_texts_of_a_stack(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     text = "a\x1b[2J\x9b\u202eb [red]c"
     target = Target(stack="bad", api="CPU", adapter=text, driver=text)
     missing = MissingStack(stack="bad", reason=text, mend=text, environment={"A": text})

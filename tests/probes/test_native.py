@@ -71,7 +71,9 @@ def compiled(program: NativeProgram, caller: str) -> native_loop.NativeLoop:
         (2, 5, "hbbthbbthbt"),
     ],
 )
-def test_head_body_and_tail_run_for_each_group(caller: str, per: int, n: int, order: str) -> None:
+def test_a_loop_runs_head_and_tail_once_and_body_for_each_unit_of_a_group(
+    caller: str, per: int, n: int, order: str
+) -> None:
     recorder = Recorder()
     head, body, tail = ((recorder.call(ord(name)),) for name in "hbt")
     program = NativeProgram(head, body, tail, per=per)
@@ -80,7 +82,7 @@ def test_head_body_and_tail_run_for_each_group(caller: str, per: int, n: int, or
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_nine_arguments_are_passed(caller: str) -> None:
+def test_a_loop_passes_nine_arguments_to_a_c_function(caller: str) -> None:
     recorder = Recorder()
     words = (1, 2**62, -1, 0, 2**40 + 3, 5, -(2**63), 7, 8)
     compiled(NativeProgram(body=(recorder.call(*words),)), caller)(1)
@@ -88,7 +90,7 @@ def test_nine_arguments_are_passed(caller: str) -> None:
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_slot_passes_a_result_to_the_next_call(caller: str) -> None:
+def test_a_slot_passes_the_result_of_a_call_to_the_next_call(caller: str) -> None:
     recorder = Recorder()
     handle = Slot(0)
     program = NativeProgram(
@@ -100,7 +102,7 @@ def test_a_slot_passes_a_result_to_the_next_call(caller: str) -> None:
 
 
 @pytest.mark.parametrize(("caller", "length"), [("ffi", 3), ("native", 3), ("native", 8)])
-def test_an_argument_can_change_with_the_unit(caller: str, length: int) -> None:
+def test_a_cycle_passes_another_argument_for_each_unit(caller: str, length: int) -> None:
     recorder = Recorder()
     ring = Cycle(tuple(range(10, 10 + length)))
     program = NativeProgram(head=(recorder.call(1, ring),), body=(recorder.call(2, ring),), per=4)
@@ -126,7 +128,9 @@ def test_a_store_writes_the_result_of_a_call_to_memory(caller: str) -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("result", [None, Slot(0)])
-def test_a_failed_checked_call_is_remembered_and_the_loop_continues(caller: str, result: Slot | None) -> None:
+def test_after_a_failed_c_call_the_loop_continues_and_failure_returns_its_result(
+    caller: str, result: Slot | None
+) -> None:
     answers = iter([0, -4, 0])
     function = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: next(answers))
     address = ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -141,7 +145,7 @@ def test_a_failed_checked_call_is_remembered_and_the_loop_continues(caller: str,
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("per", [0, 1, 4])
-def test_stages_time_every_unit(caller: Any, per: int) -> None:
+def test_compile_stages_measures_each_call_of_every_unit(caller: Any, per: int) -> None:
     recorder = Recorder()
     program = NativeProgram(
         head=(recorder.call(0, stage="begin"),),
@@ -160,7 +164,7 @@ def test_stages_time_every_unit(caller: Any, per: int) -> None:
     assert native_loop.compile_stages(program, caller)(0)["dispatch"].size == 0
 
 
-def test_without_numba_the_native_caller_is_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_compile_native_raises_unavailable_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NativeUnavailable, match="numba") as caught:
         native_loop.compile_native(NativeProgram())

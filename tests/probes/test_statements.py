@@ -13,7 +13,7 @@ def opened(call: str, setup: str = "", wait: str = "", *, keep: bool = False) ->
     return statement
 
 
-def test_setup_runs_once_and_the_call_n_times() -> None:
+def test_a_statement_loop_runs_setup_once_and_the_call_n_times() -> None:
     statement = opened("x += 1", "x = 40\nruns = []\nruns.append(1)")
     statement.issue(0)
     statement.issue(2)
@@ -21,7 +21,7 @@ def test_setup_runs_once_and_the_call_n_times() -> None:
     assert statement.names == {"x": 45, "runs": [1]}
 
 
-def test_the_wait_sees_all_names() -> None:
+def test_the_wait_statement_can_use_names_of_setup_and_call() -> None:
     statement = opened("last = n", "n = 3\nwaited = []", "waited.append(last)")
     statement.issue(1)
     statement.wait()
@@ -30,7 +30,7 @@ def test_the_wait_sees_all_names() -> None:
 
 
 @pytest.mark.parametrize("call", ["f(2)", "y = f(2)", "y: int = f(2)", "y = 1\ny += 3", "pass; f(2)"])
-def test_the_last_results_are_kept(call: str) -> None:
+def test_a_statement_loop_keeps_the_last_results_of_the_call(call: str) -> None:
     statement = opened(call, "def f(n): return n * n", keep=True)
     statement.issue(KEPT_RESULTS + 5)
     assert statement.keeps
@@ -38,7 +38,7 @@ def test_the_last_results_are_kept(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["for i in range(3): f(i)", "a, b = 1, 2", "pass", "x: int"])
-def test_a_call_without_a_result_keeps_none(call: str) -> None:
+def test_a_statement_loop_keeps_no_results_of_a_call_without_a_value(call: str) -> None:
     statement = opened(call, "def f(n): return n", keep=True)
     statement.issue(3)
     assert not statement.keeps
@@ -52,7 +52,7 @@ def test_a_call_without_a_result_keeps_none(call: str) -> None:
         ("# nothing", "", "CALL is empty"),
     ],
 )
-def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str) -> None:
+def test_a_statement_loop_refuses_a_text_that_does_not_compile(call: str, setup: str, said: str) -> None:
     with pytest.raises(StatementError) as refused:
         StatementLoop(call, setup)
     assert str(refused.value) == said
@@ -70,7 +70,7 @@ def test_a_text_that_is_no_statement_is_refused(call: str, setup: str, said: str
         ),
     ],
 )
-def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: str) -> None:
+def test_describe_error_names_the_line_of_the_text_that_raised(call: str, setup: str, said: str) -> None:
     statement = StatementLoop(call, setup)
 
     def run() -> None:
@@ -79,4 +79,4 @@ def test_an_error_names_the_line_of_the_statement(call: str, setup: str, said: s
 
     with pytest.raises(BaseException) as raised:
         run()
-    assert statement.said(raised.value) == said
+    assert statement.describe_error(raised.value) == said

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from overhead.probes.base import Unverified
-from overhead.probes.common import add_one
+from overhead.probes.common import step
 from overhead.probes.kernels import lcg
 
 
@@ -44,13 +44,13 @@ def test_lcg_distance_raises_unverified_if_a_value_is_missing() -> None:
 
 
 def test_counting_additions_raises_unverified_if_array_elements_disagree() -> None:
-    values = add_one.start_values() + 3
-    assert add_one.count_steps(values) == 3
+    values = step.start_values() + 3
+    assert step.count_steps(values) == 3
     values[7] += 1
     with pytest.raises(Unverified, match="between 3 and 4"):
-        add_one.count_steps(values)
+        step.count_steps(values)
 
 
 def test_more_additions_than_int32_can_hold_are_counted() -> None:
-    far = (add_one.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
-    assert add_one.count_steps(far) == 2**31 + 5
+    far = (step.start_values().astype(np.int64) + 2**31 + 5).astype(np.int32)
+    assert step.count_steps(far) == 2**31 + 5

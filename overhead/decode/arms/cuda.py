@@ -17,8 +17,8 @@ from overhead.decode.lowering.contents import DTYPES, contents
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import cuda_name, cuda_text
 from overhead.probes.base import Unsupported
+from overhead.probes.common.loops import Action, repeated
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
-from overhead.probes.common.python_loops import Action, repeated
 from overhead.probes.cuda.api import CudaDriver
 from overhead.probes.cuda.chains import SessionChain
 from overhead.probes.cuda.graphs import capture, executable, node_count

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.probes.base import Unsupported
-from overhead.probes.common.python_loops import Action, repeated
+from overhead.probes.common.loops import Action, repeated
 from overhead.probes.torch.bodies import set_autograd_mode
 from overhead.probes.torch.chains import TorchChain, select_device
 from overhead.probes.torch.compiled import WARM_STEPS, graph_required, mark_static

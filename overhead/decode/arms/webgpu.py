@@ -17,8 +17,8 @@ from overhead.decode.decoders import WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, Store, compile_ffi, compile_native
-from overhead.probes.webgpu.callers import c_calls
 from overhead.probes.webgpu.cases import Steps
+from overhead.probes.webgpu.chain import c_calls
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.resources import DeviceBuffers, WebGpuSession, session
 from overhead.probes.workload_chain import verified

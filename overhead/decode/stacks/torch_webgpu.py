@@ -6,7 +6,7 @@ from overhead.decode.cases import DecodeWay, cases
 from overhead.decode.decoders import DECODERS
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.probes.common.library_import import import_library
+from overhead.probes.common.availability import import_library
 from overhead.probes.torch.devices import import_torch
 from overhead.results import Case, Target
 

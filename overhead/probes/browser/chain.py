@@ -1,19 +1,27 @@
-"""Base class of the chains whose sampling loop runs in the page, for the step and for workloads."""
+"""Chains whose sampling loop runs in the page: the base class, the chain of the step, and the cases of the step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from overhead.probes.base import Chain, Unsupported, Unverified
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.probes.base import Chain, Space, Unsupported, Unverified
 from overhead.probes.browser import identity, messages
 from overhead.probes.browser.session import BrowserSession
-from overhead.results import Overlap, Pattern
+from overhead.probes.common.availability import is_accepted
+from overhead.probes.common.step import RING, webgpu_window
+from overhead.probes.kernels import LLVMPIPE_TURNS, lcg
+from overhead.results import Case, Overlap, Pattern, Scalar
 
 SAMPLES_PER_REQUEST = 16
 """Most samples that one command asks for, so that the page answers soon."""
 WAITING_PATTERNS = frozenset({"wait-each", "read-each"})
 _PIPELINED = frozenset({"per-submit", "per-k"})
+_MAY_BE_INDEPENDENT = frozenset({"per-submit", "per-k", "per-pass", "one-pass"})
 _LEAST_RISE_NS = {"chromium": 40_000_000, "firefox": 150_000_000}
 _POLL_NS = {"firefox": 100_000_000}
 """Time between two polls for finished work, for browsers where T(n) rises in steps of this time.
@@ -26,7 +34,7 @@ _MAX_N = {"fused": 1 << 24, "wait-each": 64, "read-each": 64}
 class PageChain(Chain):
     """A chain in a browser. ``sample`` runs the whole loop there. ``issue`` and ``wait`` run units without timing.
 
-    ``write_first``: the ``buffers`` and ``data`` that the page writes before each window, if any.
+    ``write_first``: ``buffers`` and ``data`` that the page writes before it times a sample; empty for none.
     """
 
     def __init__(self, session: BrowserSession, pattern: Pattern) -> None:
@@ -37,21 +45,21 @@ class PageChain(Chain):
         self.clock_step_ns = session.page.clock_step_ns
         self.least_ns = _LEAST_RISE_NS.get(session.browser.kind, 0)
         self.poll_ns = 0 if self.latency else _POLL_NS.get(session.browser.kind, 0)
-        self.flags = identity.flags(session.page)
+        self.flags = identity.record_flags(session.page)
         self._warms_up = not self.poll_ns
         self._pending = 0
         self.write_first: Mapping[str, Any] = {}
 
     def sample(self, ns: Sequence[int], cpu: bool = False) -> list[list[int]]:
-        """``[n, issue_ns, total_ns]`` for each n. ``cpu`` is ignored, because a page cannot read a CPU clock."""
+        """Rows ``[n, issue_ns, total_ns]``, one for each n of ``ns``. ``cpu`` is ignored: a page has no CPU clock."""
         return self.sample_idle(ns, 0.0)
 
     def units(self, ns: Sequence[int]) -> int:
-        """The number of units that ``sample`` runs for these n, including warm-up units."""
+        """The number of units that ``sample`` runs for these n, with warm-up units."""
         return sum(ns) + (len(ns) if self._warms_up else 0)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
-        """Like ``sample``, but the page sleeps ``idle_ms`` before each window."""
+        """Like ``sample``, but the page sleeps ``idle_ms`` before each n."""
         rows: list[list[int]] = []
         for i in range(0, len(ns), SAMPLES_PER_REQUEST):
             asked = list(ns[i : i + SAMPLES_PER_REQUEST])
@@ -64,23 +72,25 @@ class PageChain(Chain):
         return rows
 
     def issue(self, n: int) -> None:
+        """Add n to the units that ``wait`` runs."""
         self._pending += n
 
     def wait(self) -> None:
-        """Run the issued units in the page, without timing."""
+        """Run the issued units in the page and wait for them, without timing."""
         n, self._pending = self._pending, 0
         self.ask("run", ns=[n])
 
     def close(self) -> None:
+        """Release the buffers of the chain in the page."""
         self.ask("close")
 
     def write(self, buffers: Sequence[int], raw: bytes) -> None:
-        """Put bytes into the buffers of a program with these numbers, one buffer after another."""
+        """Write bytes to the buffers with these numbers, as if the buffers were joined."""
         for at in range(0, len(raw), messages.PIECE_BYTES):
             self.ask("write", buffers=list(buffers), at=at, data=raw[at : at + messages.PIECE_BYTES])
 
     def fetch_bytes(self, buffers: Sequence[int], size: int) -> bytes:
-        """The bytes of the buffers of a program with these numbers, ``size`` in all, after all submitted work."""
+        """The bytes of the buffers with these numbers, joined, ``size`` in all, after all submitted work."""
         pieces = []
         for at in range(0, size, messages.PIECE_BYTES):
             asked = min(messages.PIECE_BYTES, size - at)
@@ -100,3 +110,80 @@ class PageChain(Chain):
         if answer.kind:
             raise RuntimeError(f"in the page: {answer.error}")
         return answer
+
+
+class BrowserChain(PageChain):
+    """A chain that runs one case of the step (the stack's own unit of work) in the page."""
+
+    def __init__(self, session: BrowserSession, case: Case) -> None:
+        super().__init__(session, case.pattern)
+        self.case = case
+        self._seen: list[NDArray[np.uint32]] = []
+        self._executed = 0
+        self.ask("open", case=case_spec(case))
+
+    def executed(self) -> int:
+        """The number of steps in the values that the page read back. Raises ``Unverified``."""
+        values = [np.array(words, np.uint32) for words in self.ask("read").values]
+        if len(values) != (RING if self.case.dependency == "independent" else 1):
+            raise Unverified(f"{len(values)} buffers read back")
+        before = self._seen or [lcg.seeds()] * len(values)
+        self._executed += sum(lcg.distance(x0, x) for x0, x in zip(before, values, strict=True))
+        self._seen = values
+        return self._executed
+
+    def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file."""
+        return step_window(self.case, self.session.page)
+
+    def kernels(self) -> dict[str, str]:
+        """SHA-256 of the WGSL that the page got, by file name."""
+        name = "fused.wgsl" if self.case.pattern == "fused" else "step.wgsl"
+        return {name: self.session.page.kernels[name]}
+
+
+def case_spec(case: Case) -> messages.CaseSpec:
+    """A case of the step in the form that is sent to the page. Raises ``Unsupported`` if the page cannot run it."""
+    if case.workload != "step" or case.caller != "browser":
+        raise Unsupported(f"the page runs the step from JavaScript, not {case.workload} by {case.caller}")
+    try:
+        spec = msgspec.convert(
+            {"pattern": case.pattern, "dependency": case.dependency, **case.params}, messages.CaseSpec
+        )
+    except msgspec.ValidationError as error:
+        raise Unsupported(f"the page has no such case: {error}") from None
+    if spec.dependency == "independent" and (spec.bindgroup == "once" or spec.pattern not in _MAY_BE_INDEPENDENT):
+        raise Unsupported("independent dispatches rotate bind groups, many to a wait")
+    if "wait" in case.params and case.pattern in WAITING_PATTERNS:
+        raise Unsupported(f"{case.pattern} brings its own wait")
+    if (spec.pattern == "per-k") != (spec.k > 1):
+        raise Unsupported("per-k, and it alone, takes k of at least 2")
+    return spec
+
+
+def step_window(case: Case, page: messages.Page) -> dict[str, Scalar]:
+    """What is timed, as names and values for the results file, the same as those of the native WebGPU stacks."""
+    spec = case_spec(case)
+    per = {"per-k": spec.k, "per-pass": 0, "one-pass": 0, "fused": 0}.get(spec.pattern, 1)
+    reads = spec.wait == "map" or case.pattern == "read-each"
+    wait = "mapAsync of a 4-byte copy" if reads else "onSubmittedWorkDone"
+    split = case.pattern == "fused" and page.adapter is not None and page.adapter.fallback
+    dispatches: dict[str, Scalar] = {"dispatches": f"1 per {LLVMPIPE_TURNS} units"} if split else {}
+    return webgpu_window(spec.pattern, per, spec.bindgroup, wait, **dispatches)
+
+
+def step_space() -> Space:
+    """The cases of the step in every browser, most informative first: a slow browser has time for only a few."""
+    base = Case(pattern="per-submit", caller="browser")
+    rotated: dict[str, Scalar] = {"bindgroup": "rotated"}
+    extra = [
+        *(Case(pattern="per-k", caller="browser", params={"k": k}) for k in (16, 4, 64, 256)),
+        Case(pattern="per-submit", caller="browser", dependency="independent", params=rotated),
+        Case(pattern="one-pass", caller="browser", dependency="independent", params=rotated),
+        Case(pattern="one-pass", caller="browser", params=rotated),
+    ]
+    axes: dict[str, Sequence[Scalar | None]] = {
+        "pattern": ["one-pass", "fused", "per-pass", "wait-each", "read-each"],
+        "wait": [None, "map"],
+    }
+    return Space(base, axes, extra, lambda case: is_accepted(case_spec, case))

@@ -1,4 +1,4 @@
-"""Find browser, adapter and API in the description that the page sends, and whether the adapter is a GPU."""
+"""What the page says about itself: the browser, the adapter, the API, and whether the adapter is a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.messages import Page, PageAdapter
-from overhead.probes.common.software_adapters import names_software_renderer
+from overhead.probes.common.availability import names_software_renderer
 from overhead.results import Api, Target
 
 _SOFTWARE = re.compile(r"software|\bcpu\b", re.IGNORECASE)
@@ -22,8 +22,8 @@ _APIS: dict[str, Api] = {
 UNNAMED = "not named by the browser"
 
 
-def named_by_log(page: Page, log: str) -> Page:
-    """The description of the page. If it has no adapter name, the name comes from the log of Firefox."""
+def with_name_from_log(page: Page, log: str) -> Page:
+    """The page's description, with the adapter's name from the log of Firefox if it has none itself."""
     found = _LOGGED.findall(log)
     if page.adapter is None or adapter_name(page.adapter) != UNNAMED or not found:
         return page
@@ -47,7 +47,7 @@ def adapter_name(adapter: PageAdapter) -> str:
 
 
 def is_software(adapter: PageAdapter) -> bool:
-    """Whether the adapter is not a GPU: a fallback adapter, a CPU, a software renderer, or an unnamed adapter."""
+    """True if the adapter is no GPU: a fallback adapter, a CPU, a software renderer, or an unnamed adapter."""
     text = " ".join((adapter.vendor, adapter.architecture, adapter.device, adapter.description, adapter.driver))
     named = names_software_renderer(text) or _SOFTWARE.search(text)
     unnamed = adapter_name(adapter) == UNNAMED
@@ -55,7 +55,7 @@ def is_software(adapter: PageAdapter) -> bool:
 
 
 def api(page: Page) -> Api:
-    """The API below WebGPU: the API that the browser names, or else the usual API of the platform."""
+    """The API that WebGPU uses: the one that the browser names, else the usual one of the platform."""
     backend = page.adapter.backend.lower() if page.adapter else ""
     if backend in _APIS:
         return _APIS[backend]
@@ -66,7 +66,7 @@ def api(page: Page) -> Api:
 
 
 def engine(page: Page) -> str:
-    """The engine of the browser, from its user agent."""
+    """The engine of the browser, from its user agent: ``firefox``, ``chromium`` or ``safari``."""
     if "Firefox/" in page.user_agent:
         return "firefox"
     return "chromium" if "Chrome/" in page.user_agent or page.brands else "safari"
@@ -81,8 +81,8 @@ def version(page: Page) -> str:
     return f"{'Safari' if found[1] == 'Version' else found[1]} {found[2]}" if found else page.user_agent[:100]
 
 
-def flags(page: Page) -> list[str]:
-    """Flags that go into the record of each figure that the page measured."""
+def record_flags(page: Page) -> list[str]:
+    """Remarks for the record of each case that the page measured, such as ``page-not-isolated``."""
     found = [] if page.isolated else ["page-not-isolated"]
     if page.adapter is not None and adapter_name(page.adapter) == UNNAMED:
         found.append("adapter-unnamed-counted-as-software")
@@ -90,7 +90,7 @@ def flags(page: Page) -> list[str]:
 
 
 def target(stack: str, page: Page, browser: Browser | None = None) -> Target:
-    """The target for the adapter of the page. Its versions include the settings of the browser, if it is known."""
+    """The target for the adapter of the page, which has one. ``browser``: its settings go into the versions."""
     assert page.adapter is not None
     adapter = page.adapter
     described = {

@@ -1,7 +1,7 @@
-"""Convert the download of a page to a journal: decode it strictly, check its values, keep every sample.
+"""Convert the file that a person downloaded from the page to a journal: check its values, keep every sample.
 
-A page that a person opened cannot start processes. Each replicate is a new device in the same page instead, and each
-record has a flag for that.
+A page that a person opened cannot start processes. So each replicate is a new device in the same page, and each record
+has a flag for that.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.browser import identity, messages
-from overhead.probes.browser.cases import case_spec, window
-from overhead.probes.browser.chain import WAITING_PATTERNS
-from overhead.probes.browser.page_files import PLAN, hashes
-from overhead.probes.common.step_kernel import RING
+from overhead.probes.browser.chain import WAITING_PATTERNS, case_spec, step_window
+from overhead.probes.browser.page_files import PLAN, kernel_hashes
+from overhead.probes.common.step import RING
 from overhead.probes.kernels import lcg
 from overhead.results import Case, Gpu, HeaderLine, JournalLine, Machine, Target
 
@@ -44,7 +43,7 @@ class _CaseEntry(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Download(Struct, forbid_unknown_fields=True, frozen=True):
-    """The file that a person downloads from the page."""
+    """The file that a person downloads from the page. ``replicates``: for each, its cases. ``hidden``: the page was."""
 
     format: Literal["overhead-browser"]
     version: Literal[1]
@@ -54,25 +53,24 @@ class Download(Struct, forbid_unknown_fields=True, frozen=True):
     replicates: Annotated[list[Annotated[list[_CaseEntry], Meta(max_length=64)]], Meta(min_length=1, max_length=100)]
 
 
-def read_download(path: Path) -> Download:
-    """Decode a download strictly. Raises ``BadFile``."""
+def import_file(path: Path) -> list[JournalLine]:
+    """Read a download, and return the journal lines for it, the header first. Raises ``BadFile``."""
     raw = read_whole(path, MAX_BYTES)
     try:
-        return msgspec.json.decode(raw, type=Download)
+        found = msgspec.json.decode(raw, type=Download)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{path}: not a browser's download: {' '.join(str(error).split())[:300]}") from None
-
-
-def import_file(path: Path) -> list[JournalLine]:
-    """The journal lines for a download, the header first. Raises ``BadFile``."""
-    found = read_download(path)
     if found.page.adapter is None:
         raise BadFile(f"{path}: the browser found no WebGPU adapter")
-    if found.page.kernels != hashes():
+    if found.page.kernels != kernel_hashes():
         raise BadFile(f"{path}: measured with the kernels of another version of overhead")
     stack = identity.engine(found.page)
     target = identity.target(stack, found.page)
-    flags = [*identity.flags(found.page), "replicates-in-one-browser", *(["hidden-page"] if found.hidden else [])]
+    flags = [
+        *identity.record_flags(found.page),
+        "replicates-in-one-browser",
+        *(["hidden-page"] if found.hidden else []),
+    ]
     header = HeaderLine(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
@@ -107,8 +105,8 @@ def _lines(
         **own,
         overlap="pipelined" if case.pattern in ("per-submit", "per-k") else "serial",
         synchronous=case.pattern in WAITING_PATTERNS,
-        window=window(case, page),
-        kernels={kernel: hashes()[kernel]},
+        window=step_window(case, page),
+        kernels={kernel: kernel_hashes()[kernel]},
         flags=flags,
     )
     for name, n in (("empty_wait", 0), ("naive", 1)):

@@ -99,14 +99,14 @@ FIREFOX_PREFERENCES: dict[str, bool | int | str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Browser:
-    """A browser: its kind, its program, and its settings."""
+    """A browser: its kind, and the path of its program."""
 
     kind: BrowserKind
     program: str
 
     @property
     def settings(self) -> dict[str, str]:
-        """Flags, preferences and environment variables by name, for the record."""
+        """The flags, preferences and environment variables of the browser by name, for the record."""
         preferences = FIREFOX_PREFERENCES if self.kind == "firefox" else {}
         flags = {name: value or "set" for name, value in _flags(self.kind).items()}
         return {
@@ -117,7 +117,7 @@ class Browser:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables to add when the browser starts."""
+        """Environment variables to add when the browser starts, by name."""
         return FIREFOX_ENVIRONMENT if self.kind == "firefox" else {}
 
     def command(self, profile: Path, url: str) -> list[str]:
@@ -130,7 +130,7 @@ class Browser:
         return [self.program, *flags, "--profile", str(profile), url]
 
     def version(self) -> str:
-        """The output of the program for ``--version``, or an empty string if there is none."""
+        """What the program prints for ``--version``; '' if it prints nothing, and on Windows."""
         if sys.platform == "win32":
             return ""
         try:
@@ -140,10 +140,10 @@ class Browser:
         return " ".join(done.stdout.split())[:100]
 
 
-def choose(browser: str) -> str:
-    """The name of the stack that measures this browser, which is a kind or a program.
+def choose_browser(browser: str) -> str:
+    """The name of the stack that measures this browser: ``chromium``, ``firefox`` or a program.
 
-    Sets an environment variable, which the workers inherit. Raises ``UsageError`` if there is no such browser.
+    For a program, sets an environment variable, which the workers inherit. Raises ``UsageError`` if there is none.
     """
     if browser in _NAMES:
         return browser
@@ -153,21 +153,21 @@ def choose(browser: str) -> str:
     return kind_of(browser)
 
 
-def find(kind: BrowserKind) -> Browser:
-    """The browser that the environment names, or else the first one of this kind. Raises ``Unavailable``."""
+def find_browser(kind: BrowserKind) -> Browser:
+    """The browser that ``OVERHEAD_BROWSER`` names if it is of this kind, else the first one. Raises ``Unavailable``."""
     if named := os.environ.get(BROWSER, ""):
         program = shutil.which(named)
         if program is None:
             raise Unavailable(f"{BROWSER} names no program: {named}", f"set {BROWSER} to a browser's program")
         if kind_of(program) == kind:
             return Browser(kind, program)
-    for program in candidates(kind):
+    for program in installed_programs(kind):
         return Browser(kind, program)
     raise Unavailable(f"no {kind.title()} browser found", f"install it, or set {BROWSER} to its program")
 
 
-def candidates(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
-    """Programs of this kind in PATH and in the usual folders of the platform, the preferred ones first."""
+def installed_programs(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
+    """Paths of browsers of this kind in PATH and in the usual folders of the platform, the preferred ones first."""
     places: list[Path] = []
     if platform == "darwin":
         roots = [Path("/Applications"), Path.home() / "Applications"]
@@ -181,7 +181,7 @@ def candidates(kind: BrowserKind, platform: str = sys.platform) -> list[str]:
 
 
 def kind_of(program: str) -> BrowserKind:
-    """The kind of a browser from its program name; any other name counts as Chromium."""
+    """The kind of a browser, from the name of its program: ``firefox`` if that contains it, else ``chromium``."""
     return "firefox" if "firefox" in Path(program).name.lower() else "chromium"
 
 

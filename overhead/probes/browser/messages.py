@@ -49,7 +49,7 @@ class PageAdapter(_Message, frozen=True, kw_only=True):
 
 
 class Page(_Message, frozen=True, kw_only=True):
-    """Description of a page: browser, adapter (or the reason why there is none), clock, and SHA-256 of its WGSL."""
+    """Description of a page: browser, adapter (or the ``reason`` why there is none), clock, and SHA-256 of its WGSL."""
 
     adapter: PageAdapter | None = None
     reason: MessageText = ""
@@ -64,11 +64,13 @@ class Page(_Message, frozen=True, kw_only=True):
 
 
 class Hello(Page, frozen=True, kw_only=True):
+    """The first message of a page: its description, and the token of the address that opened it."""
+
     token: ShortText
 
 
 class CaseSpec(_Message, frozen=True, omit_defaults=True, kw_only=True):
-    """A case of the step, in the form that is sent to the page."""
+    """A case of the step (the stack's own unit of work), in the form that is sent to the page."""
 
     pattern: Literal["per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each"]
     dependency: Literal["chained", "independent"] = "chained"

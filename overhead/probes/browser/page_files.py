@@ -1,7 +1,6 @@
 """The files of the page, its data (WGSL, seeds, a plan), and the page as a single file.
 
-The single file is for browsers that this program cannot start, such as one on a phone or on a Mac without Python. Its
-modules are ``data:`` URLs, and the style and the data are part of the text.
+The single file is for browsers that this program cannot start, such as one on a phone or on a Mac without Python.
 """
 
 from __future__ import annotations
@@ -59,13 +58,13 @@ in ``keep`` are always measured, even if most of their time is the wait. If an e
 ``polling_ms``, only the first ``polling_cases`` cases are measured, because the others would take minutes."""
 
 
-def hashes() -> dict[str, str]:
-    """SHA-256 of each kernel of the step that the page contains, by file name."""
+def kernel_hashes() -> dict[str, str]:
+    """SHA-256 of each WGSL file in the page, by file name."""
     return {name: kernels.source(name)[1] for name in _KERNELS}
 
 
 def page_data() -> dict[str, Any]:
-    """The data that the page loads at its start: kernels by file name, 256 seeds, and the plan."""
+    """What the page loads at its start: the text of ``kernels`` by file name, 256 ``seeds``, and the ``plan``."""
     return {
         "kernels": {name: kernels.source(name)[0] for name in _KERNELS},
         "seeds": lcg.seeds().tolist(),

@@ -18,9 +18,9 @@ from overhead.probes.browser import messages
 from overhead.probes.browser.page_files import TYPES, page_data, page_files
 
 IDLE_SECONDS = 20.0
-"""After this time without a command the server answers "idle", and the page asks again."""
+"""After this time without a command, s, the server answers "idle", and the page asks again."""
 _READ_SECONDS = 5.0
-"""Longest wait for the next bytes of a request."""
+"""Longest wait for the next bytes of a request, s."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -72,7 +72,8 @@ class PageServer(ThreadingHTTPServer):
         self._thread.start()
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # that of ``HTTPServer`` looks up the name of the host
+        """Bind without a look-up of the host's name, which may take seconds."""
+        TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def _serve(self) -> None:
@@ -91,19 +92,19 @@ class PageServer(ThreadingHTTPServer):
         self.server_close()
 
     def give_up(self) -> None:
-        """Let ``hello`` and ``ask`` return None at once, now and later."""
+        """Let ``wait_for_page`` and ``ask`` return None at once, now and later, because the browser has ended."""
         with self._changed:
             self._given_up = True
             self._changed.notify_all()
 
-    def hello(self, seconds: float) -> messages.Page | None:
-        """Wait until the page has connected. Returns its description, or None after this time."""
+    def wait_for_page(self, seconds: float) -> messages.Page | None:
+        """Wait until the page has connected. Returns its description; None if it has not within this time."""
         with self._changed:
             self._wait(lambda: self._page is not None, seconds)
             return self._page
 
     def ask(self, do: Any, seconds: float, **fields: Any) -> messages.PageAnswer | None:
-        """Send a command to the page. Returns its answer, or None after this time."""
+        """Send a command with these fields to the page. Returns its answer; None if there is none within this time."""
         with self._changed:
             self._command = messages.Command(id=self._command.id + 1, do=do, **fields)
             self._answer = None
@@ -115,7 +116,7 @@ class PageServer(ThreadingHTTPServer):
         self._changed.wait_for(lambda: done() or self._given_up, seconds)
 
     def accept_hello(self, hello: messages.Hello) -> dict[str, str]:
-        """The secret for all later requests of this page. Raises ``_Refusal``."""
+        """Take the first message of a page. Returns its ``secret`` for later requests. Raises ``_Refusal``."""
         if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
             raise _Refusal(401, "wrong token")
         with self._changed:
@@ -126,15 +127,15 @@ class PageServer(ThreadingHTTPServer):
             self._changed.notify_all()
         return {"secret": self._secret}
 
-    def authorized(self, authorization: str) -> bool:
-        """Whether this is the secret of the page."""
+    def is_authorized(self, authorization: str) -> bool:
+        """True if the value of this HTTP header contains the secret of the page."""
         expected = f"Bearer {self._secret}".encode()
         return bool(self._secret) and hmac.compare_digest(authorization.encode("latin-1"), expected)
 
     def exchange(self, answer: messages.PageAnswer) -> messages.Command:
-        """Store the answer to the current command, then wait for the next command. A repeated answer is ignored.
+        """Store the answer to the current command, then wait for the next command and return it.
 
-        Raises ``_Refusal``.
+        A repeated answer is ignored. Raises ``_Refusal`` for an answer to a command that was not given.
         """
         with self._changed:
             if answer.id > self._command.id:
@@ -147,7 +148,8 @@ class PageServer(ThreadingHTTPServer):
             return messages.Command(id=answer.id, do="idle")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # such as a client that closed the connection
+        """Print an error of a request, unless it is an ``OSError``, such as a client that closed the connection."""
+        if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
@@ -203,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(404, "no such place")
         if self.headers.get("content-type") != "application/json":
             raise _Refusal(415, "send application/json")
-        if self.path == "/next" and not self.server.authorized(self.headers.get("authorization", "")):
+        if self.path == "/next" and not self.server.is_authorized(self.headers.get("authorization", "")):
             raise _Refusal(401, "no session of this server")
         body = self._body()
         try:

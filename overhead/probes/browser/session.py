@@ -21,7 +21,7 @@ from overhead import scratch
 from overhead.child import last_words
 from overhead.probes.base import Unavailable
 from overhead.probes.browser import messages
-from overhead.probes.browser.identity import named_by_log
+from overhead.probes.browser.identity import with_name_from_log
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.server import PageServer
 
@@ -57,12 +57,12 @@ class BrowserSession:
             raise
 
     def next_chain(self) -> int:
-        """A new number, unique within this page."""
+        """A new number for a chain, unique within this page."""
         self._chains += 1
         return self._chains
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
-        """Send a command and return the answer of the page. Raises ``BrowserEnded`` if there is no answer."""
+        """Send a command with these fields; return the page's answer. Raises ``BrowserEnded`` if there is none."""
         if self._server is None:
             raise BrowserEnded("the browser is closed")
         answer = self._server.ask(do, self._answer_seconds, **fields)
@@ -91,11 +91,11 @@ class BrowserSession:
         except OSError as error:
             raise Unavailable(f"{self.browser.kind.title()} could not be started: {error}") from None
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
-        page = server.hello(seconds)
+        page = server.wait_for_page(seconds)
         log_text = self._log()
         if page is None:
             raise Unavailable(f"{self._ended(f'did not open the page for {seconds:.0f} s')}{last_words(log_text)}")
-        return named_by_log(page, log_text)
+        return with_name_from_log(page, log_text)
 
     def _ended(self, otherwise: str) -> BrowserEnded:
         code = None if self._process is None else self._process.poll()

@@ -21,10 +21,7 @@ _STEPS_BYTES = 16
 
 
 def open_case(session: BrowserSession, case: Case) -> WorkChain:
-    """The chain of a workload case. The pattern is ``fused``, ``one-pass`` or ``per-submit``.
-
-    Raises ``Unsupported`` or ``Unverified``.
-    """
+    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or ``Unverified``."""
     refuse_wgsl(case)
     if case.caller != "browser":
         raise Unsupported(f"in a page the browser calls, not {case.caller}")
@@ -32,7 +29,7 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
 
 
 def _bounds_loops(adapter: messages.PageAdapter | None) -> bool:
-    """Whether the adapter may be llvmpipe, which stops long loops early."""
+    """True if the adapter may be llvmpipe, which stops long loops early."""
     return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
 
 
@@ -67,33 +64,34 @@ class BrowserWork(WorkChain, PageChain):
             needs=["shader-f16"] if self.workload.precision == "float16" else [],
         )
 
-    def _write(self, buffer: int, values: Array) -> None:
-        self.write([buffer], values.tobytes())
-
-    def _fetch(self, *buffers: int) -> bytes:
-        return self.fetch_bytes(buffers, sum(self._sizes[buffer] for buffer in buffers))
-
     def verify(self) -> None:
-        self._write(_INPUTS, self._input_values)
+        """Send the inputs to the page, then verify as in ``WorkChain``."""
+        self.write([_INPUTS], self._input_values.tobytes())
         super().verify()
 
     def put(self, state: dict[str, Array]) -> None:
-        self._write(_STATE, sources.state(self.workload, state, self.elements))
-        self._write(_COUNTERS, self._zeros)
+        """Send the state and counters of 0 to the page, and wait."""
+        self.write([_STATE], sources.state(self.workload, state, self.elements).tobytes())
+        self.write([_COUNTERS], self._zeros.tobytes())
         self.wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
-        raw, at = self._fetch(_STATE, _COUNTERS), self._sizes[_STATE]
+        """The state and the counters, fetched from the page."""
+        at = self._sizes[_STATE]
+        raw = self.fetch_bytes([_STATE, _COUNTERS], at + self._zeros.nbytes)
         state = np.frombuffer(raw[:at], self.workload.dtype)
         return sources.unpack(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
 
     def count(self) -> int:
-        return self.agreed(np.frombuffer(self._fetch(_COUNTERS), np.uint32))
+        """The number of steps since ``put``; only the counters are fetched. Raises ``Unverified`` if they differ."""
+        return self.agreed(np.frombuffer(self.fetch_bytes([_COUNTERS], self._zeros.nbytes), np.uint32))
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of the WGSL, by file name."""
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file."""
         split = self.case.pattern == "fused" and self._max_loops
         return {
             **super().window(),

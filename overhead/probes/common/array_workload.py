@@ -13,19 +13,22 @@ from overhead.workloads.base import Array
 
 
 class ArrayWork(WorkChain):
-    """n steps; each step uses the arrays that the previous step returned."""
+    """A workload on arrays; each step uses the arrays that the previous step returned."""
 
     xp: Any = np
+    """The array library."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._step = step_of(self, self.xp, {name: self.xp.asarray(values) for name, values in self.inputs.items()})
 
     def put(self, state: dict[str, Array]) -> None:
+        """Copy the state into arrays of the library, with counters of 0."""
         steps = np.zeros(self.elements, np.int32)
         self.values = {name: self.xp.array(values) for name, values in {**state, "steps": steps}.items()}
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state and the counters, copied to host memory."""
         found = {name: self.host(values) for name, values in self.values.items()}
         return found, found.pop("steps").view(np.uint32)
 
@@ -34,6 +37,7 @@ class ArrayWork(WorkChain):
         return np.array(values)
 
     def issue(self, n: int) -> None:
+        """Run n steps; with a library for GPUs, they are only queued."""
         values, step = self.values, self._step
         for _ in repeat(None, n):
             values = step(values)
@@ -48,7 +52,8 @@ class NumpyWork(ArrayWork):
     on_host = True
 
     def wait(self) -> None:
-        return
+        """Do nothing: the work is done when ``issue`` returns."""
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file."""
         return {**super().window(), "entry": "python"}

@@ -18,9 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from overhead import scratch
 from overhead.errors import install
 from overhead.probes.base import Unavailable
-from overhead.probes.common import loop_text
-from overhead.probes.common.loop_text import Script, Stages, Statement
-from overhead.probes.common.python_loops import Issue
+from overhead.probes.common import loops
+from overhead.probes.common.loops import Issue, Script, Stages, Statement
 
 ABIS = ("x86_64", "amd64", "aarch64", "arm64")
 """Processors on which every integer and pointer argument can be passed as a 64-bit word."""
@@ -43,7 +42,7 @@ class NativeUnavailable(Unavailable):
 
 @dataclass(frozen=True)
 class Slot:
-    """A variable of the loop that holds the result of a call, such as a handle."""
+    """A variable of the loop, by number. It holds the result of a call, such as a handle."""
 
     index: int
 
@@ -66,7 +65,8 @@ class NativeCall:
     """A C call. Arguments and result are integers or pointers. The upper bits of a narrower result are undefined.
 
     The Python loop calls ``function`` with ``ffi_args`` (default: ``args``). A ``Cycle`` in ``ffi_args`` holds objects.
-    The compiled loop calls ``address`` with ``args``. ``checked``: a nonzero low half of the result is a failure, which
+    The compiled loop calls ``address`` with ``args``. ``result``: where the result is kept. ``stage``: the part of a
+    unit that the call belongs to (default: ``name``). ``checked``: a nonzero low half of the result is a failure, which
     ``NativeLoop.failure`` returns.
     """
 
@@ -113,38 +113,39 @@ class NativeLoop(Protocol):
 
 
 def compile_ffi(program: NativeProgram) -> NativeLoop:
-    """The program as a plain Python loop that uses only local variables."""
+    """The program as a plain Python loop: ``loop(n)`` issues n units."""
     failed = [0]
-    return _loop(loop_text.compile_python(_python_script(program, failed)), lambda: failed[0])
+    return _loop(loops.compile_python(_python_script(program, failed)), lambda: failed[0])
 
 
 def compile_native(program: NativeProgram) -> NativeLoop:
-    """The program as a compiled loop, which runs without the GIL. Raises ``NativeUnavailable``."""
+    """The program as a compiled loop: ``loop(n)`` issues n units without the GIL. Raises ``NativeUnavailable``."""
     rendered = _Native(program)
-    lines = loop_text.plain(rendered.script)
+    lines = loops.lines_without_clock(rendered.script)
     table = np.array(rendered.table, np.int64)
     return _loop(functools.partial(_compiled(rendered, lines), table), lambda: int(table[0]))
 
 
-def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> Stages:
+def compile_stages(program: NativeProgram, caller: str) -> Stages:
     """A function ``stages(n)`` that runs the same loop with clock readings, and returns the durations by stage, ns.
 
-    Each duration includes one clock reading. The stage ``clock`` contains nothing else. The cost of a stage per unit is
+    ``caller``: ``native`` for a compiled loop, else a Python loop. Each duration includes one clock reading. The stage
+    ``clock`` contains nothing else. The cost of a stage per unit is
     ``(sum(durations) - len(durations) * clock) / n``. Adjacent calls of one stage are timed together.
     """
-    if caller == "ffi":
-        return loop_text.compile_python_stages(_python_script(program, [0]))
-    rendered, clock = _Native(program), _clock()
-    lines = loop_text.timed(
+    if caller != "native":
+        return loops.compile_python_stages(_python_script(program, [0]))
+    rendered, (clock, first, nanoseconds) = _Native(program), _clock()
+    lines = loops.lines_with_clock(
         rendered.script,
-        read=lambda section, i: f"call(t[1], {clock.arguments(f'p{section} + {16 * i}')})",
+        read=lambda section, i: f"call(t[1], ({first}p{section} + {16 * i},))",
         keep=lambda section, count: f"p{section} += {16 * count}",
     )
     places = range(len(rendered.script.sections))
     loop = _compiled(rendered, [*(f"p{i} = t[{2 + i}]" for i in places), *lines])
-    widths = [len(loop_text.stage_names(section)) + 1 for section in rendered.script.sections]
+    widths = [len(loops.stage_names(section)) + 1 for section in rendered.script.sections]
     table = np.array(rendered.table, np.int64)
-    table[1] = clock.address
+    table[1] = clock
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
         groups = -(-n // program.per) if program.per else 1
@@ -153,7 +154,7 @@ def compile_stages(program: NativeProgram, caller: Literal["ffi", "native"]) -> 
         logs = [np.ones((count, width, 2), np.int64) for count, width in zip(times, widths, strict=True)]
         table[2 : 2 + len(logs)] = [log.ctypes.data for log in logs]
         loop(table, n)
-        return loop_text.durations(rendered.script, [clock.nanoseconds(log) for log in logs])
+        return loops.stage_durations(rendered.script, [nanoseconds(log) for log in logs])
 
     return stages
 
@@ -262,15 +263,14 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
         raise NativeUnavailable(f"no native calls on {platform.machine()}: its calling convention is not known here")
     try:
         import numba  # noqa: F401
+        from numba.misc.appdirs import user_cache_dir
     except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
         raise NativeUnavailable(f"numba does not load: {error}", install("wgpu")) from error
-    module = Path(loop_text.__file__).with_name("numba_intrinsics.py").read_bytes()
+    module = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
-    loaded = sys.modules.get(name)
-    if loaded is None:
-        loaded = _load(name, text, _cache_folder())
-    function: Callable[..., None] = loaded.loop
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(user_cache_dir("overhead", appauthor=False)) / "native")
+    function: Callable[..., None] = (sys.modules.get(name) or _load(name, text, folder)).loop
     return function
 
 
@@ -303,36 +303,18 @@ def _written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def _cache_folder() -> Path:
-    from numba.misc.appdirs import user_cache_dir
-
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(chosen) if chosen else Path(user_cache_dir("overhead", appauthor=False)) / "native"
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """A clock function that writes its reading into 16 bytes of memory."""
-
-    address: int
-    identity: tuple[int, ...]
-    nanoseconds: Callable[[NDArray[np.int64]], NDArray[np.int64]] = field(compare=False)
-
-    def arguments(self, pointer: str) -> str:
-        return f"({''.join(f'{word}, ' for word in self.identity)}{pointer},)"
-
-
 @functools.cache
-def _clock() -> _Clock:
+def _clock() -> tuple[int, str, Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
+    """The address of a clock function, its first arguments as text, and a function from its 16 bytes to ns."""
     if sys.platform == "win32":
         frequency = ctypes.c_int64()
         ctypes.windll.kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         address = address_of(ctypes.windll.kernel32, "QueryPerformanceCounter")
-        return _Clock(address, (), lambda log: log[..., 0] * 1_000_000_000 // frequency.value)
+        return address, "", lambda log: log[..., 0] * 1_000_000_000 // frequency.value
     # On macOS the resolution of CLOCK_MONOTONIC is 1 microsecond.
     which = getattr(time, "CLOCK_UPTIME_RAW", time.CLOCK_MONOTONIC)
     address = address_of(ctypes.CDLL(None), "clock_gettime")
-    return _Clock(address, (which,), lambda log: log[..., 0] * 1_000_000_000 + log[..., 1])
+    return address, f"{which}, ", lambda log: log[..., 0] * 1_000_000_000 + log[..., 1]
 
 
 def address_of(library: ctypes.CDLL, name: str) -> int:

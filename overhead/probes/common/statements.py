@@ -1,4 +1,4 @@
-"""Python text as a loop: SETUP runs once, then CALL n times for each ``issue``, in one generator with local names."""
+"""Python text of a user as a loop: SETUP runs once, then CALL n times for each ``issue(n)``, with local names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import itertools
 import linecache
 import textwrap
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from types import CodeType
@@ -33,15 +34,15 @@ _OWN = "_overhead_"
 
 
 class StatementError(BadValue):
-    """SETUP, CALL or WAIT cannot be compiled, or raised; one line that names the line of the statement."""
+    """A text cannot be compiled, or raised. The message is one line that names the line of the text."""
 
 
 class StatementLoop:
-    """A compiled CALL with its SETUP.
+    """A loop of the statements ``call`` (CALL), after ``setup`` (SETUP). Raises ``StatementError`` if one is invalid.
 
-    ``keep``: the results of CALL are kept, the last ``KEPT_RESULTS`` of them, in ``results``: the value of its last
-    line if that is an expression, or of the name that it assigns. ``wait_text``: a statement that waits; it sees the
-    names of SETUP and CALL. Raises ``StatementError`` if the text does not compile.
+    ``wait_text``: statements that wait; they see the names of SETUP and CALL. ``keep``: keep the last ``KEPT_RESULTS``
+    results of CALL in ``results``. A result is the value of its last line if that is an expression, or of the name that
+    it assigns.
     """
 
     def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False) -> None:
@@ -56,7 +57,7 @@ class StatementLoop:
         self._loop: Generator[None, int, None] | None = None
 
     def open(self) -> None:
-        """Run SETUP; ``issue(n)`` then runs CALL n times. Raises what SETUP raises."""
+        """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP raises."""
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)
         self._loop = scope["_overhead_statement"](itertools.repeat, self.results.append)
@@ -65,12 +66,12 @@ class StatementLoop:
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The names that SETUP and CALL have bound so far."""
+        """The names that SETUP and CALL have bound so far, with their values."""
         found = inspect.getgeneratorlocals(self._loop) if self._loop is not None else {}
         return {name: value for name, value in found.items() if not name.startswith(_OWN)}
 
     def wait(self) -> None:
-        """Run the statement that waits."""
+        """Run the statements of ``wait_text``."""
         self.issue(-1)
 
     def close(self) -> None:
@@ -79,24 +80,18 @@ class StatementLoop:
             self._loop.close()
         self.results.clear()
 
-    def said(self, error: BaseException) -> str:
-        """The error in one line, with the line of SETUP, CALL or WAIT that raised it."""
+    def describe_error(self, error: BaseException) -> str:
+        """An error that a text raised, as one line that begins with the part and the line of the text."""
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             error = error.__cause__
         words = f"{type(error).__name__}: {message_of(error)[:300]}".rstrip(": ")
-        at, line = error.__traceback__, 0
-        while at is not None:
-            if at.tb_frame.f_code.co_filename == self.file:
-                line = at.tb_lineno
-            at = at.tb_next
-        if not 0 < line <= len(self._lines):
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == self.file]
+        if not lines or not 0 < lines[-1] <= len(self._lines):
             return words
-        part, number, text = self._lines[line - 1]
-        where = part if number == 1 and self._count(part) == 1 else f"{part}, line {number}"
-        return f"{where}: {words}: {text[:120]}"
-
-    def _count(self, part: str) -> int:
-        return sum(one == part for one, _, _ in self._lines)
+        part, number, text = self._lines[lines[-1] - 1]
+        only = [one for one, _, _ in self._lines].count(part) == 1
+        return f"{part if only else f'{part}, line {number}'}: {words}: {text[:120]}"
 
     def _compile(self, texts: Mapping[str, str], keep: bool) -> CodeType:
         first = {}
@@ -129,6 +124,7 @@ class _Splice(ast.NodeTransformer):
         self._blocks = blocks
 
     def visit_Expr(self, node: ast.Expr) -> Any:
+        """The statements of the block that the line names; ``pass`` for an empty block, and any other line itself."""
         if isinstance(node.value, ast.Name) and node.value.id in self._blocks:
             return self._blocks[node.value.id] or ast.Pass()
         return node

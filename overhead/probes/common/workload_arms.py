@@ -1,4 +1,4 @@
-"""The ways in which the stacks of this package run workloads, and what all WGSL of workloads shares."""
+"""The ways (arms) in which the stacks of this package run workloads, and what all WGSL of workloads shares."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from overhead.workloads.base import KernelEntry
 
 
 def eager(*bodies: str) -> WorkloadArm:
-    """The arm that runs eager operations of an array library."""
+    """The arm that calls an array library for each operation. ``bodies``: the ways to run a step that it has."""
     return WorkloadArm("per-submit", bodies=bodies)
 
 
 def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
-    """The arm that runs one kernel, which loops over the steps."""
+    """The arm that runs one kernel in this language, which loops over the steps."""
     return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
 
 
 def launches(language: str, *bodies: str) -> WorkloadArm:
-    """The arm that launches each kernel of each step."""
+    """The arm that launches each kernel of each step. ``bodies``: the ways to run a step that it has."""
     return WorkloadArm("per-submit", bodies=bodies, language=language)
 
 
@@ -34,10 +34,10 @@ ALL_THREADS = WorkloadArm("per-submit", {"threads": "all"}, fits=lambda w: w.hos
 
 
 def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
-    """The arms that run WGSL.
+    """The arms that run WGSL on the stack with this name: fused, in one pass, and a submission per dispatch.
 
-    One arm has the parameter ``checks``: it omits the checks that the library adds to kernels, which are loop bounds
-    (wgpu-native) or index clamps (Dawn).
+    For wgpu-native and Dawn, one more arm has the parameter ``checks``. It omits the checks that the library adds to
+    kernels, which are loop bounds (wgpu-native) or index clamps (Dawn).
     """
     fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
     unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
@@ -47,7 +47,7 @@ def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
 
 
 def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
-    """The arm with one submission per step, for workloads whose step is one dispatch."""
+    """The arm with one WGSL submission per step, for workloads whose step is one dispatch."""
     return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
 
 
@@ -67,7 +67,7 @@ def refuse_wgsl(case: Case) -> None:
 
 
 def wgsl_window(pattern: Pattern, entries: Sequence[KernelEntry]) -> dict[str, Scalar]:
-    """The contents of the timed window for the WGSL of a workload."""
+    """What is timed of a workload in WGSL, as names and values. ``entries``: the kernels of a step."""
     dispatches = f"{len(entries)} per unit"
     each = dispatches if pattern == "per-submit" else "1"
     return {

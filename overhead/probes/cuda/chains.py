@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from overhead.probes.base import DeviceTime, Unsupported, Unverified, whole_units
-from overhead.probes.common.loop_text import Stages
+from overhead.probes.common.loops import Action, Issue, Stages, alternating
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
-from overhead.probes.common.python_loops import Action, Issue, alternating
 from overhead.probes.cuda.api import CudaDriver
 from overhead.probes.cuda.launch import bound_launch, bound_read, bound_wait, calls_in_order, launch_call, wait_calls
 from overhead.probes.cuda.session import Arguments, CudaSession, SessionClock, step_arguments

@@ -11,10 +11,10 @@ import numpy as np
 
 from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Space, Unsupported
-from overhead.probes.common.add_one import count_steps, start_values
 from overhead.probes.common.array_workload import ArrayWork
-from overhead.probes.common.library_import import import_library
-from overhead.probes.common.python_loops import Action, Issue
+from overhead.probes.common.availability import import_library
+from overhead.probes.common.loops import Action, Issue
+from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.common.workload_arms import eager
 from overhead.probes.cuda.cuda_driver import DriverProbe
 from overhead.probes.held_chain import HeldChain, StreamHolder

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from ctypes import byref, c_size_t, c_uint, c_void_p
 
 from overhead.probes.base import Unverified
+from overhead.probes.common.loops import Action, Issue, nothing, repeated
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native
-from overhead.probes.common.python_loops import Action, Issue, nothing, repeated
 from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE
 from overhead.probes.cuda.chains import CudaChain, SessionChain
 from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS, driver_call, driver_launches, graph_launch

@@ -9,8 +9,8 @@ from itertools import repeat
 from typing import Any
 
 from overhead.probes.base import Unavailable
+from overhead.probes.common.loops import Action, Issue, in_sequence
 from overhead.probes.common.native_loop import NativeCall, address_of
-from overhead.probes.common.python_loops import Action, Issue, in_sequence
 from overhead.probes.cuda.api import INSTALL_CUDA
 from overhead.probes.cuda.session import CUDA_GRID, GROUP_SIZE, Arguments, CudaSession
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from overhead.probes.base import Unsupported
-from overhead.probes.common.python_loops import Action
+from overhead.probes.common.loops import Action
 from overhead.probes.cuda.api import CudaDriver
 from overhead.probes.cuda.chains import SessionChain
 from overhead.probes.cuda.graphs import MOST_NODES, Replay

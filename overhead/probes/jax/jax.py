@@ -7,7 +7,7 @@ from typing import Any
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
-from overhead.probes.common.library_import import import_library
+from overhead.probes.common.availability import import_library
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Api, Case, Scalar, Target
 

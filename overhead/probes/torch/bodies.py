@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from overhead.probes.base import Unverified
-from overhead.probes.common.add_one import count_steps, start_values
-from overhead.probes.common.python_loops import Action, Issue, repeated
+from overhead.probes.common.loops import Action, Issue, repeated
 from overhead.probes.common.statements import StatementLoop
+from overhead.probes.common.step import count_steps, start_values
 from overhead.probes.torch.operations import TORCH_OPERATIONS, Mode, TorchOperation
 
 _WIDTHS = (1024, 2048, 2048, 10)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from overhead.probes.base import DeviceTime, whole_units
+from overhead.probes.common.loops import Action, Issue, alternating
 from overhead.probes.common.native_loop import compile_native
-from overhead.probes.common.python_loops import Action, Issue, alternating
 from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.probes.torch.bodies import AddOne, Body, set_autograd_mode
 from overhead.probes.torch.devices import host_action, wait_action

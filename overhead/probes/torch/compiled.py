@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from overhead.probes.base import Unsupported, whole_units
-from overhead.probes.common.python_loops import Issue
+from overhead.probes.common.loops import Issue
 from overhead.probes.torch.bodies import AddOne
 from overhead.probes.torch.chains import Eager, select_device
 from overhead.results import Case

@@ -9,8 +9,8 @@ from typing import Any
 
 from overhead.errors import install
 from overhead.probes.base import Unavailable, device_id
-from overhead.probes.common.library_import import import_library
-from overhead.probes.common.python_loops import Action, in_sequence, nothing
+from overhead.probes.common.availability import import_library
+from overhead.probes.common.loops import Action, in_sequence, nothing
 from overhead.results import Api, Target
 
 _APIS: dict[str, Api] = {"cpu": "CPU", "cuda": "CUDA", "xpu": "LevelZero", "mps": "MPS"}

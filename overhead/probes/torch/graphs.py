@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from overhead.probes.base import Chain
-from overhead.probes.common.python_loops import Action, Issue, nothing, repeated
+from overhead.probes.common.loops import Action, Issue, nothing, repeated
 from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver, driver
 from overhead.probes.cuda.graphs import MOST_NODES, TIMED_SIZES, Making
 from overhead.probes.torch.bodies import AddOne, set_autograd_mode

@@ -6,7 +6,7 @@ import msgspec
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
-from overhead.probes.common.library_import import import_library
+from overhead.probes.common.availability import import_library
 from overhead.probes.common.workload_arms import fused, launches
 from overhead.probes.torch.devices import cuda_torch, targets_of_kind
 from overhead.probes.workload_chain import with_workloads

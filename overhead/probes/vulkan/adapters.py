@@ -1,22 +1,28 @@
-"""The Vulkan loader and the adapters that it finds.
+"""The Vulkan loader, the drivers that it is told to use, and the adapters (physical devices) that it finds.
 
 Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python wrappers are not
-used, because their constants of extensions have wrong values in 1.3.275.
+used, because their constants of extensions have wrong values in 1.3.275. ``load`` imports the package, and nothing else
+does, because the parent process and all stacks on Vulkan look for SwiftShader (a driver that computes on the CPU) here.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from overhead.errors import install
 from overhead.probes.base import Unavailable, device_id
-from overhead.probes.common.software_adapters import names_software_renderer
+from overhead.probes.common.availability import names_software_renderer
 
+DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+"""Variables that list drivers for the loader: the name since loader 1.3.207, and the name for older loaders."""
+_MANIFEST = "vk_swiftshader_icd.json"
 _LOADER_MEND = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
     "darwin": "brew install vulkan-loader molten-vk",
@@ -40,14 +46,14 @@ def load() -> tuple[Any, Any]:
 
 
 def structure(name: str, **fields: Any) -> Any:
-    """A structure of Vulkan with its ``sType`` set. ``name`` lacks the prefix ``Vk``."""
+    """A new Vulkan structure with these fields and its ``sType``. ``name``: without the prefix ``Vk``."""
     ffi, vk = load()
     kind = re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
     return ffi.new(f"Vk{name} *", {"sType": getattr(vk, f"VK_STRUCTURE_TYPE_{kind}"), **fields})
 
 
 def check(result: int, what: str) -> None:
-    """Raise ``VulkanError`` for a negative result."""
+    """Raise ``VulkanError`` if the result is negative. ``what``: the function, for the message."""
     if result < 0:
         raise VulkanError(f"{what}: {result_name(result)}")
 
@@ -58,14 +64,18 @@ def result_name(result: int) -> str:
     return str(ffi.string(ffi.cast("VkResult", result)))
 
 
-def word(value: Any) -> int:
-    """The integer that a C call passes in a register for a handle, pointer or number."""
+def as_word(value: Any) -> int:
+    """A handle, pointer or number as the integer that a C call passes in a register."""
     return value if isinstance(value, int) else int(load()[0].cast("uintptr_t", value))
 
 
 @dataclass(frozen=True)
 class VulkanAdapter:
-    """A physical device with a compute queue. ``device``: a short hash of its UUID; empty for a software adapter."""
+    """A physical device with a compute queue.
+
+    ``index``: its place in the loader's list. ``device``: a short hash of its UUID; '' for a software adapter.
+    ``family``: the index of its queue family. ``timestamp_bits``: 0 if it has no timestamps. ``timestamp_period``: ns.
+    """
 
     index: int
     handle: Any
@@ -82,7 +92,7 @@ class VulkanAdapter:
 
 @functools.cache
 def adapters() -> tuple[VulkanAdapter, ...]:
-    """The adapters that this process can use, in the order of the loader. Raises ``Unavailable``."""
+    """The adapters that this process can use, in the loader's order. Raises ``Unavailable`` if there is none."""
     _, vk = load()
     handles = _listed(lambda count, out: vk.vkEnumeratePhysicalDevices(instance(), count, out), "VkPhysicalDevice")
     found = [adapter for index, handle in enumerate(handles) if (adapter := _adapter(index, handle)) is not None]
@@ -92,7 +102,7 @@ def adapters() -> tuple[VulkanAdapter, ...]:
 
 
 def loader_version() -> tuple[int, int, int]:
-    """The Vulkan version of the loader."""
+    """The Vulkan version of the loader: major, minor, patch."""
     ffi, vk = load()
     version = ffi.new("uint32_t *")
     check(vk.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
@@ -201,3 +211,45 @@ def _text(value: Any) -> str:
 
 def _version(packed: int) -> tuple[int, int, int]:
     return packed >> 22 & 0x7F, packed >> 12 & 0x3FF, packed & 0xFFF
+
+
+def driver_environments() -> list[dict[str, str]]:
+    """An empty dict, and environment variables with which the loader finds only SwiftShader.
+
+    The second is left out if SwiftShader is not installed, or if the environment already names drivers.
+    """
+    found: list[dict[str, str]] = [{}]
+    manifest = swiftshader_manifest()
+    if manifest is not None and not any(os.environ.get(variable) for variable in DRIVER_VARIABLES):
+        found.append({variable: str(manifest) for variable in DRIVER_VARIABLES})
+    return found
+
+
+def swiftshader_manifest() -> Path | None:
+    """The driver manifest of the first SwiftShader that a browser has installed; None if there is none."""
+    return next((path for path in _manifests() if path.is_file()), None)
+
+
+def _manifests() -> Iterator[Path]:
+    """The paths where Chromium, Chrome, Edge and Playwright install the manifest on Linux, macOS and Windows."""
+    for folder in (
+        "/usr/lib/chromium",
+        "/usr/lib64/chromium-browser",
+        "/usr/lib/chromium-browser",
+        "/opt/google/chrome",
+        "/opt/microsoft/msedge",
+        "/snap/chromium/current/usr/lib/chromium-browser",
+    ):
+        yield Path(folder, _MANIFEST)
+    yield from _newest(Path.home() / ".cache/ms-playwright", f"chromium-*/chrome-linux*/{_MANIFEST}")
+    for name in ("Google Chrome", "Chromium", "Microsoft Edge"):
+        framework = f"{name}.app/Contents/Frameworks/{name} Framework.framework"
+        yield Path("/Applications", framework, "Versions/Current/Libraries", _MANIFEST)
+    for variable in ("ProgramFiles", "ProgramFiles(x86)"):
+        root = os.environ.get(variable)
+        for product in ("Google/Chrome", "Chromium", "Microsoft/Edge") if root else ():
+            yield from _newest(Path(str(root), product, "Application"), f"*/{_MANIFEST}")
+
+
+def _newest(root: Path, pattern: str) -> list[Path]:
+    return sorted(root.glob(pattern), reverse=True) if root.is_dir() else []

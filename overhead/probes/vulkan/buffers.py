@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from overhead.probes.common.step_kernel import RING, WORDS
+from overhead.probes.common.step import RING, WORDS
 from overhead.probes.kernels import lcg
 from overhead.probes.vulkan.adapters import structure
 from overhead.probes.vulkan.gpu import VulkanGpu
@@ -37,6 +37,7 @@ class StepBuffers:
         self._upload(self._last)
 
     def close(self) -> None:
+        """Destroy the buffers, the descriptor sets and the command buffer for copies."""
         self._record.close()
         self._gpu.destroy("DescriptorPool", self._pool)
         for buffer in (*self._buffers, self._staging):
@@ -64,7 +65,7 @@ class StepBuffers:
     def steps(self) -> int:
         """The total number of steps that the device has run on all buffers. Raises ``Unverified`` if values disagree.
 
-        The result is correct only if each buffer ran fewer than 2^32 steps since the previous call.
+        It is correct only if each buffer ran fewer than 2^32 steps since the previous call.
         """
         now = self._download()
         self._steps += sum(lcg.distance(before, after) for before, after in zip(self._last, now, strict=True))
@@ -123,7 +124,7 @@ class OneTimeCommands:
         self._submit = structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=self._list)
 
     def __call__(self, record: Callable[[Any], None]) -> None:
-        """Wait for pending work, then record, run and wait."""
+        """Wait for pending work, then record, run and wait. ``record(cb)`` puts commands into the command buffer."""
         self._gpu.drain()
         self.start(record, self._gpu.ffi.NULL)
         self._gpu.drain()
@@ -137,9 +138,10 @@ class OneTimeCommands:
         return self._submit
 
     def start(self, record: Callable[[Any], None], fence: Any) -> None:
-        """Record and submit without waiting."""
+        """Record and submit without waiting. ``fence``: signalled when the work is done, or NULL."""
         submission = self.record(record)
         self._gpu.call("vkQueueSubmit", self._gpu.queue, 1, submission, fence)
 
     def close(self) -> None:
+        """Destroy the pool with the command buffer."""
         self._gpu.destroy("CommandPool", self._pool)

@@ -12,7 +12,8 @@ import numpy as np
 
 from overhead.probes import kernels
 from overhead.probes.base import Chain, DeviceTime, StartLatency
-from overhead.probes.common.loop_text import Issue, Stages
+from overhead.probes.common.availability import longest_fused_chain
+from overhead.probes.common.loops import Issue, Stages
 from overhead.probes.common.native_loop import (
     Cycle,
     NativeCall,
@@ -22,7 +23,6 @@ from overhead.probes.common.native_loop import (
     compile_native,
     compile_stages,
 )
-from overhead.probes.common.software_adapters import longest_fused_chain
 from overhead.probes.vulkan.buffers import StepBuffers
 from overhead.probes.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
 from overhead.probes.vulkan.device_time import time_behind_blocker, time_one_submission, timer, wait_spins
@@ -36,18 +36,20 @@ BATCHES = 3
 
 
 class VulkanChain(Chain):
-    """Base class of the step: the buffers and the loops of one case.
+    """Base class of a chain of the step: the buffers and the loops of one case.
 
     Call ``wait`` or ``prepare`` before each ``issue``, because ``issue`` records command buffers that must not be
     pending.
     """
 
     kernel = "step"
+    """The file name of the kernel, without its suffix."""
     records = True
-    """Whether the window contains the recording of the units."""
+    """True if ``issue`` records the units into command buffers."""
     arguments = "none"
+    """The arguments of the kernel, for the record."""
     timed_calls = True
-    """Whether ``stages`` times the calls of a unit."""
+    """True if ``stages`` times the calls of a unit."""
 
     def __init__(self, gpu: VulkanGpu, case: Case) -> None:
         self._case = case
@@ -73,18 +75,22 @@ class VulkanChain(Chain):
 
     @abc.abstractmethod
     def _build(self) -> tuple[NativeProgram, Issue]:
-        """The C calls in the window, and the function ``issue(n)`` that makes them."""
+        """The C calls that are timed, and the function ``issue(n)`` that makes them."""
 
     def issue(self, n: int) -> None:
+        """Record and submit n units; returns before they are done, unless each unit waits."""
         raise NotImplementedError  # bound in __init__
 
     def prepare(self, n: int) -> None:
+        """Wait until the queue is empty."""
         self._gpu.drain()
 
     def wait(self) -> None:
+        """Wait until the queue is empty, in the way of the parameter ``wait``."""
         raise NotImplementedError  # bound in __init__
 
     def close(self) -> None:
+        """Wait until the queue is empty, then destroy all objects of the chain."""
         self._gpu.drain()
         self._cleanup.close()
 
@@ -94,10 +100,12 @@ class VulkanChain(Chain):
             self._gpu.call(call.name, *call.ffi_args)
 
     def executed(self) -> int:
+        """The number of steps in the buffers' values. Raises ``Unverified`` if a C call failed or values disagree."""
         raise_failures([self._wait.failed, *(loop.failure() for loop in self._loops)])
         return self._state.steps()
 
     def stages(self, n: int) -> Mapping[str, Any]:
+        """The duration of each C call of n units by name, ns; empty if a unit has no calls of its own."""
         if not self.timed_calls:
             return {}
         self.prepare(n)
@@ -107,19 +115,20 @@ class VulkanChain(Chain):
 
     @functools.cached_property
     def _stages(self) -> Stages:
-        return compile_stages(self._program, "native" if self._case.caller == "native" else "ffi")
+        return compile_stages(self._program, self._case.caller)
 
     def start_latency(self, n: int) -> StartLatency:
-        """Measure n times how long work takes from submission to start on an idle queue. Raises ``Unsupported``."""
+        """The time from a submission to its start on an idle queue, measured n times. Raises ``Unsupported``."""
         return timer(self._gpu).start_latency(n)
 
     def window(self) -> dict[str, Scalar]:
-        units = self._program.per
-        per = {0: "one submission of all", 1: "a submission each"}.get(units, f"a submission for {units}")
+        """What is timed, as names and values. ``calls``: C calls per unit, without those that are made only once."""
+        program, units = self._program, self._program.per
+        around = (len(program.head) + len(program.tail)) / units if units else 0
         return {
-            "submits": per,
+            "submits": {0: "one submission of all", 1: "a submission each"}.get(units, f"a submission for {units}"),
             "passes": "none: Vulkan compute has no passes",
-            "calls": self._calls(),
+            "calls": len(program.body) + around,
             "bindgroup": "rotated" if self._rotates else "once",
             "barrier": "before each dispatch",
             "arguments": self.arguments,
@@ -129,12 +138,8 @@ class VulkanChain(Chain):
             "precision": "uint32",
         }
 
-    def _calls(self) -> float:
-        """The number of C calls per unit, without calls that a chain makes only once."""
-        around = len(self._program.head) + len(self._program.tail)
-        return len(self._program.body) + (around / self._program.per if self._program.per else 0)
-
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of the compiled kernel, by file name."""
         return {f"{self.kernel}.spv": kernels.binary(f"{self.kernel}.spv")[1]}
 
     def _fence(self, flags: int = 0) -> Any:
@@ -177,8 +182,7 @@ class BatchedSubmissions(VulkanChain):
 
     Submissions are grouped into batches, and ``BATCHES`` batches are used in turn. The last submission of a batch
     signals a fence. The loop waits for this fence before it records the batch again. Units that do not fill a batch use
-    other command buffers and no fence, because ``issue`` starts with an idle queue. ``vkBeginCommandBuffer`` resets
-    each command buffer.
+    other command buffers and no fence, because ``issue`` starts with an idle queue.
     """
 
     overlap = "pipelined"
@@ -206,14 +210,11 @@ class BatchedSubmissions(VulkanChain):
         return program, issue
 
     def _batch_program(self, fence: Any) -> NativeProgram:
-        """The calls that record and submit a batch.
-
-        The batch has its own command buffers. Its last submission signals ``fence`` if there is one.
-        """
+        """The calls that record and submit a batch. Its last submission signals ``fence`` if there is one."""
         c, k, null = self._commands, self._k, self._gpu.ffi.NULL
         buffers = self._gpu.command_buffers(self._pool, self._submissions)
         fences = [null] * (self._submissions - 1) + [null if fence is None else fence]
-        values = (buffers, map(c.info, buffers), fences)
+        values = (buffers, map(c.submit_info, buffers), fences)
         cb, info, signal = (Cycle(tuple(value for value in each for _ in range(k))) for each in values)
         head, tail = self._head(cb, c.once), (c.end(cb), c.submit(info, None if fence is None else signal))
         if k == 1:
@@ -221,6 +222,7 @@ class BatchedSubmissions(VulkanChain):
         return NativeProgram(head, self._unit(cb), tail, per=k)
 
     def stages(self, n: int) -> Mapping[str, Any]:
+        """As in the base class, at most one batch at a time."""
         chunks = []
         for at in range(0, n, self._batch):
             self.prepare(1)
@@ -230,38 +232,37 @@ class BatchedSubmissions(VulkanChain):
 
     @property
     def held_n(self) -> int:
-        """The largest number of units that ``issue`` can submit while a blocker keeps the device busy."""
+        """Most units that ``issue`` can submit while a long dispatch (the blocker) keeps the device busy."""
         return BATCHES * self._batch
 
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of n units, at most ``held_n``, behind a blocker. Raises ``Unsupported``."""
         return time_behind_blocker(self, self._gpu, min(n, self.held_n))
 
     def window(self) -> dict[str, Scalar]:
-        return {
-            **super().window(),
-            "ring": BATCHES * self._submissions,
-            "fence": f"each {self._submissions} submissions",
-            "reset": "each command buffer",
-        }
+        """As in the base class, with the command buffers that are used in turn (``ring``) and their fences."""
+        fence = f"each {self._submissions} submissions"
+        return {**super().window(), "ring": BATCHES * self._submissions, "fence": fence, "reset": "each command buffer"}
 
 
 class OnePass(VulkanChain):
-    """``one-pass``: the window records n dispatches into one command buffer and submits it."""
+    """``one-pass``: ``issue(n)`` records n dispatches into one command buffer and submits it."""
 
     overlap = "serial"
     max_n = 1 << 16
 
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, cb = self._commands, self._cb
-        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.info(cb))), per=0)
+        program = NativeProgram(self._head(cb, c.once), self._unit(cb), (c.end(cb), c.submit(c.submit_info(cb))), per=0)
         return program, self._compile(program)
 
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of n dispatches in one command buffer. Raises ``Unsupported``."""
         return time_one_submission(self._gpu, n, self._unit_recorder)
 
 
 class VulkanReplay(OnePass):
-    """``replay``: ``prepare(n)`` records n dispatches, and the window contains one submission."""
+    """``replay``: ``prepare(n)`` records n dispatches, and ``issue(n)`` submits them."""
 
     recorded = True
     records = False
@@ -271,11 +272,12 @@ class VulkanReplay(OnePass):
     def _build(self) -> tuple[NativeProgram, Issue]:
         c, cb = self._commands, self._cb
         self._recorder = self._unit_recorder(cb)
-        program = NativeProgram(head=(c.submit(c.info(cb)),), per=0)
+        program = NativeProgram(head=(c.submit(c.submit_info(cb)),), per=0)
         submit = self._compile(program)
         return program, lambda n: submit(0)
 
     def prepare(self, n: int) -> None:
+        """Wait until the queue is empty, then record n dispatches, if the recording has another number."""
         super().prepare(n)
         if n != self._recorded_n:
             self._call_now([self._commands.begin(self._cb, 0)])
@@ -285,7 +287,7 @@ class VulkanReplay(OnePass):
 
 
 class VulkanFused(VulkanChain):
-    """``fused``: one dispatch whose loop runs n times. n is a push constant, which is recorded inside the window."""
+    """``fused``: ``issue(n)`` records and submits one dispatch whose loop runs n times. n is a push constant."""
 
     kernel = "fused"
     overlap = "serial"
@@ -296,7 +298,8 @@ class VulkanFused(VulkanChain):
         c, cb = self._commands, self._cb
         self._steps = steps = self._gpu.ffi.new("uint32_t *")
         self.max_n = longest_fused_chain(self._gpu.adapter.name)
-        program = NativeProgram((c.begin(cb, c.once), *self._work(cb), c.end(cb), c.submit(c.info(cb))), per=0)
+        work = c.fused_dispatch(cb, self._sets, steps)
+        program = NativeProgram((c.begin(cb, c.once), *work, c.end(cb), c.submit(c.submit_info(cb))), per=0)
         loop = self._compile(program)
 
         def issue(n: int) -> None:
@@ -305,13 +308,12 @@ class VulkanFused(VulkanChain):
 
         return program, issue
 
-    def _work(self, cb: Any) -> tuple[NativeCall, ...]:
-        return self._commands.fused(cb, self._sets, self._steps)
-
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of one dispatch whose loop runs n times. Raises ``Unsupported``."""
+
         def recorder(cb: Any) -> Callable[[int], None]:
             self._steps[0] = n
-            return lambda n: self._call_now(self._work(cb))
+            return lambda n: self._call_now(self._commands.fused_dispatch(cb, self._sets, self._steps))
 
         return time_one_submission(self._gpu, n, recorder)
 
@@ -328,11 +330,12 @@ class WaitEach(VulkanChain):
         fence = self._fence()
         fenced = self._wait.kind == "fence"
         wait = c.wait_fence(fence) if fenced else (c.idle(),)
-        submit = c.submit(c.info(cb), fence if fenced else None)
+        submit = c.submit(c.submit_info(cb), fence if fenced else None)
         program = NativeProgram(body=(*self._head(cb, c.once), *self._unit(cb), c.end(cb), submit, *wait))
         return program, self._compile(program)
 
     def window(self) -> dict[str, Scalar]:
+        """As in the base class, with the wait of each unit."""
         words = "vkWaitForFences, vkResetFences" if self._wait.kind == "fence" else "vkQueueWaitIdle"
         return {**super().window(), "wait": f"{words} after each submission"}
 

@@ -1,4 +1,4 @@
-"""The C calls that record and submit command buffers, for the Python loop and the compiled loop, and the waits."""
+"""The C calls that record and submit command buffers, for the Python loop and the compiled loop, and two waits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from overhead.probes.base import Unverified
 from overhead.probes.common.native_loop import Cycle, NativeCall
-from overhead.probes.common.step_kernel import GROUPS
-from overhead.probes.vulkan.adapters import result_name, structure, word
+from overhead.probes.common.step import GROUPS
+from overhead.probes.vulkan.adapters import as_word, result_name, structure
 from overhead.probes.vulkan.gpu import Pipeline, VulkanGpu
 
 VULKAN_WAITS = {
@@ -18,13 +18,13 @@ VULKAN_WAITS = {
 }
 """The ways to wait for the queue, the cheapest first."""
 WAIT_NS = 20_000_000_000
-"""A wait that takes longer has failed."""
+"""A wait that takes longer has failed; ns."""
 
 
 class Commands:
-    """Makes ``NativeCall`` objects.
+    """Makes ``NativeCall`` objects for a device and a pipeline. They are run later, by a loop.
 
-    An argument is a cffi value, a number, or a ``Cycle``, which has a value for each unit.
+    ``cb``: a command buffer. An argument is a cffi value, a number, or a ``Cycle``, which has a value for each unit.
     """
 
     def __init__(self, gpu: VulkanGpu, pipeline: Pipeline) -> None:
@@ -40,22 +40,24 @@ class Commands:
         )
 
     def call(self, name: str, *args: Any, stage: str) -> NativeCall:
-        """A call of any device function. If the function returns a ``VkResult``, the loop remembers a failure."""
+        """A call of a device function by name. If it returns a ``VkResult``, the loop remembers a failure."""
         function = self._gpu.function(name)
-        words = tuple(Cycle(tuple(map(word, a.values))) if isinstance(a, Cycle) else word(a) for a in args)
+        words = tuple(Cycle(tuple(map(as_word, a.values))) if isinstance(a, Cycle) else as_word(a) for a in args)
         checked = self._gpu.ffi.typeof(function).result.kind == "enum"
-        return NativeCall(name, function, word(function), words, stage=stage, ffi_args=args, checked=checked)
+        return NativeCall(name, function, as_word(function), words, stage=stage, ffi_args=args, checked=checked)
 
     def begin(self, cb: Any, flags: int) -> NativeCall:
+        """A call that begins a new recording. ``flags``: ``once``, or 0 if it will be submitted several times."""
         info = self._keep(structure("CommandBufferBeginInfo", flags=flags))
         return self.call("vkBeginCommandBuffer", cb, info, stage="begin")
 
     def pipeline(self, cb: Any) -> NativeCall:
+        """A call that binds the compute pipeline."""
         point = self._gpu.vk.VK_PIPELINE_BIND_POINT_COMPUTE
         return self.call("vkCmdBindPipeline", cb, point, self._pipeline.handle, stage="pipeline")
 
     def bind(self, cb: Any, sets: Any) -> NativeCall:
-        """Bind a descriptor set; if ``sets`` is a ``Cycle``, bind the set of the unit."""
+        """A call that binds a descriptor set; if ``sets`` is a ``Cycle``, that of the unit."""
         rotating = isinstance(sets, Cycle)
         handles = sets.values if rotating else [sets]
         pointers = [self._keep(self._gpu.ffi.new("VkDescriptorSet *", each)) for each in handles]
@@ -66,37 +68,41 @@ class Commands:
         )
 
     def barrier(self, cb: Any) -> NativeCall:
-        """The barrier that WebGPU implies between dispatches, so that a dispatch sees the writes of earlier ones."""
+        """A call that makes a dispatch see the writes of earlier ones. WebGPU implies this barrier."""
         stage, null = self._compute, self._null
         return self.call(
             "vkCmdPipelineBarrier", cb, stage, stage, 0, 1, self._memory, 0, null, 0, null, stage="barrier"
         )
 
     def push(self, cb: Any, pointer: Any) -> NativeCall:
-        """Push 4 bytes. They are read from the pointer each time the loop makes the call."""
+        """A call that passes 4 bytes to the kernel. It reads them from the pointer each time."""
         stage = self._gpu.vk.VK_SHADER_STAGE_COMPUTE_BIT
         return self.call("vkCmdPushConstants", cb, self._pipeline.layout, stage, 0, 4, pointer, stage="push")
 
     def dispatch(self, cb: Any) -> NativeCall:
+        """A call that records one dispatch of the kernel."""
         return self.call("vkCmdDispatch", cb, GROUPS, 1, 1, stage="dispatch")
 
-    def fused(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
-        """One dispatch that loops as many times as ``steps`` points to."""
+    def fused_dispatch(self, cb: Any, descriptors: Any, steps: Any) -> tuple[NativeCall, ...]:
+        """The calls for one dispatch whose loop runs n times; ``steps`` points to n."""
         bound = (self.pipeline(cb), self.bind(cb, descriptors), self.barrier(cb))
         return (*bound, self.push(cb, steps), self.dispatch(cb))
 
     def end(self, cb: Any) -> NativeCall:
+        """A call that ends the recording."""
         return self.call("vkEndCommandBuffer", cb, stage="end")
 
     def submit(self, info: Any, fence: Any = None) -> NativeCall:
+        """A call that submits the work of ``info`` (see ``submit_info``). ``fence``: signalled when it is done."""
         fence = self._null if fence is None else fence
         return self.call("vkQueueSubmit", self._gpu.queue, 1, info, fence, stage="submit")
 
     def idle(self) -> NativeCall:
+        """A call that waits until the queue is empty."""
         return self.call("vkQueueWaitIdle", self._gpu.queue, stage="wait")
 
     def wait_fence(self, fence: Any) -> tuple[NativeCall, NativeCall]:
-        """Wait for a fence, then reset it."""
+        """A call that waits for a fence, and one that resets it."""
         pointer = self._keep(self._gpu.ffi.new("VkFence *", fence))
         device = self._gpu.device
         return (
@@ -104,8 +110,8 @@ class Commands:
             self.call("vkResetFences", device, 1, pointer, stage="wait"),
         )
 
-    def info(self, cb: Any) -> Any:
-        """A submission of one command buffer."""
+    def submit_info(self, cb: Any) -> Any:
+        """A ``VkSubmitInfo`` for one command buffer. It lives as long as this object."""
         pointer = self._keep(self._gpu.ffi.new("VkCommandBuffer *", cb))
         return self._keep(structure("SubmitInfo", commandBufferCount=1, pCommandBuffers=pointer))
 
@@ -115,14 +121,18 @@ class Commands:
 
 
 class VulkanWait:
-    """A wait for the queue, of one of two kinds. ``failed`` keeps the first failure, for ``executed``."""
+    """A wait for the queue, of a kind of ``VULKAN_WAITS``. Calling it waits.
+
+    ``words``: the C calls that it makes. ``failed``: the first nonzero result, in 32 bits; 0 if there was none.
+    """
 
     def __init__(self, gpu: VulkanGpu, kind: str) -> None:
         self.kind, self.words = kind, VULKAN_WAITS[kind]
         self.failed = 0
         self._gpu = gpu
-        self._fences: list[Any] = []
-        self._loop: Callable[[], int] = self._fence() if kind == "fence" else self._idle()
+        self._fence = gpu.create("Fence") if kind == "fence" else None
+        idle = functools.partial(gpu.function("vkQueueWaitIdle"), gpu.queue)
+        self._loop: Callable[[], int] = self._fence_loop() if kind == "fence" else idle
 
     def __call__(self) -> None:
         result = self._loop()
@@ -130,16 +140,12 @@ class VulkanWait:
             self.failed = self.failed or result & 0xFFFFFFFF
 
     def close(self) -> None:
-        for fence in self._fences:
-            self._gpu.destroy("Fence", fence)
+        """Destroy the fence, if there is one."""
+        if self._fence is not None:
+            self._gpu.destroy("Fence", self._fence)
 
-    def _idle(self) -> Callable[[], int]:
-        return functools.partial(self._gpu.function("vkQueueWaitIdle"), self._gpu.queue)
-
-    def _fence(self) -> Callable[[], int]:
-        gpu, device, queue, null = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL
-        fence = gpu.create("Fence")
-        self._fences.append(fence)
+    def _fence_loop(self) -> Callable[[], int]:
+        gpu, device, queue, null, fence = self._gpu, self._gpu.device, self._gpu.queue, self._gpu.ffi.NULL, self._fence
         submit, wait, reset = map(gpu.function, ("vkQueueSubmit", "vkWaitForFences", "vkResetFences"))
         pointer = gpu.ffi.new("VkFence *", fence)
 
@@ -150,10 +156,7 @@ class VulkanWait:
 
 
 def raise_failures(failures: Iterable[int]) -> None:
-    """Raise ``Unverified`` for the first nonzero number.
-
-    Each number is the bitwise or of the low 32 bits of several results.
-    """
+    """Raise ``Unverified`` for the first nonzero number, which is the bitwise or of the low 32 bits of results."""
     for failure in filter(None, failures):
         signed = failure - (1 << 32) if failure >> 31 & 1 else failure
         raise Unverified(f"a Vulkan call did not succeed: {result_name(signed)}")

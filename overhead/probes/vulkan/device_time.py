@@ -1,4 +1,7 @@
-"""Device time from timestamps, with or without a blocker, and the time from submission to start."""
+"""Device time from timestamps, and the time from submission to start.
+
+A blocker is a long dispatch that keeps the device busy while the host submits units.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,14 @@ from overhead.probes.vulkan.commands import Commands, VulkanWait
 from overhead.probes.vulkan.gpu import VulkanGpu
 
 _HOLD_LIMIT_NS = 250e6
-"""The longest time that a blocker runs."""
+"""The longest time that a blocker runs, ns."""
 _MIN_QUANTA = 100
+"""Least length of a measured time, in steps of the device clock."""
 _QUERIES = 64
 
 
 class Timer:
-    """Measures with timestamps of a queue. Each device has one timer. Its own dispatches use separate buffers."""
+    """Measures times on a queue with timestamps. Its own dispatches use separate buffers. Raises ``Unsupported``."""
 
     def __init__(self, gpu: VulkanGpu) -> None:
         if not gpu.adapter.timestamp_bits:
@@ -41,7 +45,7 @@ class Timer:
 
     @functools.cached_property
     def quantum(self) -> float:
-        """The step of the device clock, ns: the greatest common divisor of 256 timestamps."""
+        """The step of the device clock, ns: the greatest common divisor of the differences of 256 timestamps."""
         ticks: list[int] = []
         for _ in range(4):
             self._first(lambda cb: self._stamps(cb, range(_QUERIES)))
@@ -52,7 +56,7 @@ class Timer:
         return steps * self._gpu.adapter.timestamp_period
 
     def span_of(self, record: Callable[[Any], None]) -> float:
-        """Time between two timestamps around the commands that ``record`` puts into one command buffer, ns."""
+        """Device time of the commands that ``record(cb)`` puts into one command buffer, ns. Raises ``Unsupported``."""
 
         def stamped(cb: Any) -> None:
             self._stamps(cb, [0])
@@ -63,9 +67,9 @@ class Timer:
         return self._between(*self._read(2))
 
     def span_behind_blocker(self, issue: Callable[[], None], hold_ns: float) -> tuple[float, bool]:
-        """Time from the end of a blocker to the end of the work that ``issue`` submits while the blocker runs, ns.
+        """Time from the end of a blocker of ``hold_ns`` to the end of the work that ``issue()`` submits meanwhile, ns.
 
-        Also whether the blocker still ran when ``issue`` returned. If so, the device never waited for the host.
+        Also True if the blocker still ran when ``issue`` returned, so that the device never waited for the host.
         """
         gpu = self._gpu
         gpu.drain()
@@ -79,7 +83,7 @@ class Timer:
 
     @functools.cached_property
     def step_ns(self) -> float:
-        """Time per step of the blocker, ns, measured over at least 2 ms."""
+        """The time of one step of the blocker, ns, measured over at least 2 ms."""
         self._steps[0] = 1 << 12
         while True:
             span = self.span_of(self._burn)
@@ -88,7 +92,7 @@ class Timer:
             self._steps[0] *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
-        """Whether a wait for 10 ms of device work uses the caller's CPU for more than half of that time."""
+        """True if a wait for 10 ms of device work uses the caller's CPU for more than half of that time."""
         self._steps[0] = max(1, int(10e6 / self.step_ns))
         self._gpu.drain()
         self._first.start(self._burn, self._gpu.ffi.NULL)
@@ -98,7 +102,7 @@ class Timer:
         return time.thread_time_ns() - cpu > wall / 2
 
     def start_latency(self, n: int) -> StartLatency:
-        """Time from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, ns, measured n times.
+        """Time from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, measured n times.
 
         VK_EXT_calibrated_timestamps aligns host and device clock before each measurement. Raises ``Unsupported`` if the
         extension is missing, and on Windows, where the host's clock is another one.
@@ -121,7 +125,7 @@ class Timer:
         return StartLatency(latencies, max(deviations, default=0.0))
 
     def _burn(self, cb: Any) -> None:
-        for call in self._commands.fused(cb, self._state.own[0], self._steps):
+        for call in self._commands.fused_dispatch(cb, self._state.own[0], self._steps):
             call.function(*call.ffi_args)
 
     def _blocker(self, cb: Any) -> None:
@@ -151,7 +155,7 @@ class Timer:
 
     @functools.cached_property
     def _host_domain(self) -> int:
-        """The Vulkan time domain of CLOCK_MONOTONIC. Raises ``Unsupported`` if the driver lacks it, as on Windows."""
+        """The Vulkan time domain of CLOCK_MONOTONIC. Raises ``Unsupported`` if the driver lacks it."""
         vk, gpu = self._gpu.vk, self._gpu
         if not gpu.calibrated:
             raise Unsupported("the device has no VK_EXT_calibrated_timestamps")
@@ -187,7 +191,7 @@ def timer(gpu: VulkanGpu) -> Timer:
 
 @functools.cache
 def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
-    """Whether this kind of wait uses the caller's CPU. False if the device has no timestamps to measure it."""
+    """True if a wait of this kind uses the caller's CPU. False if the device has no timestamps to measure it."""
     wait = VulkanWait(gpu, kind)
     try:
         return CPU_CLOCK_IS_FINE and timer(gpu).spins(wait)
@@ -198,9 +202,9 @@ def wait_spins(gpu: VulkanGpu, kind: str) -> bool:
 
 
 def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callable[[int], None]]) -> DeviceTime:
-    """Device time of n units in one submission. ``recorder(cb)`` returns the function that records n units.
+    """Device time of n units in one submission. ``recorder(cb)`` returns a function that records n units into ``cb``.
 
-    The result is always ``busy``, because the device has all the work when it starts. Raises ``Unsupported``.
+    ``busy`` of the result is True, because the device has all the work when it starts. Raises ``Unsupported``.
     """
     clock = timer(gpu)
     span = clock.span_of(lambda cb: recorder(cb)(n))
@@ -210,7 +214,7 @@ def time_one_submission(gpu: VulkanGpu, n: int, recorder: Callable[[Any], Callab
 def time_behind_blocker(chain: Chain, gpu: VulkanGpu, n: int) -> DeviceTime:
     """Device time of units that are submitted while a blocker runs: n units, or as many as fit into the queue.
 
-    The result is ``busy`` if the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
+    ``busy`` of the result: the blocker still ran when the last unit was submitted. Raises ``Unsupported``.
     """
     clock = timer(gpu)
     while True:

@@ -26,7 +26,7 @@ from overhead.probes.vulkan.adapters import (
 
 @dataclass(frozen=True)
 class VulkanBuffer:
-    """A buffer and its memory. ``mapped``: host address of the memory, or NULL if the host cannot access it."""
+    """A buffer of ``size`` bytes and its memory. ``mapped``: the memory's host address; NULL if it has none."""
 
     handle: Any
     memory: Any
@@ -85,7 +85,7 @@ class VulkanGpu:
         return self.ffi.cast(f"PFN_{name}", found)
 
     def device_call(self, name: str, *args: Any) -> None:
-        """Call a function whose first argument is the device. Raises ``VulkanError``."""
+        """Call a function whose first argument is the device. Raises ``VulkanError`` for a negative result."""
         self.call(name, self.device, *args)
 
     def call(self, name: str, *args: Any) -> None:
@@ -101,6 +101,7 @@ class VulkanGpu:
         return out[0]
 
     def destroy(self, what: str, handle: Any) -> None:
+        """Destroy an object of ``create``, or free memory: ``destroy("Fence", handle)`` is ``vkDestroyFence``."""
         self.device_call(f"vk{'Free' if what == 'Memory' else 'Destroy'}{what}", handle, self.ffi.NULL)
 
     def drain(self) -> None:
@@ -108,7 +109,7 @@ class VulkanGpu:
         self.call("vkQueueWaitIdle", self.queue)
 
     def buffer(self, size: int, usage: int, host: bool = False) -> VulkanBuffer:
-        """A buffer with its own memory: device memory, or with ``host`` coherent memory that the host can access."""
+        """A new buffer of ``size`` bytes with its own memory, which the host can access if ``host``."""
         vk, ffi = self.vk, self.ffi
         handle = self.create("Buffer", size=size, usage=usage)
         needs = ffi.new("VkMemoryRequirements *")
@@ -125,6 +126,7 @@ class VulkanGpu:
         return VulkanBuffer(handle, memory[0], size, mapped[0])
 
     def release(self, buffer: VulkanBuffer) -> None:
+        """Destroy a buffer and free its memory."""
         self.destroy("Buffer", buffer.handle)
         self.destroy("Memory", buffer.memory)
 
@@ -169,14 +171,14 @@ class VulkanGpu:
         return Pipeline(out[0], layout, set_layout[0])
 
     def command_buffers(self, pool: Any, count: int) -> list[Any]:
-        """Allocate primary command buffers from a pool."""
+        """``count`` new primary command buffers from a pool."""
         info = structure("CommandBufferAllocateInfo", commandPool=pool, commandBufferCount=count)
         out = self.ffi.new("VkCommandBuffer[]", count)
         self.device_call("vkAllocateCommandBuffers", info, out)
         return list(out)
 
     def command_pool(self) -> Any:
-        """A new pool, whose command buffers ``vkBeginCommandBuffer`` resets."""
+        """A new command pool, whose command buffers ``vkBeginCommandBuffer`` resets."""
         flags = self.vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
         return self.create("CommandPool", flags=flags, queueFamilyIndex=self.adapter.family)
 

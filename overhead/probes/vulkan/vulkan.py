@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.probes.common.case_parameters import AllowedValues, accepts, check_parameters
-from overhead.probes.vulkan import drivers
+from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
+from overhead.probes.vulkan import adapters
+from overhead.probes.vulkan.chains import CHAINS
+from overhead.probes.vulkan.gpu import gpu
 from overhead.results import Caller, Case, Pattern, Scalar, Target
 
 
@@ -23,12 +25,12 @@ class Vulkan(Probe):
     distributions = ("vulkan", "cffi", "numba")
 
     def environments(self) -> list[dict[str, str]]:
-        return drivers.environments()
+        """An empty dict, and variables with which only SwiftShader, a driver that computes on the CPU, is found."""
+        return adapters.driver_environments()
 
     def targets(self) -> list[Target]:
-        from overhead.probes.vulkan.adapters import adapters, loader_version
-
-        loader = ".".join(map(str, loader_version()))
+        """The physical devices with a compute queue, with the version of the loader."""
+        loader = ".".join(map(str, adapters.loader_version()))
         return [
             Target(
                 stack=self.name,
@@ -40,10 +42,11 @@ class Vulkan(Probe):
                 versions={"vulkan-loader": loader, "vulkan-device": ".".join(map(str, adapter.version))},
                 options={"index": adapter.index},
             )
-            for adapter in adapters()
+            for adapter in adapters.adapters()
         ]
 
     def space(self, target: Target) -> Space:
+        """The cases of the step. The base case has one submission per unit, from compiled code if numba is there."""
         caller: Caller = "native" if importlib.util.find_spec("numba") else "ffi"
         base = Case(pattern="per-submit", caller=caller)
         axes: dict[str, list[Scalar | None]] = {
@@ -52,28 +55,20 @@ class Vulkan(Probe):
             "wait": [None, "fence"],
             "bindgroup": [None, "rotated"],
         }
-        return Space(base, axes, list(_extra(caller)), lambda case: accepts(check_case, case))
+        return Space(base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case))
 
     def open(self, target: Target, case: Case) -> Chain:
-        from overhead.probes.vulkan.adapters import adapters
-        from overhead.probes.vulkan.chains import CHAINS
-        from overhead.probes.vulkan.gpu import gpu
-
+        """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is gone."""
         check_case(case)
         index = int(target.options.get("index", 0))
-        found = next((adapter for adapter in adapters() if adapter.index == index), None)
+        found = next((adapter for adapter in adapters.adapters() if adapter.index == index), None)
         if found is None or (found.name, found.device) != (target.adapter, target.device):
             raise Unavailable(f"adapter {index} is no longer {target.adapter}")
         return CHAINS[case.pattern](gpu(index), case)
 
 
-_PARAMETERS: AllowedValues = {
-    "bindgroup": ("once", "rotated"),
-    "wait": ("idle", "fence"),
-    "k": None,
-}
+_PARAMETERS: AllowedValues = {"bindgroup": ("once", "rotated"), "wait": ("idle", "fence"), "k": None}
 _PLAIN: tuple[Pattern, ...] = ("one-pass", "wait-each", "fused")
-_SUBMITTED: tuple[Pattern, ...] = ("per-submit", "per-k")
 
 
 def _extra(caller: Caller) -> Iterator[Case]:
@@ -99,22 +94,15 @@ def check_case(case: Case) -> None:
         raise Unsupported(f"no workload {case.workload} here")
     if case.caller not in ("ffi", "native"):
         raise Unsupported(f"Vulkan has no {case.caller} caller here")
-    if case.pattern not in (*_SUBMITTED, *_PLAIN, "replay"):
+    if case.pattern not in (*_PLAIN, "per-submit", "per-k", "replay"):
         raise Unsupported(f"Vulkan has no {case.pattern} here")
-    if reason := _refusal(case):
-        raise Unsupported(reason)
-
-
-def _refusal(case: Case) -> str:
-    """The reason why the parameters of the case do not fit its pattern, or an empty string."""
     k = case.params.get("k", 0)
     rotates = case.params.get("bindgroup") == "rotated"
     if (case.pattern == "per-k") != (isinstance(k, int) and 1 < k <= 4096):
-        return "per-k, and it alone, takes k: dispatches a submission, 2 to 4096"
+        raise Unsupported("per-k, and it alone, takes k: dispatches a submission, 2 to 4096")
     if case.pattern == "replay" and case.unit != "node":
-        return "the unit of replay is a node"
+        raise Unsupported("the unit of replay is a node")
     if case.dependency == "independent" and not rotates:
-        return "independent dispatches rotate descriptor sets: each on a buffer of its own"
+        raise Unsupported("independent dispatches rotate descriptor sets: each on a buffer of its own")
     if rotates and case.pattern in ("fused", "wait-each"):
-        return f"{case.pattern} has one descriptor set"
-    return ""
+        raise Unsupported(f"{case.pattern} has one descriptor set")

@@ -1,4 +1,4 @@
-"""The cases of WebGPU: their parameters, the steps of their loops by name, and the cases that a target offers."""
+"""The cases of the step on WebGPU: their parameters, the steps of their loops by name, and those of a target."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from overhead.probes.base import Space, Unsupported
-from overhead.probes.common.case_parameters import AllowedValues, accepts, check_parameters
-from overhead.probes.common.step_kernel import RING
+from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
+from overhead.probes.common.step import RING
 from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target
 
 _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
@@ -22,7 +22,7 @@ _PARAMETERS: AllowedValues = {
 
 @dataclass(frozen=True)
 class StepSpec:
-    """A case of the step with a value for every parameter."""
+    """A case of the step (the stack's own unit of work) with a value for every parameter."""
 
     pattern: str
     caller: str
@@ -35,7 +35,7 @@ class StepSpec:
 
     @classmethod
     def of(cls, case: Case) -> StepSpec:
-        """The spec of a case. Raises ``Unsupported`` if this probe cannot run the case."""
+        """The ``StepSpec`` of a case. Raises ``Unsupported`` if WebGPU cannot run the case."""
         if case.pattern not in _PATTERNS:
             raise Unsupported(f"WebGPU compute has no {case.pattern}")
         if case.workload != "step":
@@ -44,24 +44,17 @@ class StepSpec:
             raise Unsupported(f"no caller {case.caller} here")
         check_parameters(case, _PARAMETERS)
         spec = cls(case.pattern, case.caller, case.dependency == "independent", **case.params)  # type: ignore[arg-type]
-        reason = spec._refusal()
-        if reason:
-            raise Unsupported(reason)
+        if (spec.pattern == "per-k") != (spec.k > 1):
+            raise Unsupported("per-k, and it alone, takes k: dispatches a submission, at least 2")
+        if spec.independent and spec.bindgroup == "once":
+            raise Unsupported("independent dispatches rotate bind groups: each on a buffer of its own")
+        if spec.pattern == "fused" and (spec.bindgroup != "once" or spec.indirect):
+            raise Unsupported("the fused dispatch is one, with one bind group")
+        if spec.pattern == "read-each" and spec.caller != "binding":
+            raise Unsupported("reading back needs a callback into Python")
+        if spec.caller != "binding" and (spec.bindgroup == "fresh" or spec.indirect):
+            raise Unsupported("fresh bind groups and indirect dispatches are measured from Python alone")
         return spec
-
-    def _refusal(self) -> str:
-        """The reason why this combination of parameters is meaningless, or an empty string."""
-        if (self.pattern == "per-k") != (self.k > 1):
-            return "per-k, and it alone, takes k: dispatches a submission, at least 2"
-        if self.independent and self.bindgroup == "once":
-            return "independent dispatches rotate bind groups: each on a buffer of its own"
-        if self.pattern == "fused" and (self.bindgroup != "once" or self.indirect):
-            return "the fused dispatch is one, with one bind group"
-        if self.pattern == "read-each" and self.caller != "binding":
-            return "reading back needs a callback into Python"
-        if self.caller != "binding" and (self.bindgroup == "fresh" or self.indirect):
-            return "fresh bind groups and indirect dispatches are measured from Python alone"
-        return ""
 
     @property
     def per(self) -> int:
@@ -75,17 +68,17 @@ class StepSpec:
 
     @property
     def waits_each(self) -> bool:
-        """Whether each unit includes a wait."""
+        """True if each unit contains a wait."""
         return self.pattern in ("wait-each", "read-each")
 
     @property
     def buffers(self) -> int:
-        """Number of data buffers. Unit i works on buffer ``i % buffers``."""
+        """The number of data buffers. Unit i works on buffer ``i % buffers``."""
         return RING if self.independent else 1
 
     @property
     def kernel(self) -> str:
-        """File name of the WGSL kernel."""
+        """The file name of the WGSL kernel."""
         return "fused.wgsl" if self.pattern == "fused" else "step.wgsl"
 
 
@@ -103,7 +96,7 @@ class Steps:
 
 
 def steps(spec: StepSpec) -> Steps:
-    """The steps of a case. They are the same for every caller."""
+    """The steps of the loop of a case. They are the same for every caller."""
     binds_each = spec.bindgroup != "once"
     bind = {"fresh": ("create bind group", "set bind group", "release bind group")}.get(
         spec.bindgroup, ("set bind group",)
@@ -121,16 +114,8 @@ def steps(spec: StepSpec) -> Steps:
     return Steps(head, unit, tail, spec.per)
 
 
-_BASE = Case(pattern="per-submit")
-_DETAIL_PARAMETERS = ("bindgroup", "wait", "indirect", "validation")
-
-
 def space(target: Target) -> Space:
-    """The cases of a target, the most informative first.
-
-    The base case has one dispatch per submission, chained, with one bind group and the cheapest wait, from the Python
-    API.
-    """
+    """The cases of a target, the most informative first. The base has one dispatch per submission, from Python."""
     dawn = target.stack == "dawn"
     axes: dict[str, list[Scalar | None]] = {
         "caller": ["ffi"],
@@ -142,8 +127,8 @@ def space(target: Target) -> Space:
         "dependency": ["independent"],
     }
     extra = [case for case in _extra_cases(dawn) if _offers(target, case)]
-    native = Case(pattern="per-submit", caller="native")
-    return Space(_BASE, axes, extra, lambda case: _offers(target, case), early=[native])
+    base, native = Case(pattern="per-submit"), Case(pattern="per-submit", caller="native")
+    return Space(base, axes, extra, lambda case: _offers(target, case), early=[native])
 
 
 def _extra_cases(dawn: bool) -> Iterator[Case]:
@@ -165,11 +150,11 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
 
 def _offers(target: Target, case: Case) -> bool:
     """Whether the target can run the case, and the case differs from the base in at most one detail."""
-    if not accepts(StepSpec.of, case):
+    if not is_accepted(StepSpec.of, case):
         return False
     spec = StepSpec.of(case)
     if not target.executes and spec.pattern in ("fused", "read-each"):
         return False
     if spec.wait and (spec.caller != "binding" or spec.pattern not in ("per-submit", "wait-each")):
         return False
-    return len([name for name in _DETAIL_PARAMETERS if name in case.params]) <= 1
+    return len({"bindgroup", "wait", "indirect", "validation"} & set(case.params)) <= 1

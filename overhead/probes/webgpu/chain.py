@@ -1,30 +1,53 @@
-"""A WebGPU chain: one case that is open on a device."""
+"""A WebGPU chain: one case of the step, open on a device. Its loop is Python statements, or C calls of webgpu.h."""
 
 from __future__ import annotations
 
 import functools
+import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from overhead.probes.base import Chain, DeviceTime, Unverified
-from overhead.probes.common import native_loop
-from overhead.probes.common.loop_text import Issue, Script, Stages, compile_python, compile_python_stages
-from overhead.probes.common.software_adapters import longest_fused_chain
-from overhead.probes.common.step_kernel import webgpu_window
+from overhead.probes.common.availability import longest_fused_chain
+from overhead.probes.common.loops import Script, Stages, Statement, compile_python, compile_python_stages
+from overhead.probes.common.native_loop import (
+    Cycle,
+    NativeCall,
+    NativeProgram,
+    Slot,
+    Store,
+    compile_ffi,
+    compile_native,
+    compile_stages,
+)
+from overhead.probes.common.step import GROUPS, RING, webgpu_window
 from overhead.probes.kernels import lcg
-from overhead.probes.webgpu import callers
-from overhead.probes.webgpu.cases import StepSpec, steps
+from overhead.probes.webgpu.cases import Steps, StepSpec, steps
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
+from overhead.probes.webgpu.library import Library
 from overhead.probes.webgpu.resources import StepResources, session
 from overhead.results import Case, Scalar, Target
 
-WebgpuWait = Callable[[], None]
+GivenArguments = tuple[Any, ...]
+_ENCODER, _PASS, _COMMANDS = Slot(0), Slot(1), Slot(2)
+_CALLS: Mapping[str, tuple[str, GivenArguments, Slot | None]] = {
+    "create encoder": ("DeviceCreateCommandEncoder", (), _ENCODER),
+    "begin pass": ("CommandEncoderBeginComputePass", (_ENCODER,), _PASS),
+    "set pipeline": ("ComputePassEncoderSetPipeline", (_PASS,), None),
+    "set bind group": ("ComputePassEncoderSetBindGroup", (_PASS,), None),
+    "dispatch": ("ComputePassEncoderDispatchWorkgroups", (_PASS,), None),
+    "end pass": ("ComputePassEncoderEnd", (_PASS,), None),
+    "finish": ("CommandEncoderFinish", (_ENCODER,), _COMMANDS),
+    "release pass": ("ComputePassEncoderRelease", (_PASS,), None),
+}
+"""The C function of each step of a loop, its first arguments, and the slot of its result."""
 
 
 class WebGpuChain(Chain):
-    """One case of the step. ``__init__`` replaces ``issue`` and ``wait`` by functions that need no method call."""
+    """A chain of one case of the step. ``__init__`` replaces ``issue`` and ``wait`` by faster functions."""
 
     def __init__(self, target: Target, case: Case) -> None:
         self.spec = spec = StepSpec.of(case)
@@ -35,50 +58,44 @@ class WebGpuChain(Chain):
         self.executes = target.executes
         self.overlap = spec.overlap
         self.latency = self.synchronous = spec.waits_each
-        self.max_n = _max_n(spec, target)
-        self._wait_name, wait = self._waiter()
-        self._loop = self._render_loop(wait)
+        self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
+        if spec.pattern == "fused":
+            self.max_n = longest_fused_chain(target.adapter)
+        self._wait_name, wait = self._named_wait()
+        self._loop = (
+            _python_statements(steps(spec), self.resources, wait)
+            if spec.caller == "binding"
+            else c_calls(self.library, steps(spec), _step_arguments(self.resources))
+        )
         self.wait_spins = self.executes and wait_spins(self.session)
         self.wait = wait  # type: ignore[method-assign]
-        self.issue = self._compile_loop()  # type: ignore[method-assign, assignment]
+        if isinstance(self._loop, Script):
+            issue = compile_python(self._loop)
+        else:
+            issue = (compile_native if spec.caller == "native" else compile_ffi)(self._loop)
+        self.issue = issue  # type: ignore[method-assign, assignment]
         self._written_n = -1
         self._steps_read = [0] * spec.buffers
         self._total = 0
         self.library.raise_errors()
 
-    def _render_loop(self, wait: WebgpuWait) -> Script | native_loop.NativeProgram:
-        if self.spec.caller == "binding":
-            return callers.python_statements(steps(self.spec), self.resources, wait)
-        return callers.c_calls(self.library, steps(self.spec), callers.step_arguments(self.resources))
-
-    def _compile_loop(self) -> Issue:
-        if isinstance(self._loop, Script):
-            return compile_python(self._loop)
-        return (native_loop.compile_native if self.spec.caller == "native" else native_loop.compile_ffi)(self._loop)
-
-    def _waiter(self) -> tuple[str, WebgpuWait]:
-        """The name of the wait, and the function that waits."""
+    def _named_wait(self) -> tuple[str, Callable[[], None]]:
+        """The name of the wait for the record, and the function that waits."""
         device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
-        match self.spec.wait:
-            case "read-buffer":
-                return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
-            case "map":
-                return "map", self._map_wait()
-        return self.library.wait_name(device), self.library.waiter(device, queue)
-
-    def _map_wait(self) -> WebgpuWait:
-        """A wait that copies 4 bytes to a staging buffer and maps it, like a program that reads results."""
-        device, queue, data = self.resources.device, self.resources.queue, self.resources.data[0]
+        if self.spec.wait == "read-buffer":
+            return "read-buffer", functools.partial(queue.read_buffer, data, 0, 4)
+        if not self.spec.wait:
+            return self.library.wait_name(device), self.library.waiter(device, queue)
         staging = self.resources.staging()
 
-        def wait() -> None:
+        def copy_and_map() -> None:
             encoder = device.create_command_encoder()
             encoder.copy_buffer_to_buffer(data, 0, staging, 0, 4)
             queue.submit([encoder.finish()])
             staging.map_sync("READ")
             staging.unmap()
 
-        return wait
+        return "map", copy_and_map
 
     def prepare(self, n: int) -> None:
         """For the pattern ``fused``, write n to the uniform buffer that the kernel reads."""
@@ -88,9 +105,11 @@ class WebGpuChain(Chain):
             self._written_n = n
 
     def issue(self, n: int) -> None:
+        """Record and submit n dispatches; returns before they are done, unless each unit waits."""
         raise NotImplementedError  # bound in __init__
 
     def wait(self) -> None:
+        """Wait for all submitted work, in the way of the parameter ``wait``."""
         raise NotImplementedError  # bound in __init__
 
     def executed(self) -> int:
@@ -112,7 +131,7 @@ class WebGpuChain(Chain):
         return self._total - (self._clock.steps if "_clock" in vars(self) else 0)
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time behind a blocker. None if each unit waits, or if nothing runs. Raises ``Unsupported``."""
+        """Device time behind a long dispatch; None if each unit waits, or if nothing runs. Raises ``Unsupported``."""
         if not self.executes or self.spec.waits_each:
             return None
         return self._clock.measure(min(n, MOST_SUBMISSIONS * (self.spec.per or n)))
@@ -122,7 +141,7 @@ class WebGpuChain(Chain):
         return DeviceClock(self, self.resources)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
-        """Durations of each stage, ns. Each duration includes one clock reading; ``clock`` contains nothing else."""
+        """Durations of each step of the loop by name, ns, with a clock reading each; ``clock`` is a reading alone."""
         self.prepare(n)
         found = self._stages(n)
         self.wait()
@@ -132,22 +151,98 @@ class WebGpuChain(Chain):
     def _stages(self) -> Stages:
         if isinstance(self._loop, Script):
             return compile_python_stages(self._loop)
-        return native_loop.compile_stages(self._loop, "native" if self.spec.caller == "native" else "ffi")
+        return compile_stages(self._loop, self.spec.caller)
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file."""
         spec = self.spec
         changed: dict[str, Scalar] = {"indirect": spec.indirect, "validation": spec.validation}
         return webgpu_window(spec.pattern, spec.per, spec.bindgroup, self._wait_name, **changed)
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of the WGSL, by file name."""
         return {self.spec.kernel: self.resources.sha256}
 
     def close(self) -> None:
+        """Wait for all submitted work, then release the buffers."""
         self.wait()
         self.resources.destroy()
 
 
-def _max_n(spec: StepSpec, target: Target) -> int:
-    if spec.pattern == "fused":
-        return longest_fused_chain(target.adapter)
-    return {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
+def _python_statements(steps: Steps, resources: StepResources, wait: Callable[[], None]) -> Script:
+    """The loop as statements of the Python API."""
+    spec = resources.spec
+    index = f"[u & {RING - 1}]"
+    group = {"once": "group", "rotated": f"groups{index}", "fresh": "fresh"}[spec.bindgroup]
+    entries = f"entries{index}" if spec.independent else "entries[0]"
+    lines = {
+        "create encoder": "encoder = device.create_command_encoder()",
+        "begin pass": "compute = encoder.begin_compute_pass()",
+        "set pipeline": "compute.set_pipeline(pipeline)",
+        "create bind group": f"fresh = device.create_bind_group(layout=layout, entries={entries})",
+        "set bind group": f"compute.set_bind_group(0, {group})",
+        "release bind group": "del fresh",
+        "dispatch": f"compute.dispatch_workgroups({GROUPS})",
+        "end pass": "compute.end()",
+        "finish": "commands = encoder.finish()",
+        "submit": "queue.submit([commands])",
+        "release pass": "del compute",
+        "release": "del commands, encoder",
+        "wait": "wait()",
+        "read": "queue.read_buffer(data, 0, 4)",
+    }
+    if spec.indirect:
+        lines["dispatch"] = "compute.dispatch_workgroups_indirect(indirect, 0)"
+    names = {**vars(resources), "data": resources.data[0], "group": resources.groups[0], "wait": wait}
+
+    def render(part: tuple[str, ...]) -> tuple[Statement, ...]:
+        return tuple(Statement(lines[step], step) for step in part)
+
+    used = set(re.findall(r"\w+", " ".join(lines[step] for step in (*steps.head, *steps.body, *steps.tail))))
+    bound = {name: value for name, value in names.items() if name in used}
+    return Script(render(steps.head), render(steps.body), render(steps.tail), steps.per, bound)
+
+
+def c_calls(library: Library, steps: Steps, given: Mapping[str, GivenArguments]) -> NativeProgram:
+    """The loop as C calls of webgpu.h. ``given``: by step, the arguments that depend on the case.
+
+    The calls keep the objects among their arguments alive, but not what these point to. Raises ``NativeUnavailable``.
+    """
+    submitted = library.ffi.new("WGPUCommandBuffer[1]")
+
+    def put(commands: Any) -> None:
+        submitted[0] = commands
+
+    def call(name: str, step: str, *args: Any, result: Slot | None = None) -> NativeCall:
+        return library.call(f"wgpu{name}", *args, stage=step, result=result)
+
+    def of(step: str) -> tuple[NativeCall | Store, ...]:
+        if step == "wait":
+            return library.wait_calls(*given["wait"])
+        if step == "submit":
+            store = Store("commands", put, library.address(submitted), _COMMANDS, step)
+            return store, call("QueueSubmit", step, *given[step], 1, submitted)
+        if step == "release":
+            return call("CommandEncoderRelease", step, _ENCODER), call("CommandBufferRelease", step, _COMMANDS)
+        name, args, result = _CALLS[step]
+        return (call(name, step, *args, *given.get(step, ()), result=result),)
+
+    head, body, tail = (tuple(itertools.chain(*map(of, part))) for part in (steps.head, steps.body, steps.tail))
+    return NativeProgram(head, body, tail, steps.per)
+
+
+def _step_arguments(resources: StepResources) -> dict[str, GivenArguments]:
+    """The arguments of the C calls of a case of the step."""
+    spec, library = resources.spec, resources.session.library
+    null, device, queue = library.ffi.NULL, resources.device._internal, resources.queue._internal
+    groups = tuple(group._internal for group in resources.groups)
+    return {
+        "create encoder": (device, null),
+        "begin pass": (null,),
+        "set pipeline": (resources.pipeline._internal,),
+        "set bind group": (0, groups[0] if spec.bindgroup == "once" else Cycle(groups), 0, null),
+        "dispatch": (GROUPS, 1, 1),
+        "finish": (null,),
+        "submit": (queue,),
+        "wait": (resources.device, resources.queue),
+    }

@@ -1,13 +1,14 @@
 """Device time from timestamp queries. A blocker (a long dispatch) keeps the device busy while the host issues units.
 
-At time a the host submits the blocker to an idle device. Then it submits the units and a marker, until time b. If the
-blocker takes longer than b - a on the device, it ends after b. Then all units were queued before the first one started.
+The host submits the blocker to an idle device, then the units and a marker (an empty dispatch). If the blocker takes
+longer on the device than all of this on the host, all units were queued before the first one started.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
 from overhead.probes.base import Chain, DeviceTime, Unsupported
-from overhead.probes.common.step_kernel import GROUPS, WORDS
+from overhead.probes.common.step import GROUPS, WORDS
 from overhead.probes.kernels import lcg, source
 from overhead.probes.webgpu.cases import StepSpec
 from overhead.probes.webgpu.resources import (
@@ -34,15 +35,15 @@ _MIN_QUANTA = 100
 _BLOCKER_STEPS = 50_000
 """Steps of one dispatch of the blocker. llvmpipe silently ends every loop after 65,535 turns."""
 _LONGEST_BLOCKER_NS = 200e6
-"""The longest intended duration of a blocker."""
+"""The longest intended duration of a blocker, ns."""
 MOST_SUBMISSIONS = 1024
 """The most submissions behind a blocker, well below the capacity of any queue."""
 
 
 class DeviceClock:
-    """Measures the device time of a chain. ``steps``: how many steps it ran on the data of the resources.
+    """Measures the device time of a chain. Raises ``Unsupported`` if the adapter has no timestamp queries.
 
-    Raises ``Unsupported`` if the adapter has no timestamp queries.
+    ``steps``: how many steps it ran on the data of ``resources``.
     """
 
     def __init__(self, chain: Chain, resources: DeviceBuffers) -> None:
@@ -67,10 +68,10 @@ class DeviceClock:
         self.quantum = self._quantum()
 
     def measure(self, n: int) -> DeviceTime:
-        """Device time from the end of the blocker to the end of a marker that follows ``n`` units.
+        """Device time from the end of the blocker to the end of a marker after n units.
 
-        The marker adds a constant, so it does not change a slope over n. Raises ``Unsupported`` if the time is shorter
-        than 100 clock steps.
+        The marker adds a constant time, the same for every n. Raises ``Unsupported`` if the time is shorter than 100
+        steps of the clock.
         """
         span, busy = self._behind_blocker(n)
         if span < _MIN_QUANTA * self.quantum:
@@ -82,38 +83,36 @@ class DeviceClock:
 
         A blocker that was too short is made longer. If the stack itself waits for the device, none is long enough.
         """
-        span, blocker, issuing = self._once(n, self.repeats)
+        span, blocker, issuing = self._once(n)
         for _ in range(3):
             longer = math.ceil(self.repeats * 1.5 * issuing / max(blocker, 1.0))
             if blocker > issuing or longer * blocker / self.repeats > _LONGEST_BLOCKER_NS:
                 break
             self.repeats = longer
-            span, blocker, issuing = self._once(n, self.repeats)
+            span, blocker, issuing = self._once(n)
         return span, blocker > issuing
 
-    def _once(self, n: int, repeats: int) -> tuple[float, float, float]:
+    def _once(self, n: int) -> tuple[float, float, float]:
         self.chain.prepare(n)
-        blocker, marker = self._pass(self.blocker, repeats, 0), self._pass(self.marker, 1, 2)
+        blocker, marker = self._passes(self.blocker, self.repeats, [0]), self._passes(self.marker, 1, [2])
         self.chain.wait()
         begin = perf_counter_ns()
         self.resources.queue.submit([blocker])
         self.chain.issue(n)
         self.resources.queue.submit([marker])
         issuing = perf_counter_ns() - begin
-        self.steps += n + repeats * _BLOCKER_STEPS * len(self.blocker)
+        self.steps += n + self.repeats * _BLOCKER_STEPS * len(self.blocker)
         stamps = self._resolve(4)
         return float(stamps[3] - stamps[1]), float(stamps[1] - stamps[0]), float(issuing)
 
-    def _pass(self, groups: list[Any], repeats: int, first: int) -> Any:
-        """A command buffer with one pass over all data buffers between the timestamps ``first`` and ``first + 1``."""
+    def _passes(self, groups: list[Any], repeats: int, timestamps: Iterable[int]) -> Any:
+        """A command buffer with one pass over all data buffers for each t: between the timestamps t and t + 1."""
         encoder = self.resources.device.create_command_encoder()
-        self._record(encoder, groups, repeats, first)
+        for first in timestamps:
+            stamps = {"beginning_of_pass_write_index": first, "end_of_pass_write_index": first + 1}
+            compute = encoder.begin_compute_pass(timestamp_writes={"query_set": self.queries, **stamps})
+            _dispatch(compute, self.pipeline, groups, repeats)
         return encoder.finish()
-
-    def _record(self, encoder: Any, groups: list[Any], repeats: int, first: int) -> None:
-        stamps = {"beginning_of_pass_write_index": first, "end_of_pass_write_index": first + 1}
-        compute = encoder.begin_compute_pass(timestamp_writes={"query_set": self.queries, **stamps})
-        _dispatch(compute, self.pipeline, groups, repeats)
 
     def _resolve(self, count: int) -> NDArray[np.float64]:
         """The first ``count`` timestamps, in ns since the first one."""
@@ -125,10 +124,7 @@ class DeviceClock:
 
     def _quantum(self) -> float:
         """The step of the clock, ns: the greatest common divisor of the differences between timestamps."""
-        encoder = self.resources.device.create_command_encoder()
-        for first in range(0, _TIMESTAMPS, 2):
-            self._record(encoder, self.marker, 1, first)
-        self.resources.queue.submit([encoder.finish()])
+        self.resources.queue.submit([self._passes(self.marker, 1, range(0, _TIMESTAMPS, 2))])
         tick = self.resources.session.tick
         steps = np.round(self._resolve(_TIMESTAMPS) / tick).astype(np.int64)
         if not steps.any():  # so on macOS 26: gfx-rs/wgpu issue 9414
@@ -138,7 +134,7 @@ class DeviceClock:
 
 @functools.cache
 def wait_spins(session: WebGpuSession) -> bool:
-    """Whether the wait uses the caller's CPU. False if this cannot be measured."""
+    """True if the wait of ``Library.waiter`` uses the caller's CPU. False if this cannot be measured."""
     try:
         return CPU_CLOCK_IS_FINE and _wait_spins(session)
     except Exception:  # if the driver fails here, only the cases that need device time fail

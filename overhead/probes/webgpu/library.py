@@ -22,14 +22,12 @@ from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
 
 _FOREVER = 2**64 - 1
-
-
 _BINDINGS = {"wgpu-native": ("wgpu", "wgpu.backends.wgpu_native"), "dawn": ("wgpudawn", "wgpudawn.backends.dawn")}
 """The package of each library, and the module of its backend."""
 
 
 class Library:
-    """A loaded library: wgpu-native or Dawn."""
+    """A loaded library: wgpu-native or Dawn, by the name of its stack. ``versions``: by package and library."""
 
     def __init__(self, stack: str) -> None:
         # Without this variable, the EGL of Mesa prints an error for every adapter.
@@ -54,14 +52,11 @@ class Library:
 
     @property
     def is_dawn(self) -> bool:
+        """True for Dawn, False for wgpu-native."""
         return self.stack == "dawn"
 
-    @property
-    def instance(self) -> Any:
-        return self._helpers.get_wgpu_instance()
-
     def forget_errors(self) -> list[str]:
-        """Return and clear the errors since the previous call."""
+        """Return and clear the messages of the errors that the library reported since the previous call."""
         found = [*self._errors, *(message for _, message in self._pending)]
         self._errors.clear()
         self._pending.clear()
@@ -88,10 +83,7 @@ class Library:
         return int(self.ffi.cast("uintptr_t", pointer))
 
     def call(self, name: str, *args: Any, stage: str, result: Slot | None = None) -> NativeCall:
-        """A call for the Python loop and the compiled loop.
-
-        Arguments are numbers, slots, cffi objects, or a ``Cycle`` of them.
-        """
+        """A call of a C function, run later by a loop. Arguments: numbers, slots, cffi objects, or a ``Cycle``."""
         function, address = self.symbol(name)
         words = tuple(Cycle(tuple(map(self._word, a.values))) if isinstance(a, Cycle) else self._word(a) for a in args)
         return NativeCall(name, function, address, words, result=result, stage=stage, ffi_args=args)
@@ -100,13 +92,14 @@ class Library:
         return arg if isinstance(arg, int | Slot) else self.address(arg)
 
     def waiter(self, device: Any, queue: Any) -> Callable[[], None]:
-        """The cheapest function that waits for all submitted work. ``wait_name`` is its name."""
+        """The cheapest function that waits for all submitted work."""
         if not self.is_dawn and _sleeps_while_waiting(device):
             return functools.partial(_poll_until_empty, self.lib.wgpuDevicePoll, device._internal, self.ffi.NULL)
         if not self.is_dawn:
             return functools.partial(self.lib.wgpuDevicePoll, device._internal, 1, self.ffi.NULL)
         done, wait_any = self.lib.wgpuQueueOnSubmittedWorkDone, self.lib.wgpuInstanceWaitAny
-        instance, handle, info, futures = self.instance, queue._internal, self._done_info, self._futures
+        instance, handle = self._helpers.get_wgpu_instance(), queue._internal
+        info, futures = self._done_info, self._futures
 
         def wait() -> None:
             futures.future = done(handle, info)
@@ -115,14 +108,15 @@ class Library:
         return wait
 
     def wait_name(self, device: Any) -> str:
+        """The name of the wait of ``waiter``, for the record."""
         if self.is_dawn:
             return "wait-any"
         return "poll without blocking" if _sleeps_while_waiting(device) else "poll"
 
     def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
-        """The same wait as C calls. For Dawn, raises ``Unsupported`` unless the ABI is System V on x86-64.
+        """The wait of ``waiter`` as C calls. Raises ``Unsupported`` for wgpu-native on Metal.
 
-        Raises ``Unsupported`` for wgpu-native on Metal too.
+        For Dawn, raises it unless the ABI is System V on x86-64.
         """
         if not self.is_dawn and _sleeps_while_waiting(device):
             raise Unsupported("on Metal wgpu-native waits in steps of a millisecond")
@@ -133,21 +127,14 @@ class Library:
         # The ABI passes the first six words in registers, and the 40 bytes of the struct as five words on the stack.
         info, future = self._done_info, Slot(7)
         fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
-        function, address = self.symbol("wgpuQueueOnSubmittedWorkDone")
-        handle = queue._internal
-        done = NativeCall(
-            "wgpuQueueOnSubmittedWorkDone",
-            function,
-            address,
-            (self.address(handle), 0, 0, 0, 0, 0, *fields),
-            result=future,
-            stage="wait",
-            ffi_args=(handle, info),
-        )
-        keep = Store(
-            "future", functools.partial(setattr, self._futures, "future"), self.address(self._futures), future, "wait"
-        )
-        return done, keep, self.call("wgpuInstanceWaitAny", self.instance, 1, self._futures, _FOREVER, stage="wait")
+        name, handle = "wgpuQueueOnSubmittedWorkDone", queue._internal
+        function, address = self.symbol(name)
+        words = (self.address(handle), 0, 0, 0, 0, 0, *fields)
+        done = NativeCall(name, function, address, words, result=future, stage="wait", ffi_args=(handle, info))
+        futures = self._futures
+        keep = Store("future", functools.partial(setattr, futures, "future"), self.address(futures), future, "wait")
+        instance = self._helpers.get_wgpu_instance()
+        return done, keep, self.call("wgpuInstanceWaitAny", instance, 1, futures, _FOREVER, stage="wait")
 
     @functools.cached_property
     def _done_info(self) -> Any:
@@ -167,7 +154,7 @@ class Library:
 
 @functools.cache
 def library(stack: str) -> Library:
-    """The library of a stack. It is loaded at the first call. Raises ``Unavailable``."""
+    """The library of the stack with this name, loaded at the first call. Raises ``Unavailable``."""
     try:
         return Library(stack)
     except ModuleNotFoundError as error:
@@ -178,7 +165,7 @@ def library(stack: str) -> Library:
 
 
 def _sleeps_while_waiting(device: Any) -> bool:
-    """Whether a blocking poll of wgpu-native sleeps a millisecond between two looks at the device.
+    """True if a blocking poll of wgpu-native sleeps a millisecond between two looks at the device.
 
     So it is on Metal up to wgpu 29 (gfx-rs/wgpu issue 8119), where it may also miss the end of long work (issue 9531).
     """

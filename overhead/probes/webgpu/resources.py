@@ -1,4 +1,4 @@
-"""The device of a case, with buffers that contain known seeds, a pipeline and bind groups."""
+"""A WebGPU device that chains share, and the buffers, pipeline and bind groups of one case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.probes.base import Unsupported
-from overhead.probes.common.step_kernel import GROUPS, RING, WORDS
+from overhead.probes.common.step import GROUPS, RING, WORDS
 from overhead.probes.kernels import lcg, source
 from overhead.probes.webgpu import targets
 from overhead.probes.webgpu.cases import StepSpec
@@ -54,7 +54,7 @@ class WebGpuSession:
 
     @functools.cached_property
     def tick(self) -> float:
-        """Nanoseconds per unit of a resolved timestamp. It is 1 for Dawn, which converts timestamps to nanoseconds."""
+        """ns per unit of a resolved timestamp. It is 1 for Dawn, which converts timestamps to ns."""
         if self.library.is_dawn:
             return 1.0
         return float(self.library.lib.wgpuQueueGetTimestampPeriod(self.queue._internal))
@@ -66,7 +66,7 @@ _sessions: dict[tuple[Any, ...], WebGpuSession] = {}
 def session(
     target: Target, checks: str = "on", validation: str = "on", limits: Mapping[str, int] | None = None
 ) -> WebGpuSession:
-    """The session of a case with these limits. It is opened at the first call.
+    """The shared device for these settings, opened at the first call. ``limits``: by name, the least that is needed.
 
     Raises ``Unavailable`` or ``Unsupported``.
     """
@@ -102,13 +102,16 @@ def entries(buffers: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def compute_pipeline(device: Any, layout: Any, module: Any, entry_point: str = "main") -> Any:
-    """A pipeline with one bind group of this layout."""
+    """A pipeline of an entry point of the shader module, with one bind group of this layout."""
     shared = device.create_pipeline_layout(bind_group_layouts=[layout])
     return device.create_compute_pipeline(layout=shared, compute={"module": module, "entry_point": entry_point})
 
 
 def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
-    """WGSL compiled with all checks that the library adds, or without some of them. Raises ``Unsupported``."""
+    """A shader module of this WGSL. ``checks``: ``on`` for all that the library adds, ``off``, or ``unbounded-loops``.
+
+    Raises ``Unsupported`` if the library cannot omit these checks.
+    """
     library, device = session.library, session.device
     if checks == "on" or (library.is_dawn and checks == "off"):
         return device.create_shader_module(code=text)
@@ -129,7 +132,7 @@ def shader_module(session: WebGpuSession, text: str, checks: str) -> Any:
 
 
 class DeviceBuffers:
-    """A device and its buffers. ``data``: those that the units of the step work on."""
+    """A device and buffers on it. ``data``: those that the units of the step work on."""
 
     def __init__(self, session: WebGpuSession) -> None:
         self.session, self.device, self.queue = session, session.device, session.queue
@@ -139,13 +142,13 @@ class DeviceBuffers:
         self._owned: list[Any] = []
 
     def buffer(self, data: NDArray[Any], usage: int) -> Any:
-        """A new buffer with these contents. ``destroy`` releases it."""
+        """A new buffer with these contents and usage flags. ``destroy`` releases it."""
         made = self.device.create_buffer_with_data(data=data, usage=usage)
         self._owned.append(made)
         return made
 
     def write(self, buffer: Any, values: NDArray[Any]) -> None:
-        """Write and submit the write, because a pending write would be executed in the next window."""
+        """Write to a buffer, and submit the write, because a pending write would be timed with the next sample."""
         self.queue.write_buffer(buffer, 0, values)
         self.queue.submit([])
 
@@ -183,7 +186,7 @@ class StepResources(DeviceBuffers):
         ]
 
     def staging(self) -> Any:
-        """A buffer of four bytes that can be mapped."""
+        """A new buffer of 4 bytes that the host can map. ``destroy`` releases it."""
         made = self.device.create_buffer(size=4, usage=self.flags.MAP_READ | self.flags.COPY_DST)
         self._owned.append(made)
         return made

@@ -1,4 +1,4 @@
-"""WebGPU without a browser: wgpu-native and Dawn, from the Python API, from cffi, and from compiled loops."""
+"""The stacks of WebGPU without a browser: wgpu-native and Dawn."""
 
 from __future__ import annotations
 
@@ -7,41 +7,36 @@ from typing import ClassVar
 from overhead.errors import install
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
+from overhead.probes.common import workload_arms
+from overhead.probes.webgpu import cases, targets, workload
+from overhead.probes.webgpu.chain import WebGpuChain
+from overhead.probes.webgpu.library import library
+from overhead.probes.workload_chain import with_workloads
 from overhead.results import Case, Target
 
 
 class _WebGpu(Probe):
     null: ClassVar[bool] = False
-    """Whether the library has a Null backend, which executes nothing. It is measured too."""
+    """True if the library has a Null backend, which executes nothing. It is measured too."""
 
     def environments(self) -> list[dict[str, str]]:
-        from overhead.probes.webgpu.targets import environments
-
-        return environments(self.null)
+        """An empty dict; variables with which only SwiftShader is found; variables for the Null backend of Dawn."""
+        return targets.environments(self.null)
 
     def targets(self) -> list[Target]:
-        from overhead.probes.webgpu import library, targets
-
-        return targets.targets(library.library(self.name))
+        """The adapters of the library. Raises ``Unavailable`` if the library or an adapter is missing."""
+        return targets.targets(library(self.name))
 
     def space(self, target: Target) -> Space:
-        from overhead.probes.common import workload_arms
-        from overhead.probes.webgpu.cases import space
-        from overhead.probes.workload_chain import with_workloads
-
+        """The cases of the step, and of workloads if the target computes."""
         if not target.executes:
-            return space(target)
+            return cases.space(target)
         arms, late = workload_arms.wgsl_arms(self.name), [workload_arms.wgsl_submitted()]
-        return with_workloads(space(target), arms, software=target.software, late=late)
+        return with_workloads(cases.space(target), arms, software=target.software, late=late)
 
     def open(self, target: Target, case: Case) -> Chain:
-        if "elements" in case.params:
-            from overhead.probes.webgpu import workload
-
-            return workload.open_case(target, case)
-        from overhead.probes.webgpu.chain import WebGpuChain
-
-        return WebGpuChain(target, case)
+        """A chain of a workload for a case with the parameter ``elements``, else of the step."""
+        return workload.open_case(target, case) if "elements" in case.params else WebGpuChain(target, case)
 
 
 @register

@@ -1,4 +1,4 @@
-"""Workloads in WGSL: all dispatches in one pass, one submission per dispatch, or one dispatch that loops."""
+"""Workloads in WGSL on wgpu-native and Dawn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.loop_text import Script, Statement, compile_python
-from overhead.probes.common.software_adapters import longest_fused_chain
+from overhead.probes.common.availability import longest_fused_chain
+from overhead.probes.common.loops import Script, Statement, compile_python
 from overhead.probes.common.workload_arms import WGSL_BINDINGS, refuse_wgsl, wgsl_window
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
 from overhead.probes.webgpu.resources import (
@@ -30,10 +30,7 @@ _LIMITS = ("max-storage-buffer-binding-size", "max-buffer-size")
 
 
 def open_case(target: Target, case: Case) -> WorkChain:
-    """The chain of a workload case. The pattern is ``fused``, ``one-pass`` or ``per-submit``.
-
-    Raises ``Unsupported`` or ``Unverified``.
-    """
+    """A chain of a workload that was compared with NumPy. Raises ``Unsupported`` or ``Unverified``."""
     refuse_wgsl(case)
     if not target.executes:
         raise Unsupported("nothing runs here")
@@ -110,6 +107,7 @@ class WebGpuWork(WorkChain):
         return compile_python(Script(begin, each, end, 0 if end else 1, {**names, **pipelines}))
 
     def prepare(self, n: int) -> None:
+        """For the pattern ``fused``, write n to the uniform buffer that the kernel reads."""
         if self._fused and n != self._prepared:
             self._write(self._steps, np.array([n, 0, 0, 0], np.uint32))
             self._prepared = n
@@ -119,16 +117,20 @@ class WebGpuWork(WorkChain):
         self.wait()
 
     def issue(self, n: int) -> None:
+        """Submit n steps; returns before they are done."""
         raise NotImplementedError  # bound in __init__
 
     def wait(self) -> None:
+        """Wait for all submitted work."""
         raise NotImplementedError  # bound in __init__
 
     def put(self, state: dict[str, Array]) -> None:
+        """Write the state and counters of 0 to the buffers, and wait."""
         self._write(self._state, sources.state(self.workload, state, self.elements))
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
+        """The state and the counters, read from the buffers. Raises ``Unverified`` if the library reported an error."""
         self.wait()
         self.library.raise_errors()
         queue = self.session.queue
@@ -137,6 +139,7 @@ class WebGpuWork(WorkChain):
         return sources.unpack(self.workload, state, self.elements), counters
 
     def device(self, n: int) -> DeviceTime | None:
+        """Device time of n steps, or as many as fit into the queue, behind a long dispatch. Raises ``Unsupported``."""
         before = self.get()[1]
         try:
             return self._clock.measure(min(n, MOST_SUBMISSIONS) if self.case.pattern == "per-submit" else n)
@@ -148,13 +151,16 @@ class WebGpuWork(WorkChain):
         return DeviceClock(self, self.resources)
 
     def kernels(self) -> dict[str, str]:
+        """SHA-256 of the WGSL, by file name."""
         return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
 
     def window(self) -> dict[str, Scalar]:
+        """What is timed, as names and values for the results file."""
         held = wgsl_window(self.case.pattern, self._entries)
         return {**super().window(), **held, "wait": self.library.wait_name(self.session.device), "checks": self._checks}
 
     def close(self) -> None:
+        """Wait for all submitted work, then release the buffers."""
         if "wait" in vars(self):
             self.wait()
         self.resources.destroy()

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from overhead.probes.browser.launch import Browser, find
+from overhead.probes.browser.launch import Browser, find_browser
 
 _TIMEOUT_S = 30.0
 _PIPED = ("bash", "-c", 'exec {r}<&"$0" {w}>&"$1"; exec 3<&$r 4>&$w; exec "${@:2}"')
@@ -120,4 +120,4 @@ class Driver:
 
 def drive() -> Driver:
     """A driver for the Chromium of this machine."""
-    return Driver(find("chromium"))
+    return Driver(find_browser("chromium"))

@@ -41,7 +41,7 @@ def page(agent: str = CHROME, adapter: PageAdapter | None = None, **more: Any) -
         {"device": "0xc0de"},
     ],
 )
-def test_software_adapters_are_recognised(fields: dict[str, Any]) -> None:
+def test_is_software_recognises_adapters_that_are_no_gpu(fields: dict[str, Any]) -> None:
     assert identity.is_software(PageAdapter(**fields))
     assert not identity.is_software(PageAdapter(vendor="intel", architecture="gen-12lp", device="0x9a49"))
 
@@ -55,25 +55,25 @@ def test_software_adapters_are_recognised(fields: dict[str, Any]) -> None:
         ({"device": "0x2684"}, identity.UNNAMED),
     ],
 )
-def test_the_most_specific_adapter_name_is_used(fields: dict[str, Any], name: str) -> None:
+def test_adapter_name_returns_the_most_specific_name_that_the_page_gives(fields: dict[str, Any], name: str) -> None:
     assert identity.adapter_name(PageAdapter(**fields)) == name
 
 
-def test_the_adapter_name_is_read_from_the_log_of_firefox() -> None:
-    named = identity.named_by_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
+def test_with_name_from_log_reads_the_adapter_name_from_the_log_of_firefox() -> None:
+    named = identity.with_name_from_log(page(FIREFOX, PageAdapter(fallback=True)), LOG)
     target = identity.target("firefox", named, Browser("firefox", "/no/such/program"))
     assert target.adapter == "llvmpipe (LLVM 15.0.6, 256 bits)"
     assert target.driver == "llvmpipe Mesa 22.3.6 (LLVM 15.0.6)"
     assert (target.api, target.software) == ("Vulkan", True)
-    assert identity.flags(named) == ["page-not-isolated"]
+    assert identity.record_flags(named) == ["page-not-isolated"]
 
 
-def test_a_name_from_the_page_is_not_replaced_by_the_log() -> None:
+def test_with_name_from_log_does_not_replace_a_name_that_the_page_gives() -> None:
     named = page(CHROME, PageAdapter(description="NVIDIA H100"))
-    assert identity.named_by_log(named, LOG) is named
+    assert identity.with_name_from_log(named, LOG) is named
     nameless = page(FIREFOX)
-    assert identity.named_by_log(nameless, "nothing of the kind") is nameless
-    assert identity.flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
+    assert identity.with_name_from_log(nameless, "nothing of the kind") is nameless
+    assert identity.record_flags(nameless) == ["page-not-isolated", "adapter-unnamed-counted-as-software"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,9 @@ def test_a_name_from_the_page_is_not_replaced_by_the_log() -> None:
         (FIREFOX, "", "Linux x86_64", "Vulkan"),
     ],
 )
-def test_the_api_is_derived_from_the_backend_or_the_platform(agent: str, backend: str, platform: str, api: str) -> None:
+def test_api_is_derived_from_the_backend_or_else_from_the_platform(
+    agent: str, backend: str, platform: str, api: str
+) -> None:
     assert identity.api(page(agent, PageAdapter(backend=backend), platform=platform)) == api
 
 
@@ -98,7 +100,7 @@ def test_the_api_is_derived_from_the_backend_or_the_platform(agent: str, backend
         (SAFARI, [], "safari", "Safari 26.0"),
     ],
 )
-def test_engine_and_version_are_derived_from_the_user_agent_and_brands(
+def test_browser_engine_and_version_are_derived_from_the_user_agent_and_brands(
     agent: str, brands: list[str], engine: str, version: str
 ) -> None:
     one = page(agent, brands=brands)
@@ -116,13 +118,13 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows runs no prog
 
 
 @posix
-def test_a_browser_is_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_programs_finds_browsers_in_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert launch.candidates("chromium", "linux") == []
+    assert launch.installed_programs("chromium", "linux") == []
     edge, chrome = _program(tmp_path / "microsoft-edge"), _program(tmp_path / "google-chrome")
     firefox = _program(tmp_path / "firefox-esr")
-    assert launch.candidates("chromium", "linux") == [str(chrome), str(edge)]
-    assert launch.candidates("firefox", "linux") == [str(firefox)]
+    assert launch.installed_programs("chromium", "linux") == [str(chrome), str(edge)]
+    assert launch.installed_programs("firefox", "linux") == [str(firefox)]
 
 
 @pytest.mark.parametrize(
@@ -132,33 +134,37 @@ def test_a_browser_is_found_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("win32", "Microsoft/Edge/Application/msedge.exe"),
     ],
 )
-def test_a_browser_is_found_in_the_folders_of_other_systems(
+def test_installed_programs_finds_browsers_in_the_folders_of_macos_and_windows(
     platform: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("PATH", "PROGRAMFILES(X86)", "LOCALAPPDATA"):
         monkeypatch.setenv(variable, "")
     for variable in ("HOME", "PROGRAMFILES"):
         monkeypatch.setenv(variable, str(tmp_path))
-    assert str(_program(tmp_path / program)) in launch.candidates("chromium", platform)
+    assert str(_program(tmp_path / program)) in launch.installed_programs("chromium", platform)
 
 
-def test_a_missing_browser_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_browser_raises_unavailable_if_there_is_no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(launch.BROWSER, raising=False)
-    monkeypatch.setattr(launch, "candidates", lambda kind: [])
+    monkeypatch.setattr(launch, "installed_programs", lambda kind: [])
     with pytest.raises(Unavailable) as refused:
-        launch.find("chromium")
+        launch.find_browser("chromium")
     assert refused.value.mend
 
 
 @posix
-def test_an_environment_variable_selects_the_browser_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_browser_returns_the_program_that_an_environment_variable_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(launch.BROWSER, str(_program(tmp_path / "firefox-nightly")))
-    monkeypatch.setattr(launch, "candidates", lambda kind: ["/usr/bin/chromium"])
-    assert launch.find("firefox").program == str(tmp_path / "firefox-nightly")
-    assert launch.find("chromium").program == "/usr/bin/chromium"
+    monkeypatch.setattr(launch, "installed_programs", lambda kind: ["/usr/bin/chromium"])
+    assert launch.find_browser("firefox").program == str(tmp_path / "firefox-nightly")
+    assert launch.find_browser("chromium").program == "/usr/bin/chromium"
 
 
-def test_the_environment_adds_and_removes_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_adds_and_removes_browser_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(launch.FLAGS, "--use-vulkan=native '--a b' !--headless")
     browser = Browser("chromium", "chromium")
     command = browser.command(tmp_path, "http://127.0.0.1:1/#token=x")

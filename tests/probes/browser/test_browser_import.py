@@ -13,7 +13,7 @@ from overhead.errors import BadFile, UsageError
 from overhead.loading.reduce import load
 from overhead.probes.browser import page_files
 from overhead.probes.browser.importing import import_file
-from overhead.probes.browser.page_files import hashes
+from overhead.probes.browser.page_files import kernel_hashes
 from overhead.results import EndedLine, FailedLine, HeaderLine, OneOffLine, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.output import write_lines
 from tests.fakes.download import ROWS, download, entry
@@ -25,7 +25,7 @@ def write(folder: Path, content: Any) -> Path:
     return path
 
 
-def test_a_download_becomes_a_journal(tmp_path: Path) -> None:
+def test_import_file_converts_a_download_of_the_page_to_a_journal(tmp_path: Path) -> None:
     cases: list[dict[str, Any]] = [
         {"pattern": "per-submit"},
         {"pattern": "fused"},
@@ -60,14 +60,14 @@ def test_a_download_becomes_a_journal(tmp_path: Path) -> None:
     assert complete.value == pytest.approx(1000)
 
 
-def test_the_quantum_of_a_polling_wait_is_recorded(tmp_path: Path) -> None:
+def test_import_file_records_how_long_a_polling_wait_takes_between_two_looks(tmp_path: Path) -> None:
     slow = [[row[0], row[1], row[2] + 100_000_000] for row in ROWS]
     one = entry({"pattern": "per-submit"}, trial=slow)
     quanta = [line for line in import_file(write(tmp_path, download([one]))) if isinstance(line, OneOffLine)]
     assert [line.values for line in quanta if line.name == "wait_quantum"] == [[100_002_000.0]] * 3
 
 
-def test_samples_of_a_hidden_page_are_flagged(tmp_path: Path) -> None:
+def test_import_file_flags_the_cases_of_a_hidden_page(tmp_path: Path) -> None:
     lines = import_file(write(tmp_path, download([entry({"pattern": "fused"})], hidden=True)))
     assert all("hidden-page" in line.flags for line in lines if isinstance(line, OpenedLine))
 
@@ -84,7 +84,7 @@ def test_samples_of_a_hidden_page_are_flagged(tmp_path: Path) -> None:
         (entry({"pattern": "per-k"}), "unavailable", "takes k"),
     ],
 )
-def test_a_failed_case_keeps_its_status_and_reason(
+def test_import_file_records_status_and_reason_of_a_failed_case(
     tmp_path: Path, one: dict[str, Any], status: str, reason: str
 ) -> None:
     lines = import_file(write(tmp_path, download([one, entry({"pattern": "fused"})], 1)))
@@ -106,7 +106,7 @@ def test_a_failed_case_keeps_its_status_and_reason(
         download([], page={"user_agent": "x" * 401}),
     ],
 )  # fmt: skip
-def test_other_files_are_refused(tmp_path: Path, content: Any) -> None:
+def test_import_file_refuses_a_file_that_is_no_valid_download(tmp_path: Path, content: Any) -> None:
     path = write(tmp_path, content)
     with pytest.raises(BadFile) as refused:
         import_file(path)
@@ -114,7 +114,7 @@ def test_other_files_are_refused(tmp_path: Path, content: Any) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+def test_import_file_refuses_a_file_that_is_cut_off_missing_or_no_text(tmp_path: Path) -> None:
     whole = json.dumps(download([entry({"pattern": "fused"})])).encode()
     for name, raw in (("cut", whole[:-10]), ("empty", b""), ("deep", b"[" * 100_000), ("bytes", b"\xff\xfe")):
         path = tmp_path / name
@@ -125,7 +125,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         import_file(tmp_path / "missing")
 
 
-def test_the_page_is_written_as_one_file_that_needs_no_other(tmp_path: Path) -> None:
+def test_write_page_writes_one_file_that_refers_to_no_other_file(tmp_path: Path) -> None:
     page_files.write_page(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(UsageError):
@@ -135,5 +135,5 @@ def test_the_page_is_written_as_one_file_that_needs_no_other(tmp_path: Path) -> 
     embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)
     assert embedded is not None
     found = json.loads(embedded[1])
-    assert set(found["kernels"]) == set(hashes())
+    assert set(found["kernels"]) == set(kernel_hashes())
     assert found["plan"]["cases"]

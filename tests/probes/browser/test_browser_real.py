@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from overhead.probes.arms import open_case
 from overhead.probes.base import Unverified
-from overhead.probes.browser import browsers, cases, messages, page_files
+from overhead.probes.browser import browsers, messages, page_files
+from overhead.probes.browser.chain import step_space
 from overhead.probes.browser.importing import import_file
 from overhead.results import Case, FailedLine, OpenedLine, Pattern, RoundLine, Scalar
 from tests.probes.browser.browser_driver import Driver, drive
@@ -46,7 +47,7 @@ def probe(request: pytest.FixtureRequest) -> Iterator[browsers.BrowserProbe]:
     stack.session().close()
 
 
-def test_the_target_describes_browser_and_adapter(probe: browsers.BrowserProbe) -> None:
+def test_the_target_of_a_browser_names_browser_and_adapter(probe: browsers.BrowserProbe) -> None:
     (target,) = probe.targets()
     page = probe.session().page
     assert target.stack == probe.name
@@ -55,11 +56,11 @@ def test_the_target_describes_browser_and_adapter(probe: browsers.BrowserProbe) 
     assert target.versions[f"{probe.name} fallback adapter"] in ("true", "false")
     assert page.isolated
     assert 0 < page.clock_step_ns <= 100_000
-    assert page.kernels == page_files.hashes()
+    assert page.kernels == page_files.kernel_hashes()
 
 
 @pytest.mark.parametrize("stack", [*KINDS, pytest.param("onnxruntime", marks=pytest.mark.needs("onnxruntime"))])
-def test_a_stack_is_found_and_leaves_no_temporary_file(tmp_path: Path, stack: str) -> None:
+def test_overhead_list_finds_a_stack_and_removes_its_temporary_files(tmp_path: Path, stack: str) -> None:
     """The name of the folder is too long for a socket in it."""
     folder = tmp_path / ("x" * 70)
     folder.mkdir()
@@ -73,8 +74,8 @@ def test_a_stack_is_found_and_leaves_no_temporary_file(tmp_path: Path, stack: st
     assert not list(folder.iterdir())
 
 
-@pytest.mark.parametrize("case", list(cases.space().star()), ids=lambda case: case.key)
-def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any) -> None:
+@pytest.mark.parametrize("case", list(step_space().star()), ids=lambda case: case.key)
+def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.BrowserProbe, case: Any) -> None:
     chain = open_case(probe, probe.targets()[0], case)
     try:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
@@ -88,9 +89,9 @@ def test_every_case_runs_and_is_verified(probe: browsers.BrowserProbe, case: Any
         chain.close()
 
 
-def test_a_long_fused_chain_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
+def test_a_long_fused_chain_in_a_browser_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
     """A software adapter may silently end a long loop early; then the values are wrong."""
-    case = next(case for case in cases.space().star() if case.pattern == "fused")
+    case = next(case for case in step_space().star() if case.pattern == "fused")
     chain = open_case(probe, probe.targets()[0], case)
     ns = [65534, 65535, 65536, 131070, 200000]
     chain.sample(ns, False)
@@ -103,7 +104,7 @@ def _recurrence(pattern: Pattern) -> Case:
     return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
 
 
-def test_a_workload_is_verified_and_counts(probe: browsers.BrowserProbe) -> None:
+def test_a_workload_in_a_browser_matches_numpy_and_counts_its_steps(probe: browsers.BrowserProbe) -> None:
     assert messages.PIECE_BYTES < 2 * 4 * 40_001
     patterns: tuple[Pattern, ...] = ("fused", "per-submit")
     for pattern in patterns:
@@ -128,7 +129,9 @@ def _tokens(pattern: Pattern, **params: Scalar) -> Case:
     ],
     ids=lambda case: case.key,
 )
-def test_tokens_are_verified_and_counted(probe: browsers.BrowserProbe, case: Case) -> None:
+def test_decoded_tokens_in_a_browser_match_the_reference_and_are_counted(
+    probe: browsers.BrowserProbe, case: Case
+) -> None:
     chain = open_case(probe, probe.targets()[0], case)
     ns = [0, 1, 3]
     assert [row[0] for row in chain.sample(ns, False)] == ns
@@ -136,7 +139,7 @@ def test_tokens_are_verified_and_counted(probe: browsers.BrowserProbe, case: Cas
     chain.close()
 
 
-def test_a_wrong_constant_of_a_workload_is_unverified(
+def test_a_browser_workload_with_a_wrong_constant_is_unverified(
     probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch, "recurrence")
@@ -158,7 +161,7 @@ def asking(probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch, do: st
 
 
 @pytest.mark.needs("torch")
-def test_a_changed_kernel_of_a_token_is_unverified(
+def test_a_browser_decoder_with_a_changed_kernel_is_unverified(
     probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def changed(program: messages.PageProgram) -> messages.PageProgram:
@@ -171,7 +174,7 @@ def test_a_changed_kernel_of_a_token_is_unverified(
 
 
 @pytest.mark.needs("torch")
-def test_a_cache_that_is_not_restored_is_unverified(
+def test_a_browser_decoder_whose_cache_is_not_restored_is_unverified(
     probe: browsers.BrowserProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tokens and the position come first, so the rest is the cache."""
@@ -183,7 +186,7 @@ def test_a_cache_that_is_not_restored_is_unverified(
     chain.close()
 
 
-def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers.BrowserProbe) -> None:
+def test_the_page_refuses_a_program_that_does_not_compile_or_is_too_large(probe: browsers.BrowserProbe) -> None:
     """After the refusal, the page keeps no part of the program and continues."""
     session = probe.session()
     program = messages.PageProgram(
@@ -200,7 +203,7 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_fit(probe: browsers
     assert tried().kind in ("unverified", "failed")
     assert tried(needs=["no-such"]).error == "the adapter has no no-such"
     assert tried(buffers=[messages.PageBuffer(kind="storage", size=1 << 40)]).kind == "unsupported"
-    chain = open_case(probe, probe.targets()[0], cases.space().base)
+    chain = open_case(probe, probe.targets()[0], step_space().base)
     chain.wait()
     assert chain.executed() == 0
     chain.close()
@@ -221,7 +224,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path.as_uri()
 
 
-def test_a_person_runs_the_page(driver: Driver, page: str) -> None:
+def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Driver, page: str) -> None:
     """Open the page as a file, start it by keyboard or click, look at samples, download, import."""
     driver.go(page)
     driver.until("!document.getElementById('start').disabled")
@@ -249,7 +252,7 @@ def _downloaded(driver: Driver) -> Path:
 
 
 @pytest.mark.needs("chromium")
-def test_the_page_reports_a_rejected_submit(page: str) -> None:
+def test_the_page_reports_a_submission_that_the_device_rejected(page: str) -> None:
     """A rejected submit is fast and raises no error, but the error scopes of the page detect it."""
     with drive() as one:
         one.go(page)

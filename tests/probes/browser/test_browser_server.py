@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from overhead.probes.browser import messages, server
-from overhead.probes.browser.page_files import hashes
+from overhead.probes.browser.page_files import kernel_hashes
 from overhead.probes.browser.server import PageServer
 
-PAGE = {"user_agent": "a test", "kernels": hashes()}
+PAGE = {"user_agent": "a test", "kernels": kernel_hashes()}
 
 
 class Running:
@@ -94,7 +94,7 @@ def open_page(running: Running) -> Running:
     return running
 
 
-def test_the_page_is_served_with_security_headers(running: Running) -> None:
+def test_the_server_sends_the_page_with_security_headers(running: Running) -> None:
     for path, kind in (("/", "text/html"), ("/app.js", "text/javascript"), ("/style.css", "text/css")):
         status, headers, body = running.ask("GET", path)
         assert status == 200
@@ -109,44 +109,46 @@ def test_the_page_is_served_with_security_headers(running: Running) -> None:
         assert "unsafe" not in policy
 
 
-def test_the_server_listens_on_loopback_only(running: Running) -> None:
+def test_the_server_listens_only_on_the_loopback_interface(running: Running) -> None:
     assert running.server.socket.getsockname()[0] == "127.0.0.1"
 
 
-def test_the_token_is_accepted_only_once(running: Running) -> None:
+def test_the_server_accepts_the_token_only_once(running: Running) -> None:
     assert running.post("/hello", {"token": running.token, **PAGE})[0] == 200
     status, words = running.post("/hello", {"token": running.token, **PAGE})
     assert (status, words.strip()) == (409, "this link has been used")
 
 
 @pytest.mark.parametrize("body", [PAGE, {**PAGE, "token": ""}, {**PAGE, "token": "x" * 32}, {**PAGE, "token": 7}])
-def test_a_missing_or_wrong_token_is_refused(running: Running, body: Any) -> None:
+def test_the_server_refuses_a_missing_or_wrong_token(running: Running, body: Any) -> None:
     assert running.post("/hello", body)[0] in (400, 401)
     running.hello()
     running.converse()
 
 
 @pytest.mark.parametrize("authorization", [None, "", "Bearer ", "Bearer wrong", "Basic eA==", "Bearer \xff"])
-def test_a_request_without_a_session_is_refused(open_page: Running, authorization: str | None) -> None:
+def test_the_server_refuses_an_answer_without_the_secret_of_the_page(
+    open_page: Running, authorization: str | None
+) -> None:
     assert open_page.post("/next", {"id": 0}, Authorization=authorization)[0] == 401
     open_page.converse()
 
 
 @pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://localhost:1", "https://127.0.0.1"])
-def test_a_wrong_origin_is_refused(open_page: Running, origin: str | None) -> None:
+def test_the_server_refuses_a_request_with_a_wrong_origin(open_page: Running, origin: str | None) -> None:
     for path in ("/hello", "/next"):
         assert open_page.post(path, {"id": 0}, Origin=origin)[0] == 403
     open_page.converse()
 
 
 @pytest.mark.parametrize("host", [None, "evil.example", "localhost", "127.0.0.1", "127.0.0.1:1"])
-def test_a_wrong_host_is_refused(open_page: Running, host: str | None) -> None:
+def test_the_server_refuses_a_request_with_a_wrong_host(open_page: Running, host: str | None) -> None:
     assert open_page.ask("GET", "/", Host=host)[0] == 403
     assert open_page.post("/next", {"id": 0}, Host=host)[0] == 403
     open_page.converse()
 
 
-def test_a_cross_site_fetch_is_refused(open_page: Running) -> None:
+def test_the_server_refuses_a_request_from_another_site(open_page: Running) -> None:
     assert open_page.ask("GET", "/page-data.json", Sec_Fetch_Site="cross-site")[0] == 403
 
 
@@ -157,32 +159,32 @@ def test_a_cross_site_fetch_is_refused(open_page: Running) -> None:
         "/app.js/..", "/app.js?x", "/./app.js", "\\..\\server.py", "/index.html%00.js", "/__init__.py", "http://x/",
     ],
 )  # fmt: skip
-def test_a_path_traversal_is_refused(open_page: Running, path: str) -> None:
+def test_the_server_refuses_paths_that_leave_its_folder(open_page: Running, path: str) -> None:
     assert open_page.ask("GET", path)[0] == 404
     open_page.converse()
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
-def test_other_http_methods_are_refused(open_page: Running, method: str) -> None:
+def test_the_server_refuses_http_methods_except_get_and_post(open_page: Running, method: str) -> None:
     assert open_page.ask(method, "/next")[0] == 501
 
 
-def test_an_unknown_path_is_refused(open_page: Running) -> None:
+def test_the_server_refuses_a_message_to_an_unknown_path(open_page: Running) -> None:
     assert open_page.post("/elsewhere", {})[0] == 404
 
 
-def test_a_wrong_content_type_is_refused(open_page: Running) -> None:
+def test_the_server_refuses_a_message_with_a_wrong_content_type(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 0}, Content_Type="text/plain")[0] == 415
 
 
 @pytest.mark.parametrize("length", [str(messages.MAX_BODY_BYTES + 1), "9" * 30])
-def test_a_body_over_the_size_limit_is_refused(open_page: Running, length: str) -> None:
+def test_the_server_refuses_a_body_over_the_size_limit(open_page: Running, length: str) -> None:
     assert open_page.ask("POST", "/next", b"{", Content_Length=length)[0] == 413
     open_page.converse()
 
 
 @pytest.mark.parametrize("length", [None, "", "-1", "x", "\xb2"])
-def test_a_body_without_a_valid_length_is_refused(open_page: Running, length: str | None) -> None:
+def test_the_server_refuses_a_body_without_a_valid_length(open_page: Running, length: str | None) -> None:
     assert open_page.ask("POST", "/next", None, Content_Length=length)[0] == 411
     assert open_page.ask("POST", "/next", None, Transfer_Encoding="chunked", Content_Length=None)[0] == 411
 
@@ -198,17 +200,17 @@ def test_a_body_without_a_valid_length_is_refused(open_page: Running, length: st
         b'{"id": 99999999999999999999}', b'{"id": NaN}', b"[" * 5000, b'{"id":' * 2000,
     ],
 )  # fmt: skip
-def test_a_malformed_body_is_refused(open_page: Running, body: bytes) -> None:
+def test_the_server_refuses_a_body_that_does_not_match_the_schema(open_page: Running, body: bytes) -> None:
     assert open_page.ask("POST", "/next", body)[0] == 400
     open_page.converse()
 
 
-def test_an_answer_without_a_command_is_refused(open_page: Running) -> None:
+def test_the_server_refuses_an_answer_to_a_command_that_it_did_not_give(open_page: Running) -> None:
     assert open_page.post("/next", {"id": 5})[0] == 409
     open_page.converse()
 
 
-def test_an_answer_that_is_sent_twice_counts_once(open_page: Running) -> None:
+def test_the_server_ignores_an_answer_that_is_sent_again(open_page: Running) -> None:
     asked = open_page.later("time", chain=1, ns=[7])
     _, command = open_page.post("/next", {"id": 0})
     for total in (2, 3):
@@ -216,7 +218,7 @@ def test_an_answer_that_is_sent_twice_counts_once(open_page: Running) -> None:
     assert asked.result(timeout=20).samples == [[7, 1, 2]]
 
 
-def test_a_huge_head_is_refused(open_page: Running) -> None:
+def test_the_server_refuses_a_request_with_huge_headers(open_page: Running) -> None:
     status, _, _ = open_page.ask("GET", "/", X_Long="x" * 70_000)
     assert status == 431
     open_page.converse()
@@ -225,21 +227,21 @@ def test_a_huge_head_is_refused(open_page: Running) -> None:
 @pytest.mark.parametrize(
     "head", [b"rubbish\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n", b"\0\r\n\r\n"]
 )
-def test_a_head_that_is_not_http_is_refused(open_page: Running, head: bytes) -> None:
+def test_the_server_refuses_a_request_that_is_not_http(open_page: Running, head: bytes) -> None:
     with socket.create_connection(("127.0.0.1", open_page.port), timeout=20) as raw:
         raw.sendall(head)
         assert raw.recv(100).startswith((b"HTTP/1.1 400", b"HTTP/1.1 403"))
     open_page.converse()
 
 
-def test_a_repeated_header_is_refused(open_page: Running) -> None:
+def test_the_server_refuses_a_repeated_header(open_page: Running) -> None:
     host = open_page.host.encode()
     with socket.create_connection(("127.0.0.1", open_page.port), timeout=20) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nHost: " + host + b"\r\nHost: evil.example\r\n\r\n")
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
 
 
-def test_silent_connections_do_not_block_the_page(open_page: Running) -> None:
+def test_the_server_serves_the_page_while_other_connections_are_silent(open_page: Running) -> None:
     """Connections with half a request do not block the page, and are dropped."""
     crowd = [socket.create_connection(("127.0.0.1", open_page.port), timeout=20) for _ in range(100)]
     try:

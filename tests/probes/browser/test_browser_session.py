@@ -16,7 +16,8 @@ import pytest
 from overhead import scratch
 from overhead.child import ChildProcess
 from overhead.probes.base import Unavailable, Unsupported, Unverified, vary
-from overhead.probes.browser import browsers, cases, launch
+from overhead.probes.browser import browsers, launch
+from overhead.probes.browser.chain import BrowserChain, case_spec
 from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.session import BrowserEnded, BrowserSession
 from overhead.results import Case
@@ -91,7 +92,7 @@ def _living(folder: Path) -> list[int]:
         ("other-browser", "the page ran in Firefox 1.0, which is no Chromium"),
     ],
 )
-def test_a_failing_start_is_unavailable_with_a_reason(
+def test_a_browser_that_fails_to_start_or_to_open_the_page_is_unavailable_with_a_reason(
     probe: Callable[[str], browsers.BrowserProbe],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -113,7 +114,9 @@ def test_a_failing_start_is_unavailable_with_a_reason(
     assert gone(tmp_path)
 
 
-def test_a_browser_program_that_cannot_start_is_unavailable(program: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_browser_program_that_cannot_be_executed_is_unavailable(
+    program: Callable[[str], str], tmp_path: Path
+) -> None:
     path = Path(program("well"))
     path.write_bytes(b"\x7fELF rubbish")
     with pytest.raises(Unavailable, match="could not be started"):
@@ -130,11 +133,11 @@ def test_a_browser_program_that_cannot_start_is_unavailable(program: Callable[[s
         ("other-n", Unverified, "the page answered for other n than it was asked for"),
     ],
 )
-def test_a_failing_sample_raises(
+def test_sample_raises_if_the_browser_crashes_hangs_or_reports_an_error(
     program: Callable[[str], str], tmp_path: Path, behaviour: str, error: type[Exception], words: str
 ) -> None:
     one = BrowserSession(Browser("chromium", program(behaviour)), answer_seconds=1 if behaviour == "hangs" else 20)
-    chain = browsers.BrowserChain(one, BASE)
+    chain = BrowserChain(one, BASE)
     with pytest.raises(error) as caught:
         chain.sample([1])
     assert str(caught.value) == words
@@ -142,7 +145,9 @@ def test_a_failing_sample_raises(
     assert gone(tmp_path)
 
 
-def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str], str], tmp_path: Path) -> None:
+def test_after_a_worker_is_killed_its_browser_ends_and_its_profile_is_removed(
+    program: Callable[[str], str], tmp_path: Path
+) -> None:
     code = (
         "import tempfile, time; tempfile.tempdir = {folder!r}\n"
         "from overhead.probes.browser.launch import Browser\n"
@@ -172,6 +177,6 @@ def test_a_killed_worker_leaves_no_browser_and_no_profile(program: Callable[[str
     ],
     ids=lambda case: case.key,
 )
-def test_cases_that_the_page_cannot_run_are_unsupported(case: Case) -> None:
+def test_case_spec_raises_unsupported_for_a_case_that_the_page_cannot_run(case: Case) -> None:
     with pytest.raises(Unsupported):
-        cases.case_spec(case)
+        case_spec(case)

@@ -33,7 +33,9 @@ def session(adapter: messages.PageAdapter | None = None) -> Any:
 
 
 @pytest.mark.parametrize(("adapter", "loops"), [(None, 0), (LLVMPIPE, 65_535), (SWIFTSHADER, 0)])
-def test_long_loops_are_split_if_the_adapter_may_be_llvmpipe(adapter: messages.PageAdapter | None, loops: int) -> None:
+def test_a_browser_workload_splits_long_loops_if_the_adapter_may_be_llvmpipe(
+    adapter: messages.PageAdapter | None, loops: int
+) -> None:
     page = session(adapter)
     chain = BrowserWork(page, case())
     assert page.ask.call_args.kwargs["program"].max_loops == loops
@@ -51,13 +53,13 @@ def test_long_loops_are_split_if_the_adapter_may_be_llvmpipe(adapter: messages.P
     ],
     ids=lambda case: case.key,
 )
-def test_workload_cases_that_the_page_cannot_run_are_unsupported(asked: Case) -> None:
+def test_open_case_raises_unsupported_for_a_workload_that_the_page_cannot_run(asked: Case) -> None:
     with pytest.raises(Unsupported):
         open_case(session(), asked)
 
 
 @pytest.mark.parametrize("stack", ["chromium", "firefox"])
-def test_browsers_offer_the_same_workload_cases_as_the_native_stacks(stack: str) -> None:
+def test_a_browser_offers_the_same_workload_cases_as_wgpu_native(stack: str) -> None:
     def star(name: str) -> list[Case]:
         return list(registry()[name].space(Target(stack=name, api="Vulkan", adapter="x", software=True)).star())
 
@@ -76,7 +78,7 @@ def test_browsers_offer_the_same_workload_cases_as_the_native_stacks(stack: str)
     assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
 
 
-def test_the_size_of_a_piece_of_a_buffer_is_limited() -> None:
+def test_decode_answer_refuses_a_piece_of_a_buffer_over_the_size_limit() -> None:
     for size in (0, 3, messages.PIECE_BYTES, messages.PIECE_BYTES + 1):
         raw = messages.encode(messages.PageAnswer(id=1, data=b"\xff" * size))
         assert len(raw) < messages.MAX_BODY_BYTES

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from overhead.probes.base import Chain, Unavailable, Unverified
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
 
@@ -38,7 +38,7 @@ def run(chain: Chain, *counts: int) -> int:
 
 @NEEDS
 @pytest.mark.parametrize("params", [{}, {"k": 64}], ids=str)
-def test_batches_are_not_recorded_again_while_pending(target: Target, params: dict[str, Any]) -> None:
+def test_vulkan_runs_every_unit_of_more_batches_than_can_be_pending(target: Target, params: dict[str, Any]) -> None:
     from overhead.probes.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
@@ -50,7 +50,9 @@ def test_batches_are_not_recorded_again_while_pending(target: Target, params: di
 
 
 @NEEDS
-def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vulkan_dispatch_with_too_few_workgroups_is_unverified(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.probes.vulkan import commands
 
     monkeypatch.setattr(commands, "GROUPS", 3)
@@ -65,7 +67,7 @@ def test_a_dispatch_that_is_too_small_is_unverified(target: Target, monkeypatch:
 
 @NEEDS
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -> None:
+def test_a_vulkan_chain_with_a_failed_c_call_is_unverified(target: Target, caller: str) -> None:
     from overhead.probes.common.native_loop import NativeProgram
 
     chain: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
@@ -82,7 +84,7 @@ def test_a_failed_call_makes_the_chain_unverified(target: Target, caller: str) -
 
 
 @NEEDS
-def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_destroys_all_objects_of_a_vulkan_chain(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.vulkan.gpu import VulkanGpu
 
     PROBE.open(target, BASE).close()  # creates the objects that all chains share
@@ -108,7 +110,9 @@ def test_close_destroys_all_objects_of_a_chain(target: Target, monkeypatch: pyte
 
 
 @NEEDS
-def test_a_failure_at_opening_destroys_all_objects(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vulkan_chain_that_fails_to_open_destroys_its_objects(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.probes.common import native_loop
     from overhead.probes.vulkan import chains
     from overhead.probes.vulkan.gpu import VulkanGpu
@@ -131,7 +135,7 @@ def test_a_failure_at_opening_destroys_all_objects(target: Target, monkeypatch: 
 
 
 @NEEDS
-def test_an_adapter_that_no_longer_exists_is_unavailable(target: Target) -> None:
+def test_opening_a_case_on_a_vulkan_adapter_that_is_gone_raises_unavailable(target: Target) -> None:
     import msgspec
 
     other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
@@ -163,7 +167,7 @@ print(json.dumps({"adapter": targets[0].adapter, "software": targets[0].software
 
 
 def in_a_process(manifest: str) -> Any:
-    environment = {**os.environ, **dict.fromkeys(drivers.DRIVER_VARIABLES, manifest)}
+    environment = {**os.environ, **dict.fromkeys(adapters.DRIVER_VARIABLES, manifest)}
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -173,8 +177,8 @@ def in_a_process(manifest: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.needs("vulkan", "swiftshader", "numba")
-def test_swiftshader_runs_every_case() -> None:
-    found = in_a_process(str(drivers.swiftshader_icd()))
+def test_vulkan_runs_every_case_on_swiftshader() -> None:
+    found = in_a_process(str(adapters.swiftshader_manifest()))
     assert "SwiftShader" in found["adapter"]
     assert found["software"]
     assert set(found["executed"].values()) == {321}
@@ -182,7 +186,7 @@ def test_swiftshader_runs_every_case() -> None:
 
 
 @pytest.mark.needs("vulkan", "vulkan-loader")
-def test_without_drivers_the_stack_is_unavailable(tmp_path: Any) -> None:
+def test_vulkan_without_drivers_is_unavailable(tmp_path: Any) -> None:
     found = in_a_process(str(tmp_path / "absent.json"))
     assert "no driver" in found["reason"]
     assert found["mend"]

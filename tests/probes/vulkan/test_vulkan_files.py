@@ -8,7 +8,7 @@ import pytest
 
 from overhead.probes import kernels
 from overhead.probes.base import Unsupported, vary
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
 from scripts import build_spirv
@@ -17,7 +17,7 @@ TARGET = Target(stack="vulkan", api="Vulkan", adapter="any")
 BASE = Case(pattern="per-submit", caller="ffi")
 
 
-def test_every_kernel_source_has_a_committed_binary() -> None:
+def test_every_vulkan_kernel_source_has_a_committed_spirv_binary() -> None:
     assert [source.name for source in build_spirv.sources()] == ["fused.comp", "step.comp"]
     for source in build_spirv.sources():
         code, digest = kernels.binary(source.with_suffix(".spv").name)
@@ -27,23 +27,25 @@ def test_every_kernel_source_has_a_committed_binary() -> None:
 
 @pytest.mark.needs("glslang")
 @pytest.mark.parametrize("source", build_spirv.sources(), ids=lambda path: path.name)
-def test_each_binary_matches_its_source(source: Path) -> None:
+def test_each_spirv_binary_equals_what_the_compiler_makes_of_its_source(source: Path) -> None:
     built, committed = build_spirv.build(source), source.with_suffix(".spv").read_bytes()
     if built[8:12] != committed[8:12]:
         pytest.skip("another version of the compiler built the committed binary")
     assert built == committed
 
 
-def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_environments_adds_one_for_swiftshader_if_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     manifest = tmp_path / "vk_swiftshader_icd.json"
-    monkeypatch.setattr(drivers, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
-    for variable in drivers.DRIVER_VARIABLES:
+    monkeypatch.setattr(adapters, "_manifests", lambda: iter([tmp_path / "absent.json", manifest]))
+    for variable in adapters.DRIVER_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
-    assert drivers.environments() == [{}]
+    assert adapters.driver_environments() == [{}]
     manifest.touch()
-    assert drivers.environments() == [{}, dict.fromkeys(drivers.DRIVER_VARIABLES, str(manifest))]
+    assert adapters.driver_environments() == [{}, dict.fromkeys(adapters.DRIVER_VARIABLES, str(manifest))]
     monkeypatch.setenv("VK_ICD_FILENAMES", "/chosen.json")
-    assert drivers.environments() == [{}]
+    assert adapters.driver_environments() == [{}]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,6 @@ def test_swiftshader_gets_a_separate_environment(tmp_path: Path, monkeypatch: py
         ("colour", "red", "no parameter colour"),
     ],
 )
-def test_an_invalid_case_is_unsupported_with_a_reason(axis: str, value: str | int, reason: str) -> None:
+def test_vulkan_refuses_an_invalid_case_with_a_reason(axis: str, value: str | int, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
         Vulkan().open(TARGET, vary(BASE, axis, value))

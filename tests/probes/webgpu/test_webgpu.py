@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from overhead.probes.base import Unavailable, Unsupported
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu import targets
 from overhead.probes.webgpu.cases import StepSpec
 from overhead.probes.webgpu.library import captured_stderr
@@ -43,7 +43,7 @@ class FakeLibrary:
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (*drivers.DRIVER_VARIABLES, targets.BACKEND_VARIABLE):
+    for variable in (*adapters.DRIVER_VARIABLES, targets.BACKEND_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -51,7 +51,7 @@ def found(*infos: dict[str, str], prints: str = "") -> list[Target]:
     return targets.targets(FakeLibrary(*infos, prints=prints))  # type: ignore[arg-type]
 
 
-def test_every_backend_is_a_separate_target() -> None:
+def test_targets_contains_one_target_for_each_measured_backend() -> None:
     adapters = [
         info("Vulkan", "GeForce"),
         info("OpenGL", "GeForce"),
@@ -81,7 +81,7 @@ def test_every_backend_is_a_separate_target() -> None:
     ],
     ids=lambda value: value["device"] if isinstance(value, dict) else "",
 )
-def test_software_adapters_are_recognised_by_type_and_by_name(adapter: dict[str, str], software: bool) -> None:
+def test_is_software_recognises_adapters_by_type_and_by_name(adapter: dict[str, str], software: bool) -> None:
     assert targets.is_software(adapter) is software
 
 
@@ -95,27 +95,29 @@ def test_two_cards_with_the_same_name_are_two_targets() -> None:
         targets.adapter(FakeLibrary(), two)  # type: ignore[arg-type]
 
 
-def test_the_null_backend_is_a_target_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_null_backend_is_a_target_only_in_its_own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [t.api for t in found(info("Vulkan", "GeForce"), info("Null", "Null backend"))] == ["Vulkan"]
     monkeypatch.setenv(targets.BACKEND_VARIABLE, "Null")
     (target,) = found(info("Vulkan", "GeForce"))
     assert (target.api, target.executes, target.software) == ("Null", False, False)
 
 
-def test_if_the_library_refuses_the_driver_its_message_is_the_reason() -> None:
+def test_targets_raises_unavailable_with_the_message_of_a_library_that_refuses_the_driver() -> None:
     said = "error: XDG_RUNTIME_DIR is invalid or not set\nWarning: Vulkan feature required.\n - While initializing\n"
     with pytest.raises(Unavailable, match=r"^dawn refuses the driver: Vulkan feature required\.$") as caught:
         found(prints=said)
     assert caught.value.mend == targets.REFUSED_MEND
 
 
-def test_without_an_adapter_the_reason_names_what_is_missing() -> None:
+def test_targets_without_an_adapter_raises_unavailable_that_names_what_is_missing() -> None:
     with pytest.raises(Unavailable, match="no driver that has an adapter, or no Vulkan loader") as caught:
         found()
     assert "libvulkan1" in caught.value.mend
 
 
-def test_output_of_c_code_is_captured_and_standard_error_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
+def test_captured_stderr_collects_output_of_c_code_and_restores_standard_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with captured_stderr() as lines:
         print("from Python", file=sys.__stderr__, flush=True)
         subprocess.run([sys.executable, "-c", "import os; os.write(2, b'from C')"], check=True)
@@ -137,6 +139,6 @@ def test_output_of_c_code_is_captured_and_standard_error_is_restored(capfd: pyte
     ],
     ids=lambda value: value.key if isinstance(value, Case) else "",
 )
-def test_an_invalid_case_is_unsupported_with_a_reason(case: Case, reason: str) -> None:
+def test_step_spec_refuses_an_invalid_case_with_a_reason(case: Case, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
         StepSpec.of(case)

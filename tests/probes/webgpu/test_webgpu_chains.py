@@ -17,9 +17,9 @@ import pytest
 from overhead.probes import registry
 from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.common import native_loop
-from overhead.probes.common.loop_text import Issue
+from overhead.probes.common.loops import Issue
 from overhead.probes.common.native_loop import NativeCall, NativeProgram, Store
-from overhead.probes.vulkan import drivers
+from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu import library
 from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.results import Case, Target
@@ -41,8 +41,8 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> T
 
 def find(stack: str, api: str, monkeypatch: pytest.MonkeyPatch) -> Target:
     if stack == "dawn":
-        for variable in drivers.DRIVER_VARIABLES:
-            monkeypatch.setenv(variable, str(drivers.swiftshader_icd()))
+        for variable in adapters.DRIVER_VARIABLES:
+            monkeypatch.setenv(variable, str(adapters.swiftshader_manifest()))
     if api == "Null":
         monkeypatch.setenv("WGPU_BACKEND_TYPE", "Null")
     return next(found for found in registry()[stack].targets() if found.api == api)
@@ -149,7 +149,7 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
     ],
     ids=lambda case: case.key,
 )
-def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
+def test_python_and_both_c_loops_make_the_same_calls_of_webgpu(target: Target, case: Case) -> None:
     binding, ffi, native_ = (calls_of(target, msgspec.structs.replace(case, caller=caller), 10) for caller in CALLERS)
     for name in ("wgpuDevicePoll", "wgpuQueueOnSubmittedWorkDone", "wgpuInstanceWaitAny"):
         # The chain binds its wait when it opens, so the calls of the wait are not counted for the binding.
@@ -161,7 +161,7 @@ def test_three_callers_make_the_same_calls(target: Target, case: Case) -> None:
     assert sum(made.values()) == sum(count for name, count in ffi.items() if name.endswith("Release"))
 
 
-def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> None:
+def test_executed_raises_unverified_for_an_error_that_only_the_library_reports(target: Target) -> None:
     with opened(target, Case(pattern="per-submit", caller="native")) as chain:
         run(chain, 3)
         data, library = chain.resources.data[0], chain.library
@@ -174,7 +174,7 @@ def test_an_error_that_no_python_call_raises_is_unverified(target: Target) -> No
 
 @pytest.mark.needs("wgpudawn", "numba")
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executed_raises_unverified_if_submissions_were_rejected(caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dawn only: wgpu-native ends the process when a submission is rejected."""
     target = find("dawn", "Null", monkeypatch)
     with opened(target, Case(pattern="per-submit", caller=caller)) as chain:
@@ -184,7 +184,7 @@ def test_rejected_submissions_are_unverified(caller: Any, monkeypatch: pytest.Mo
             chain.executed()
 
 
-def test_a_wrong_value_is_unverified(target: Target) -> None:
+def test_executed_raises_unverified_if_a_buffer_contains_a_wrong_value(target: Target) -> None:
     with opened(target, Case(pattern="per-submit")) as chain:
         run(chain, 3)
         chain.resources.queue.write_buffer(chain.resources.data[0], 4 * 77, np.zeros(1, np.uint32))
@@ -194,7 +194,7 @@ def test_a_wrong_value_is_unverified(target: Target) -> None:
 
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
-def test_the_loop_releases_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_loop_releases_all_webgpu_objects_that_it_creates(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("wgpu-native", "Vulkan", monkeypatch)
     with opened(target, Case(pattern="per-submit", params={"bindgroup": "fresh"})) as chain:
         run(chain, 1)
@@ -224,7 +224,7 @@ def like_metal(monkeypatch: pytest.MonkeyPatch) -> Target:
     [Case(pattern="per-submit"), Case(pattern="one-pass", caller="native"), Case(pattern="wait-each")],
     ids=lambda case: case.key,
 )
-def test_without_a_blocking_wait_all_issued_work_is_done_after_the_wait(like_metal: Target, case: Case) -> None:
+def test_after_the_polling_wait_for_metal_all_submitted_work_is_done(like_metal: Target, case: Case) -> None:
     with opened(like_metal, case) as chain:
         assert chain.window()["wait"] == "poll without blocking"
         issued = run(chain, 1, 7, 2000)
@@ -235,7 +235,7 @@ def test_without_a_blocking_wait_all_issued_work_is_done_after_the_wait(like_met
 
 @pytest.mark.needs("wgpu", "numba", "lavapipe")
 @pytest.mark.parametrize("caller", ["ffi", "native"])
-def test_a_wait_that_sleeps_is_not_called_in_a_loop_of_c_calls(like_metal: Target, caller: Any) -> None:
+def test_c_loops_with_the_wait_of_metal_are_unsupported(like_metal: Target, caller: Any) -> None:
     with (
         pytest.raises(Unsupported, match="steps of a millisecond"),
         opened(like_metal, Case(pattern="wait-each", caller=caller)),

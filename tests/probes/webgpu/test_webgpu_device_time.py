@@ -20,12 +20,12 @@ def clock(stamps: list[int]) -> DeviceClock:
     return DeviceClock(MagicMock(), resources)
 
 
-def test_the_step_of_the_clock_is_the_common_divisor_of_the_timestamps() -> None:
+def test_the_quantum_of_the_device_clock_is_the_common_divisor_of_timestamps() -> None:
     assert clock([7_000 + 84 * i * i for i in range(64)]).quantum == 84.0
 
 
 @pytest.mark.parametrize("value", [0, 7_000])
-def test_a_clock_that_stands_still_is_unsupported(value: int) -> None:
+def test_a_device_clock_that_stands_still_is_unsupported(value: int) -> None:
     """Else the work that keeps the device busy would be made longer and longer, because it seems to take no time."""
     with pytest.raises(Unsupported, match="timestamps do not advance"):
         clock([value] * 64)

@@ -1,25 +1,67 @@
-"""Generate the source code of a loop over n units, for Python and numba, with or without clock readings."""
+"""Loops over n units: plain Python functions, and generated source code for Python and numba, with or without clock
+readings.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.probes.common.python_loops import Issue as Issue
-
+Action = Callable[[], object]
+"""One launch, wait or read."""
+Issue = Callable[[int], None]
+"""Issues n units."""
 Stages = Callable[[int], dict[str, NDArray[np.int64]]]
+"""Issues n units with clock readings, and returns the durations of each stage (a named part of a unit), ns."""
 CLOCK = "clock"
 """The empty stage: its duration is the cost of one clock reading."""
 
 
+def repeated(action: Action) -> Issue:
+    """A function of n that runs the action n times."""
+
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            action()
+
+    return loop
+
+
+def alternating(first: Action, second: Action) -> Issue:
+    """A function of n that runs both actions, one after the other, n times."""
+
+    def loop(n: int) -> None:
+        for _ in repeat(None, n):
+            first()
+            second()
+
+    return loop
+
+
+def in_sequence(first: Action, second: Action) -> Action:
+    """An action that runs both, one after the other."""
+
+    def both() -> None:
+        first()
+        second()
+
+    return both
+
+
+def nothing() -> None:
+    """Do nothing: the wait of a synchronous stack, or the launch of an empty recording."""
+
+
 @dataclass(frozen=True)
 class Statement:
-    """One line of the loop, and the name of the stage that it belongs to."""
+    """One line of the loop, and the name of the stage (the named part of a unit) that it belongs to."""
 
     code: str
     stage: str
@@ -41,21 +83,24 @@ class Script:
 
     @property
     def sections(self) -> tuple[tuple[Statement, ...], ...]:
-        """The parts that are timed separately: one section if a group is one unit, else head, body and tail."""
+        """The parts that are timed separately: one part if a group is one unit, else head, body and tail."""
         return (self.head + self.body + self.tail,) if self.per == 1 else (self.head, self.body, self.tail)
 
 
 def stage_names(section: Sequence[Statement]) -> list[str]:
-    """The stages of a section in order. Adjacent statements of one stage are timed together."""
+    """The names of the stages of a section (a part that is timed separately) in order, after ``clock``.
+
+    Adjacent statements of one stage are timed together.
+    """
     return [CLOCK, *(stage for stage, _ in itertools.groupby(section, key=lambda s: s.stage))]
 
 
-def plain(script: Script) -> list[str]:
+def lines_without_clock(script: Script) -> list[str]:
     """The lines of the loop without clock readings."""
     return _nest(script, [[s.code for s in section] for section in script.sections])
 
 
-def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]) -> list[str]:
+def lines_with_clock(script: Script, read: Callable[[int, int], str], keep: Callable[[int, int], str]) -> list[str]:
     """The lines of the loop with one clock reading before the first stage and one after each stage.
 
     ``read(section, i)`` returns the statement that takes reading i. ``keep(section, readings)`` returns the statement
@@ -70,8 +115,8 @@ def timed(script: Script, read: Callable[[int, int], str], keep: Callable[[int, 
     return _nest(script, blocks)
 
 
-def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """Durations by stage, ns. ``readings``: one array of clock values per section, shape (repetitions, readings).
+def stage_durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+    """Durations by stage, ns. ``readings``: for each section clock values in ns, shape (repetitions, readings).
 
     Each duration includes the cost of one clock reading. A stage that occurs twice per unit has two durations per unit.
     """
@@ -83,30 +128,27 @@ def durations(script: Script, readings: Sequence[NDArray[np.int64]]) -> dict[str
 
 
 def compile_python(script: Script) -> Issue:
-    """A plain Python function ``issue(n)`` that uses only local variables."""
-    issue: Issue = _define(_function(script, plain(script)), script.names)
-    return issue
+    """A plain Python function ``issue(n)`` that runs the loop for n units and uses only local variables."""
+    return _defined(lines_without_clock(script), script.names)
 
 
 def compile_python_stages(script: Script) -> Stages:
     """A function ``stages(n)`` that runs the same loop and reads ``time.perf_counter_ns`` around each stage."""
-    from time import perf_counter_ns
-
     kept: list[list[tuple[int, ...]]] = [[] for _ in script.sections]
     names = {**script.names, "clock": perf_counter_ns} | {f"keep{i}": rows.append for i, rows in enumerate(kept)}
-    lines = timed(
+    lines = lines_with_clock(
         script,
         read=lambda section, i: f"t{i} = clock()",
         keep=lambda section, count: f"keep{section}(({', '.join(f't{i}' for i in range(count))},))",
     )
-    loop = _define(_function(Script(names=names), lines), names)
+    loop = _defined(lines, names)
 
     def stages(n: int) -> dict[str, NDArray[np.int64]]:
         for rows in kept:
             rows.clear()
         loop(n)
         widths = [len(stage_names(section)) + 1 for section in script.sections]
-        return durations(
+        return stage_durations(
             script, [np.array(rows, np.int64).reshape(-1, width) for rows, width in zip(kept, widths, strict=True)]
         )
 
@@ -128,12 +170,10 @@ def _in(lines: Sequence[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def _function(script: Script, lines: Sequence[str]) -> str:
-    bound = "".join(f", {name}={name}" for name in script.names)
-    return "\n".join([f"def issue(n{', *' if bound else ''}{bound}):", *_in(lines)])
-
-
-def _define(text: str, names: Mapping[str, Any]) -> Any:
+def _defined(lines: Sequence[str], names: Mapping[str, Any]) -> Issue:
+    bound = "".join(f", {name}={name}" for name in names)
     scope = dict(names)
+    text = "\n".join([f"def issue(n{', *' if bound else ''}{bound}):", *_in(lines)])
     exec(compile(text, "<overhead loop>", "exec"), scope)
-    return scope["issue"]
+    issue: Issue = scope["issue"]
+    return issue

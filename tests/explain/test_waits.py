@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain.waits import NOTHING, find_waits, has_cuda_context, wait_named
 from tests.fakes import cuda_driver
+
+with contextlib.suppress(ImportError):
+    import overhead.probes.torch.chains  # noqa: F401  or a test would load it with the fake torch below, for all others
 
 
 class Tensor:

@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import functools
 import io
+import os
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,40 @@ from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
-from overhead.decode.onnxruntime_providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, import_onnxruntime, webgpu_device
+from overhead.errors import install
 from overhead.probes.base import Unavailable, Unsupported, Unverified
+from overhead.probes.common.library_import import import_library
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target
 
+_MEND = install("onnx", "torch")
+_CPU_PROVIDER = "CPUExecutionProvider"
+_WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _LOGITS, _NEXT = "logits", ".next"
 _LARGEST_INSIDE = 1024
 """Bytes of the largest tensor that the exported model contains. ONNX Runtime gets larger ones from memory."""
+
+
+def import_onnxruntime() -> Any:
+    """The module onnxruntime without its telemetry. Raises ``Unavailable``."""
+    # ``disable_telemetry_events`` comes too late: it leaves a file ``.ses`` in the temporary folder.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    return import_library("onnxruntime", _MEND)
+
+
+@functools.cache
+def webgpu_device() -> Any:
+    """The device of the WebGPU provider, as it chooses; None if the plugin is not installed or finds no adapter."""
+    # Without this variable, the EGL of Mesa prints an error for every adapter.
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    with contextlib.suppress(ImportError):
+        ort = import_onnxruntime()
+        import onnxruntime_ep_webgpu as plugin
+
+        ort.set_default_logger_severity(3)
+        ort.register_execution_provider_library("webgpu", plugin.get_library_path())
+        return next((found for found in ort.get_ep_devices() if found.ep_name == plugin.get_ep_name()), None)
+    return None
 
 
 def open_case(target: Target, case: Case) -> DecodeChain:
@@ -80,7 +108,7 @@ def _exported(name: str) -> _ExportedStep:
                 output_names=(_LOGITS, *(n + _NEXT for n in names)),
             ).model
     except ImportError as error:
-        raise Unavailable(f"torch cannot export to ONNX: {error}", MEND) from error
+        raise Unavailable(f"torch cannot export to ONNX: {error}", _MEND) from error
     # The exporter's other optimisations take as long as the export, and ONNX Runtime has its own.
     optimizer.fold_constants(model)
     optimizer.remove_unused_nodes(model)
@@ -104,12 +132,12 @@ def _session_on(provider: str, name: str) -> Any:
     weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
     options.add_external_initializers(list(exported.weights), weights)
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    if provider == CPU_PROVIDER:
+    if provider == _CPU_PROVIDER:
         options.intra_op_num_threads = 1
-        return ort.InferenceSession(exported.model, options, providers=[CPU_PROVIDER])
+        return ort.InferenceSession(exported.model, options, providers=[_CPU_PROVIDER])
     device = webgpu_device()
     if device is None:
-        raise Unavailable("the WebGPU provider finds no adapter", MEND)
+        raise Unavailable("the WebGPU provider finds no adapter", _MEND)
     options.add_provider_for_devices([device], {})
     return ort.InferenceSession(exported.model, options)
 
@@ -122,7 +150,7 @@ class OnnxDecode(DecodeChain):
         self._ort = ort = import_onnxruntime()
         self._on_webgpu = target.api != "CPU"
         self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
-        own = WEBGPU_PROVIDER if self._on_webgpu else CPU_PROVIDER
+        own = _WEBGPU_PROVIDER if self._on_webgpu else _CPU_PROVIDER
         self._names, self._session = _exported(case.workload).state, _session_on(own, case.workload)
         self.nodes = _nodes(self._session)
         if 2 * self.nodes.get(own, 0) < sum(self.nodes.values()):

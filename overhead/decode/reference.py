@@ -16,9 +16,8 @@ import psutil
 import torch
 from numpy.typing import NDArray
 
-from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
+from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, SHAPES, weight_bytes
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
-from overhead.decode.lowering.decoder_shapes import SHAPES
 from overhead.errors import Unsupported
 from overhead.locks import file_lock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.decode.lowering.agreement import agreement
+from overhead.decode.chain import agreement
 
 REFERENCE = np.array([[[0.0, 1.0, 3.0]], [[2.0, 0.0, 1.0]]])
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT
-from overhead.decode.lowering.decoder_shapes import SHAPES
-from overhead.decode.lowering.padding import PADDING, padded
+from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT, SHAPES
+from overhead.decode.lowered import PADDING, padded
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.attention import CachedAttention
 from overhead.decode.lowering.templates.elementwise import IndexWrite

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import overhead
-from overhead.decode.lowering.agreement import LogitAgreement, agreement
-from overhead.decode.lowering.decoder_shapes import SHAPES
+from overhead.decode.chain import LogitAgreement, agreement
+from overhead.decode.decoders import SHAPES
 from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program

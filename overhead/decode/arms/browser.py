@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import DECODERS, WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.contents import DTYPES, contents, viewed
+from overhead.decode.lowering.buffers import DTYPES, contents, viewed
 from overhead.probes.base import Unsupported
 from overhead.probes.browser import messages
 from overhead.probes.browser.chain import PageChain

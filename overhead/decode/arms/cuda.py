@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.contents import DTYPES, contents
+from overhead.decode.lowering.buffers import DTYPES, contents
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import cuda_name, cuda_text
 from overhead.probes.base import Unsupported

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from overhead.decode.lowering.buffers import Buffer
-from overhead.decode.lowering.contents import DTYPES, contents, viewed
+from overhead.decode.lowering.buffers import DTYPES, Buffer, contents, viewed
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import Program
 from overhead.probes.webgpu.library import Library

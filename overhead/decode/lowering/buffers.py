@@ -1,13 +1,18 @@
-"""Buffers of a program, and views: which numbers of a buffer a kernel reads or writes, in which order."""
+"""Buffers of a program with their first numbers, and views: which numbers of a buffer a kernel reads or writes."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 NumberType = Literal["f32", "i32", "u32"]
 """The type of the numbers in a buffer. Truth values are u32, 0 or 1. Each number has four bytes."""
+DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
+"""The types of numbers in NumPy."""
 Role = Literal["weight", "state", "input", "constant", "temporary"]
 """``weight``: a parameter. ``state``: kept from step to step. ``input``: written before each step. ``constant``: has
 ``values``. ``temporary``: written and read inside one step. An output of the step may have any role."""
@@ -104,3 +109,24 @@ def packed(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorVie
         strides.append(inner)
         inner *= size
     return TensorView(buffer, number, shape, tuple(reversed(strides)))
+
+
+def contents(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The numbers as an array of one dimension; None if the buffer starts with zeros.
+
+    ``given``: contents from outside, in any numeric type. Raises ``ValueError`` if they are missing or too few.
+    """
+    if given is None and not buffer.values:
+        if buffer.role == "weight":
+            raise ValueError(f"the weight {buffer.name} has no values")
+        return None
+    data = np.asarray(buffer.values if given is None else given).astype(DTYPES[buffer.number], copy=False).ravel()
+    if data.size != buffer.count:
+        raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
+    return data
+
+
+def viewed(numbers: NDArray[Any], view: TensorView) -> NDArray[Any]:
+    """The tensor of a view, without a copy. ``numbers``: those of its buffer."""
+    strides = [stride * numbers.itemsize for stride in view.strides]
+    return np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from overhead.decode.lowering.decoder_shapes import DecoderShape
+from overhead.decode.decoders import DecoderShape
 
 _PART = 1 << 16
 """Random numbers that are made at once. They fit into the cache of a processor."""

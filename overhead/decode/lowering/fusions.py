@@ -7,11 +7,10 @@ import dataclasses
 from collections.abc import Iterable
 
 from overhead.decode.lowering.buffers import TensorView, packed
-from overhead.decode.lowering.elementwise_table import REAL
 from overhead.decode.lowering.program import Program, Saving
 from overhead.decode.lowering.rewriting import DataFlow, Match, NoMatch, Replacement, other_input, replaced, require
 from overhead.decode.lowering.templates.attention import Attention, CachedAttention
-from overhead.decode.lowering.templates.elementwise import Concat, Elementwise, IndexWrite, Rotary
+from overhead.decode.lowering.templates.elementwise import REAL, Concat, Elementwise, IndexWrite, Rotary
 from overhead.decode.lowering.templates.gemv import GatedGemv, Gemv
 from overhead.decode.lowering.templates.row_reduction import Norm, RowReduction
 from overhead.errors import UsageError

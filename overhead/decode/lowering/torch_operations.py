@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import torch
 
-from overhead.decode.lowering import elementwise_table as table
 from overhead.decode.lowering.buffers import NumberType, TensorView
 from overhead.decode.lowering.operation import GROUP_THREADS, SHARED_NUMBERS, Operation, UnsupportedOperation
+from overhead.decode.lowering.templates import elementwise as table
 from overhead.decode.lowering.templates.attention import Attention
 from overhead.decode.lowering.templates.elementwise import Concat, Elementwise, Gather, IndexWrite
 from overhead.decode.lowering.templates.gemv import Gemv, MatrixProduct

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Cell, Drawing, Table, Text
-from overhead.decode.reading import decoded, slope_over_dispatches
-from overhead.decode.sections.decoding import batches, decoding
+from overhead.decode.reading import decoder_results, slope_over_dispatches
+from overhead.decode.sections import batches, decoding
 from overhead.reading.view import View
 from overhead.results import Caller, Figure, Params, Pattern, Record
 from tests.fakes.report import fingerprint
@@ -130,7 +130,7 @@ def test_each_way_to_run_the_program_has_rows_of_its_own() -> None:
 
 def test_the_slope_over_added_dispatches_is_found_with_its_intercept() -> None:
     shown = view(level(0), level(0, 100), level(0, 200), level(0, 400))
-    (found,) = decoded(shown)
+    (found,) = decoder_results(shown)
     line = slope_over_dispatches(found.padded[0])
     assert line is not None
     assert line.slope.value == pytest.approx(10_000)
@@ -211,7 +211,7 @@ def test_batches_say_where_the_device_bounds_each_arm() -> None:
     assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
     assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
     assert [row[5] for row in rows[8:]] == ["host or both", "host or both", "device", "device"]
-    (found,) = decoded(shown)
+    (found,) = decoder_results(shown)
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
     assert found.levels == ()
 
@@ -278,7 +278,7 @@ def test_one_batch_alone_has_no_section() -> None:
 
 
 def test_two_lengths_give_no_slope() -> None:
-    (found,) = decoded(view(level(0), level(0, 100)))
+    (found,) = decoder_results(view(level(0), level(0, 100)))
     assert slope_over_dispatches(found.padded[0]) is None
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Cell, Table
-from overhead.decode.sections.decode_summary import decode_summary
+from overhead.decode.sections import decode_summary
 from overhead.results import Figure, Record
 from tests.fakes.report import fingerprint, record as step
 from tests.report.report_page import Page

@@ -35,6 +35,7 @@ class LogitAgreement:
 
     @property
     def ok(self) -> bool:
+        """True if no logit differs by more than the tolerance and no step has a wrong token."""
         return self.largest <= self.tolerance and not self.wrong_tokens
 
     def __str__(self) -> str:
@@ -93,6 +94,7 @@ class DecodeChain(HeldChain):
         raise Unsupported(f"no {self.case.pattern} here")
 
     def issue(self, n: int) -> None:
+        """Issue n units. With the pattern ``read-each`` each one ends with a read."""
         if not self.latency:
             self.run(n)
             return
@@ -184,6 +186,7 @@ class DecodeChain(HeldChain):
         return whole_units(self.total, self.tokens) - self.aside
 
     def window(self) -> dict[str, Scalar]:
+        """Facts on what was timed: the precision, the sizes, and the result of the comparison with float64."""
         slots = SHAPES[self.case.workload].slots
         checked = {} if self.agreement is None else {"logits": str(self.agreement)[:200]}
         held: dict[str, Scalar] = {"precision": "float32", "batch": self.batch, "prompt": PROMPT, "slots": slots}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain
-from overhead.decode.lowering.buffers import Buffer, TensorView, packed
+from overhead.decode.lowering.buffers import Buffer, TensorView, packed, viewed
 from overhead.decode.lowering.fusions import FUSIONS, fused
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.operation import Operation
@@ -40,6 +40,7 @@ class Pad(Operation):
         return self.writes
 
     def kernel(self) -> Kernel:
+        """The kernel: one thread adds 1 to the counter and rewrites the number of ``after``."""
         counter, number = self.flat(self.counter, "0u"), self.flat(self.after, "0u")
         return self.compose(f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}", 1)
 
@@ -96,7 +97,13 @@ class LoweredDecode(DecodeChain):
         """The numbers of a buffer, after all issued work."""
         raise NotImplementedError
 
+    def logits(self) -> NDArray[Any]:
+        """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
+        view = self.lowered.outputs[LOGITS]
+        return viewed(self.numbers(view.buffer), view)
+
     def place(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position in the state, after all issued work."""
         return tuple(self.numbers("token").tolist()), int(self.numbers("position")[0])
 
     def dispatches_of_a_token(self) -> int:
@@ -104,6 +111,7 @@ class LoweredDecode(DecodeChain):
         raise NotImplementedError
 
     def verify(self) -> None:
+        """As in ``DecodeChain``; also raise ``Unverified`` unless a token makes the dispatches of the program."""
         super().verify()
         found, expected = self.dispatches_of_a_token(), len(self.lowered.dispatches)
         if found != expected:
@@ -111,18 +119,21 @@ class LoweredDecode(DecodeChain):
         self.restart()
 
     def count(self) -> int:
+        """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
         steps = super().count()
         if self.padding and (found := int(self.numbers(PADDING)[0])) != steps * self.padding:
             raise Unverified(f"{steps} tokens ran {found} of {steps * self.padding} added dispatches")
         return steps
 
     def kernels(self) -> dict[str, str]:
+        """A digest of the source text of all kernels, by the workload and the language."""
         from overhead.workloads.sources import digest
 
         texts = self.lowered.cuda if self.language == "cuda" else "".join(k.wgsl for k in self.lowered.kernels.values())
         return {f"{self.case.workload}.{self.language}": digest(texts)}
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the language, dispatches, kernels and the bytes of the weights."""
         return {
             **super().window(),
             "language": self.language,

@@ -183,22 +183,27 @@ class OnnxDecode(DecodeChain):
         return binding
 
     def put(self, values: StateValues) -> None:
+        """Write these tensors into the set that the next call reads."""
         current = self._states[self._turn]
         for name, array in values.items():
             current[name].update_inplace(np.ascontiguousarray(array, current[name].numpy().dtype))
 
     def place(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position of the current set, after all issued calls."""
         current = self._states[self._turn]
         return tuple(current["token"].numpy().tolist()), int(current["position"].numpy()[0])
 
     def logits(self) -> NDArray[Any]:
+        """The logits of the last call, on the host: (1, vocabulary)."""
         found: NDArray[Any] = self._logits.numpy()
         return found
 
     def read_back(self) -> object:
+        """Copy all logits or the last token to the host."""
         return self.logits() if self.reads_logits else self._states[self._turn]["token"].numpy()
 
     def run(self, tokens: int) -> None:
+        """Call the session once per token."""
         session, bindings, turn = self._session, self._bindings, self._turn
         for _ in range(tokens):
             session.run_with_iobinding(bindings[turn])
@@ -211,6 +216,7 @@ class OnnxDecode(DecodeChain):
             self._states[self._turn]["token"].numpy()
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed: the call, the wait, and the nodes that ran on each provider."""
         nodes = {f"nodes on {provider}": count for provider, count in self.nodes.items()}
         own: dict[str, Scalar] = {
             "call": "run_with_iobinding",
@@ -220,6 +226,7 @@ class OnnxDecode(DecodeChain):
         return {**super().window(), **own, **nodes}
 
     def close(self) -> None:
+        """Release the bindings and the state; the session stays, because other chains share it."""
         self._bindings.clear()
         self._states.clear()
 

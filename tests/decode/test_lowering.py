@@ -36,7 +36,7 @@ def values_of(module: Any) -> dict[str, Any]:
 
 
 def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[list[Any]]:
-    from overhead.decode.arms.webgpu_program import WebGpuProgram
+    from overhead.decode.arms.webgpu import WebGpuProgram
     from overhead.probes.webgpu.library import library
 
     loaded = library("wgpu-native")

@@ -70,6 +70,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         self.opened(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
+        """Allocate the buffers, compile the kernels and prepare the arguments of each launch."""
         self._buffers, handles = self._allocated(), self._compiled()
         kernels, dispatches = self.lowered.kernels, self.lowered.dispatches
         self._arguments = [Arguments(*(self._buffers[name] for name in d.bindings)) for d in dispatches]
@@ -104,36 +105,37 @@ class CudaDecode(SessionChain, LoweredDecode):
         return shared.functions
 
     def put(self, values: StateValues) -> None:
+        """Write these tensors of the state into their buffers."""
         for name, array in self.state_values(values).items():
             self.session.write(self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number]))
 
     def numbers(self, name: str) -> NDArray[Any]:
+        """Read all numbers of a buffer, after all issued work."""
         buffer = self.lowered.buffers[name]
         return self.session.read(self._buffers[name], np.zeros(buffer.count, DTYPES[buffer.number]))
 
-    def logits(self) -> NDArray[Any]:
-        view = self.lowered.outputs[LOGITS]
-        return self.session.read(self._buffers[view.buffer], np.zeros(view.shape, np.float32))
-
     def read_back(self) -> object:
-        return self.logits() if self.reads_logits else self.numbers("token")
+        """Read all logits or the last token to the host."""
+        return self.numbers(self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token")
 
     def dispatches_of_a_token(self) -> int:
         """The nodes of a graph that the driver captures while one token is issued."""
-        graph = capture(self.session, self.launches_of_a_token())
+        graph = capture(self.session, self._launches_of_a_token())
         count = node_count(self.session, graph)
         self.session.driver.call("cuGraphDestroy", graph)
         return count
 
-    def launches_of_a_token(self) -> list[Action]:
+    def _launches_of_a_token(self) -> list[Action]:
         """Functions that launch all kernels of one token on the stream of the session."""
         raise NotImplementedError
 
     def count(self) -> int:
+        """As in ``LoweredDecode``; also raises ``Unverified`` if a driver call failed."""
         self.check_calls()
         return super().count()
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the driver's call and the stream."""
         return {**super().window(), "call": self.call, "stream": "own, non-blocking"}
 
 
@@ -141,6 +143,7 @@ class CudaLaunchedDecode(CudaDecode):
     """A launch per dispatch, from Python or from compiled code."""
 
     def build(self) -> None:
+        """Also bind a launch for each kernel of a token: in a compiled loop, or as Python calls."""
         super().build()
         self.launches = len(self.launched)
         library, stream = self.session.driver.library, self.session.stream
@@ -154,13 +157,14 @@ class CudaLaunchedDecode(CudaDecode):
             self._python = bound_launches(self.session, self.launched)
 
     def run(self, tokens: int) -> None:
+        """Launch all kernels of this many tokens on the stream; returns before they are done."""
         if self.case.caller == "native":
             self._native(tokens * self.launches)
             return
         for launch in chain.from_iterable(repeat(self._python, tokens)):
             launch()
 
-    def launches_of_a_token(self) -> list[Action]:
+    def _launches_of_a_token(self) -> list[Action]:
         return [functools.partial(self.run, 1)]
 
 
@@ -171,18 +175,21 @@ class CudaGraphDecode(CudaDecode):
     launches = 4
 
     def build(self) -> None:
+        """Also capture the launches of one token as a graph."""
         super().build()
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        for launch in self.launches_of_a_token():
+        for launch in self._launches_of_a_token():
             launch()
-        graph = executable(self.session, self.launches_of_a_token())
+        graph = executable(self.session, self._launches_of_a_token())
         self._replay = repeated(graph_launch(self.session, graph))
 
-    def launches_of_a_token(self) -> list[Action]:
+    def _launches_of_a_token(self) -> list[Action]:
         return driver_launches(self.session, self.launched)
 
     def run(self, tokens: int) -> None:
+        """Launch the graph once per token on the stream; returns before they are done."""
         self._replay(tokens)
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed; the graph was recorded before."""
         return {**super().window(), "recording": "outside"}

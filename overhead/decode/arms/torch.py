@@ -54,30 +54,37 @@ class TorchDecode(TorchChain, DecodeChain):
         self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
 
     def put(self, values: StateValues) -> None:
+        """Copy these tensors of the state to the device, and wait for them."""
         for name, array in values.items():
             self._state[name].copy_(torch.from_numpy(np.asarray(array)))
         self._wait()
 
     def place(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position, read from the device after all issued work."""
         return tuple(self._state["token"].tolist()), int(self._state["position"])
 
     def logits(self) -> NDArray[Any]:
+        """The logits of the last step, copied to the host: (batch, vocabulary)."""
         found: NDArray[Any] = self.output[1].cpu().numpy()
         return found
 
     def prepare(self, n: int) -> None:
+        """Restore the state after the prompt, with gradients off in this thread."""
         set_autograd_mode("no_grad")
         super().prepare(n)
 
     def run(self, tokens: int) -> None:
+        """Call the step once per token."""
         call = self.call
         for _ in repeat(None, tokens):
             self.output = call()
 
     def read_back(self) -> object:
+        """Copy all logits or the last token to the host."""
         return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the settings of torch, the kind of wait and the number of operations."""
         own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
         return {**super().window(), **own, "wait": self._wait_name, **self.work}
 
@@ -96,6 +103,7 @@ class CompiledDecode(TorchDecode):
             self._wait()
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the mode of ``torch.compile``."""
         return {**super().window(), "mode": self._mode}
 
 
@@ -116,12 +124,15 @@ class TorchGraphDecode(TorchDecode):
         self._replay = repeated(self._graph.replay)
 
     def run(self, tokens: int) -> None:
+        """Launch the graph once per token; returns before they are done."""
         self._replay(tokens)
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed; the graph was recorded before."""
         return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
 
     def close(self) -> None:
+        """Release the graph."""
         self._graph.reset()
 
 

@@ -31,15 +31,8 @@ def _norm(flow: DataFlow, position: int) -> Replacement:
     weight = other_input(weighed, scaled.output)
     require(len(epsilon.scalars) == 1 and other_input(scaled, root.output) == x)
     require(scaled.output.shape == x.shape and weight.shape == x.shape[-1:])
-    new = Norm(
-        x=x,
-        weight=weight,
-        bias=None,
-        epsilon=epsilon.scalars[0],
-        centred=False,
-        output=weighed.output,
-        place=mean.place,
-    )
+    epsilon_value, output = epsilon.scalars[0], weighed.output
+    new = Norm(x=x, weight=weight, bias=None, epsilon=epsilon_value, centred=False, output=output, place=mean.place)
     return Replacement(frozenset(positions), new, positions[-1])
 
 
@@ -55,14 +48,9 @@ def _gated_mlp(flow: DataFlow, position: int) -> Replacement:
     first, second = flow.at(gate, Gemv), flow.at(up, Gemv)
     require(gate != up and first.x == second.x)
     require(first.products[0].matrix.shape == second.products[0].matrix.shape)
-    new = GatedGemv(
-        x=first.x,
-        gate=first.products[0].matrix,
-        up=second.products[0].matrix,
-        activation=activation.expression,
-        output=product.output,
-        place=activation.place,
-    )
+    matrices = {"gate": first.products[0].matrix, "up": second.products[0].matrix}
+    output, act = product.output, activation.expression
+    new = GatedGemv(x=first.x, **matrices, activation=act, output=output, place=activation.place)
     return Replacement(frozenset({position, last, gate, up}), new, last)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from textwrap import indent
 from typing import Literal
 
 from overhead.decode.lowering.buffers import NumberType
@@ -89,7 +90,7 @@ class Kernel:
             "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {",
             f"  let group = {self._group('groups')};",
             f"  if (group >= {self.groups}u) {{ return; }}",
-            _indented(_DECLARED.sub(r"var \2: \1 =", self.body)),
+            indent(_DECLARED.sub(r"var \2: \1 =", self.body), "  "),
             "}",
         ]
         return "\n".join(lines) + "\n"
@@ -105,7 +106,7 @@ class Kernel:
             f"  const u32 group = {self._group('blockIdx')};",
             f"  if (group >= {self.groups}u) return;",
             *(f"  __shared__ f32 {name}[{length}];" for name, length in self.shared),
-            _indented(_FLOAT.sub(r"\1f", self.body)),
+            indent(_FLOAT.sub(r"\1f", self.body), "  "),
             "}",
         ]
         return "\n".join(lines) + "\n"
@@ -152,7 +153,3 @@ def plus(text: str, number: int) -> str:
     if text == "0u":
         return f"{number}u"
     return f"({text} + {number}u)" if number else text
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" if line else line for line in text.splitlines())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import os
 import sys
 import traceback
@@ -13,11 +11,11 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from overhead.decode.lowering.buffers import Buffer, NumberType, Role, TensorView, packed
+from overhead.decode.lowering.buffers import Role, TensorView
 from overhead.decode.lowering.fusions import FUSIONS, fused
-from overhead.decode.lowering.operation import Operation, UnsupportedOperation
+from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.torch_operations import IGNORED, OperationReader, name_of, number_of
+from overhead.decode.lowering.torch_operations import IGNORED, Folded, OperationReader, name_of, number_of
 from overhead.errors import UsageError, one_line
 
 
@@ -69,24 +67,14 @@ def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(torch.utils._pytree.tree_map(own, tuple(inputs)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Folded:
-    """A tensor whose values are known when the module is lowered, such as ``torch.arange(64)``."""
-
-    tensor: Any
-
-
 class GraphReader(OperationReader):
     """Follows the exported graph node by node, and collects buffers and operations."""
 
     def __init__(self, exported: Any) -> None:
+        super().__init__()
         self._exported = exported
-        self._buffers: dict[str, Buffer] = {}
-        self._operations: list[Operation] = []
         self._values: dict[Any, Any] = {}
         self._inputs: list[TensorView] = []
-        self._numbered = itertools.count()
-        self.place = "the module"
 
     def program(self) -> Program:
         """The program. Raises ``UnsupportedOperation``."""
@@ -125,13 +113,6 @@ class GraphReader(OperationReader):
             self._inputs.append(view)
         return view
 
-    def _buffer(
-        self, name: str, number: NumberType, shape: tuple[int, ...], role: Role, values: Any = ()
-    ) -> TensorView:
-        view = packed(name, number, shape)
-        self._buffers[name] = Buffer(name, number, view.count, role, values)
-        return view
-
     def _called(self, node: Any) -> Any:
         if getattr(node.target, "__name__", "") == "getitem":
             return self._value(node.args[0])[node.args[1]]
@@ -167,23 +148,6 @@ class GraphReader(OperationReader):
         if isinstance(given, torch.fx.Node):
             return self._values[given]
         return [self._value(part) for part in given] if isinstance(given, list | tuple) else given
-
-    def view(self, value: Any) -> TensorView:
-        if isinstance(value, TensorView):
-            return value
-        if not isinstance(value, Folded):
-            raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
-        number = number_of(value.tensor.dtype, self.place)
-        name = f"constant_{next(self._numbered)}"
-        return self._buffer(
-            name, number, tuple(value.tensor.shape), "constant", tuple(value.tensor.reshape(-1).tolist())
-        )
-
-    def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
-        return self._buffer(f"t{next(self._numbered)}", number, tuple(shape), "temporary")
-
-    def dispatch(self, operation: Operation) -> None:
-        self._operations.append(dataclasses.replace(operation, place=self.place))
 
 
 def _place(node: Any) -> str:

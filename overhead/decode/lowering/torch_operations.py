@@ -5,15 +5,15 @@ Shapes and strides come from PyTorch itself, by tensors without data.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import torch
 
-from overhead.decode.lowering.buffers import NumberType, TensorView
+from overhead.decode.lowering.buffers import Buffer, NumberType, Role, TensorView, packed
 from overhead.decode.lowering.operation import GROUP_THREADS, SHARED_NUMBERS, Operation, UnsupportedOperation
 from overhead.decode.lowering.templates import elementwise as table
 from overhead.decode.lowering.templates.attention import Attention
@@ -72,25 +72,50 @@ def row_last(view: TensorView, dimension: int) -> TensorView:
     return dataclasses.replace(view, shape=shape, strides=strides)
 
 
-class OperationReader(abc.ABC):
-    """Turns operations of PyTorch into dispatches. ``place``: the submodule whose forward is being read.
+@dataclasses.dataclass(frozen=True)
+class Folded:
+    """A tensor whose values are known when the module is lowered, such as ``torch.arange(64)``."""
 
-    ``result`` is an example of the operation's result; ``given`` has its arguments by name.
+    tensor: Any
+
+
+class OperationReader:
+    """Turns calls of PyTorch's operations into dispatches, and collects these and their buffers.
+
+    ``place``: the submodule whose forward is being read. In the methods, ``result`` is an example of the operation's
+    result, and ``given`` has its arguments by name.
     """
 
-    place: str
+    def __init__(self) -> None:
+        self.place = "the module"
+        self._buffers: dict[str, Buffer] = {}
+        self._operations: list[Operation] = []
+        self._numbered = itertools.count()
 
-    @abc.abstractmethod
     def view(self, value: Any) -> TensorView:
-        """The value as a view. Raises ``UnsupportedOperation`` if it is no tensor."""
+        """The value as a view; known values are written into a new constant. Raises ``UnsupportedOperation``."""
+        if isinstance(value, TensorView):
+            return value
+        if not isinstance(value, Folded):
+            raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
+        tensor, name = value.tensor, f"constant_{next(self._numbered)}"
+        values = tuple(tensor.reshape(-1).tolist())
+        return self._buffer(name, number_of(tensor.dtype, self.place), tuple(tensor.shape), "constant", values)
 
-    @abc.abstractmethod
     def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
-        """A new temporary buffer in row-major order."""
+        """A view of a new temporary buffer in row-major order."""
+        return self._buffer(f"t{next(self._numbered)}", number, tuple(shape), "temporary")
 
-    @abc.abstractmethod
+    def _buffer(
+        self, name: str, number: NumberType, shape: tuple[int, ...], role: Role, values: tuple[Any, ...] = ()
+    ) -> TensorView:
+        view = packed(name, number, shape)
+        self._buffers[name] = Buffer(name, number, view.count, role, values)
+        return view
+
     def dispatch(self, operation: Operation) -> None:
-        """Append a dispatch."""
+        """Append a dispatch, which comes from ``place``."""
+        self._operations.append(dataclasses.replace(operation, place=self.place))
 
     def lowered(self, target: Any, result: Any, given: CallArguments) -> Any:
         """The value of a call of ``target``, after appending its dispatches. Raises ``UnsupportedOperation``."""
@@ -108,14 +133,9 @@ class OperationReader(abc.ABC):
         return UnsupportedOperation(f"{self.place}: the operation aten.{name} {why}")
 
     def _view(self, target: Any, given: CallArguments) -> Any:
-        source, *others = given.values()
-        rest = [torch.empty(v.shape, device="meta") if isinstance(v, TensorView) else v for v in others]
-        names = [a.name for a in target._schema.arguments if a.kwarg_only]
-        positional, named = (
-            rest[: len(rest) - len(names)],
-            dict(zip(names, rest[len(rest) - len(names) :], strict=True)),
-        )
-        return self._viewed(self.view(source), lambda tensor: target(tensor, *positional, **named))
+        (_, source), *others = given.items()
+        rest = {name: torch.empty(v.shape, device="meta") if isinstance(v, TensorView) else v for name, v in others}
+        return self._viewed(self.view(source), lambda tensor: target(tensor, **rest))
 
     def _viewed(self, source: TensorView, change: Callable[[Any], Any]) -> Any:
         """What the operation makes of the view, after a copy where it would need one."""
@@ -251,17 +271,10 @@ class OperationReader(abc.ABC):
         if len(query.shape) != 4 or given["dropout_p"] or key.shape[2] > most:
             why = f"is supported only with four dimensions, without dropout, to {most} keys"
             raise self._refused("scaled_dot_product_attention", why)
-        output, scale = self._output(result), given.get("scale")
+        output, mask, causal = self._output(result), self._optional(given["attn_mask"]), bool(given["is_causal"])
+        scale = 1 / math.sqrt(query.shape[-1]) if given.get("scale") is None else float(given["scale"])
         self.dispatch(
-            Attention(
-                query=query,
-                key=key,
-                value=value,
-                mask=self._optional(given["attn_mask"]),
-                scale=1 / math.sqrt(query.shape[-1]) if scale is None else float(scale),
-                causal=bool(given["is_causal"]),
-                output=output,
-            )
+            Attention(query=query, key=key, value=value, mask=mask, scale=scale, causal=causal, output=output)
         )
         return output
 

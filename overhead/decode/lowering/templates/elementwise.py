@@ -66,9 +66,11 @@ class Elementwise(Operation):
 
     @property
     def label(self) -> str:
+        """The kind of the expression."""
         return self.kind
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread computes one element of the output."""
         loads = [
             f"{view.number} x{i} = {self.flat(view.broadcast(self.output.shape), 'i')};"
             for i, view in enumerate(self.inputs)
@@ -88,6 +90,7 @@ class Concat(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread copies one element of each input."""
         body, start = [f"u32 i = group * {GROUP_THREADS}u + lane;"], 0
         for view in self.inputs:
             strides, size = self.output.strides, view.shape[self.dimension]
@@ -108,6 +111,7 @@ class Gather(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread copies one element of the output from its row of the table."""
         row = dataclasses.replace(self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0)
         start = self.table.element("at", *["0u"] * len(row.shape))
         body = f"""\
@@ -128,6 +132,7 @@ class Rotary(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread computes one element of the output."""
         shape = self.output.shape
         width, half = shape[-1], shape[-1] // 2
         body = f"""\
@@ -154,6 +159,7 @@ class IndexWrite(Operation):
     source: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread copies one element of the source."""
         indices: list[str] = []
         inner = 1
         for size in reversed(self.source.shape):

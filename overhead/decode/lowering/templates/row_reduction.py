@@ -48,9 +48,11 @@ class RowReduction(_RowOperation):
 
     @property
     def label(self) -> str:
+        """``row_sum``, ``row_mean`` or ``row_max``."""
         return f"row_{self.kind}"
 
     def kernel(self) -> Kernel:
+        """The kernel: the threads of a group combine the numbers of one row."""
         largest = self.kind == "max"
         start, taken = ("-3.4e38", "max(found, {})") if largest else ("0.0", "found + {}")
         mean = f" / {float(self.inner)!r}" * (self.kind == "mean")
@@ -80,9 +82,11 @@ class Norm(_RowOperation):
 
     @property
     def label(self) -> str:
+        """``rms_norm`` or ``layer_norm``, after ``residual_`` if two inputs are added first."""
         return ("residual_" if self.residual else "") + ("layer_norm" if self.centred else "rms_norm")
 
     def kernel(self) -> Kernel:
+        """The kernel: a group normalises one row."""
         source, residual, count = self.total or self.x, self.residual, repr(float(self.inner))
 
         def x(k: str) -> str:
@@ -122,6 +126,7 @@ class Argmax(_RowOperation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a group finds the column of one row."""
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.
         threads, step = _ARGMAX_THREADS, _ARGMAX_THREADS * _ARGMAX_LOADS
         whole = self.inner - self.inner % step

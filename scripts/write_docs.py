@@ -31,7 +31,7 @@ from overhead.claims.sentences import by_machine, exact  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.decode.sections import decoding, level_sentences, padded_sentences  # noqa: E402
+from overhead.decode.sections import level_sentences, padded_sentences, token_section  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -242,7 +242,7 @@ def decoding_run(size: str) -> str:
     """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
     view = View(read_fingerprint(_DATA / f"nvidia-h200-decode-{size}.json"))
     (found,) = decoder_results(view)
-    kernels = next(part for part in decoding(view) if isinstance(part, Table) and "kernels" in part.caption)
+    kernels = next(part for part in token_section(view) if isinstance(part, Table) and "kernels" in part.caption)
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
     sentences = [*padded_sentences(found), *level_sentences(found)]
     said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ", break_on_hyphens=False) for one in sentences]

@@ -47,7 +47,7 @@ class LogitAgreement:
         return text
 
 
-def agreement(found: NDArray[Any], reference: NDArray[Any], tolerance: float) -> LogitAgreement:
+def compare_logits(found: NDArray[Any], reference: NDArray[Any], tolerance: float) -> LogitAgreement:
     """The comparison. A logit that is not a number counts as an infinite difference."""
     differences = np.abs(np.asarray(found, np.float64) - reference)
     largest = float("inf") if not np.isfinite(differences).all() else float(differences.max())
@@ -68,8 +68,6 @@ class DecodeChain(HeldChain):
 
     tolerance: float = LOGIT_TOLERANCE
     """Largest allowed difference of a logit."""
-    tokens: int = 1
-    """Steps in a unit."""
 
     def __init__(self, case: Case) -> None:
         from overhead.decode.reference import batched_step, decode_reference
@@ -86,7 +84,7 @@ class DecodeChain(HeldChain):
         self.total = self._counted = 0
 
     @abc.abstractmethod
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
         """Issue this many decode steps."""
 
     def read_back(self) -> object:
@@ -96,19 +94,19 @@ class DecodeChain(HeldChain):
     def issue(self, n: int) -> None:
         """Issue n units. With the pattern ``read-each`` each one ends with a read."""
         if not self.latency:
-            self.run(n)
+            self.run_steps(n)
             return
-        run, tokens, read = self.run, self.tokens, self.read_back
+        run, tokens, read = self.run_steps, self.tokens, self.read_back
         for _ in repeat(None, n):
             run(tokens)
             read()
 
     @abc.abstractmethod
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
         """Write these tensors of the state, and wait until the device has them."""
 
     @abc.abstractmethod
-    def place(self) -> tuple[tuple[int, ...], int]:
+    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
         """The tokens and the position in the state, after all issued work. Raises ``Unverified`` after an error."""
 
     @abc.abstractmethod
@@ -116,28 +114,25 @@ class DecodeChain(HeldChain):
         """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
 
     def verify(self) -> None:
-        """Compare the logits of given tokens with float64, then follow the chain's own tokens.
-
-        Raises ``Unverified``.
-        """
-        self.put(self.reference.empty)
+        """Compare the logits of given tokens with float64, then follow the chain's own. Raises ``Unverified``."""
+        self.write_state(self.reference.empty)
         found = []
         for position, token in enumerate(self.reference.tokens):
-            self.put({"token": token, "position": np.array([position])})
+            self.write_state({"token": token, "position": np.array([position])})
             self._step()
             found.append(self.logits().copy())
-        self.agreement = agreement(np.array(found), self.reference.logits, self.tolerance)
+        self.agreement = compare_logits(np.array(found), self.reference.logits, self.tolerance)
         if not self.agreement.ok:
             raise Unverified(f"differs from float64: {self.agreement}")
-        self.put(self.reference.start)
-        self._path = [(self.place()[0], np.zeros(0))]
+        self.write_state(self.reference.after_prompt)
+        self._path = [(self.tokens_and_position()[0], np.zeros(0))]
         for step in range(1, MOST_TOKENS + 1):
             self._step()
-            token, position = self.place()
+            token, position = self.tokens_and_position()
             if position != PROMPT + step:
                 raise Unverified(f"after {step} tokens the position is {position}, not {PROMPT + step}")
             self._path.append((token, self._compared(self.logits())))
-        self.restart()
+        self.restore_start()
         self.total = self.aside = 0
 
     def _compared(self, logits: NDArray[Any]) -> NDArray[Any]:
@@ -145,25 +140,22 @@ class DecodeChain(HeldChain):
         return logits.copy() if self.batch == 1 else logits.max(axis=-1)
 
     def _step(self) -> None:
-        self.run(1)
+        self.run_steps(1)
         self.wait()
 
-    def restart(self) -> None:
-        """Restore the state after the prompt. Tokens that were not counted are forgotten.
+    def restore_start(self) -> None:
+        """Restore the state after the prompt, and forget the tokens that were not counted.
 
-        Of a batch only the tokens and the position are restored, because its cache takes up to 235 MB. A step hides all
-        later rows of the cache until they are written again.
+        Of a batch only the tokens and the position are restored: its cache takes up to 235 MB, and a step hides all
+        later rows of it until they are written again.
         """
-        start = self.reference.start
-        self.put(start if self.batch == 1 else {name: start[name] for name in ("token", "position")})
+        start = self.reference.after_prompt
+        self.write_state(start if self.batch == 1 else {name: start[name] for name in ("token", "position")})
         self._counted = 0
 
-    def count(self) -> int:
-        """Add the tokens since the last count, and return those since the last restart.
-
-        Raises ``Unverified`` if the last token is not that of the first run.
-        """
-        tokens, position = self.place()
+    def count_tokens(self) -> int:
+        """Add the new steps to ``total``; return those since the last restore. Raises ``Unverified`` at a wrong token."""
+        tokens, position = self.tokens_and_position()
         steps = position - PROMPT
         if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:
             raise Unverified(f"a token at position {position} is not the one that the first run gave")
@@ -173,12 +165,12 @@ class DecodeChain(HeldChain):
 
     def prepare(self, n: int) -> None:
         """Count the tokens so far, then restore the token, the position and the cache."""
-        self.count()
-        self.restart()
+        self.count_tokens()
+        self.restore_start()
 
     def executed(self) -> int:
         """The tokens since ``open``. Raises ``Unverified`` if the last logits are not those of the first run."""
-        steps = self.count()
+        steps = self.count_tokens()
         if steps:
             off = float(np.abs(self._compared(self.logits()) - self._path[steps][1]).max())
             if not off <= self.tolerance:

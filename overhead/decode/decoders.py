@@ -62,12 +62,12 @@ SHAPES = {
 """Shapes by name. The tiny ones are for tests and for adapters that compute on the CPU."""
 
 
-def decoders(*, software: bool) -> tuple[str, ...]:
+def decoders_for(*, software: bool) -> tuple[str, ...]:
     """The decoders that a target measures. A CPU and software adapters run the tiny one."""
     return DECODERS[:1] if software else DECODERS
 
 
-def needs(name: str) -> str:
+def requirements(name: str) -> str:
     """What a run of a large decoder takes, in a sentence; '' for a small one."""
     size = weight_bytes(name)
     if size < LARGE_BYTES:

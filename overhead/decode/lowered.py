@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain
-from overhead.decode.lowering.buffers import Buffer, TensorView, packed, viewed
-from overhead.decode.lowering.fusions import FUSIONS, fused
+from overhead.decode.lowering.buffers import Buffer, TensorView, as_tensor, packed_view
+from overhead.decode.lowering.fusions import FUSIONS, apply_fusions
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.operation import Operation
 from overhead.decode.lowering.program import Program
@@ -45,9 +45,9 @@ class Pad(Operation):
         return self.compose(f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}", 1)
 
 
-def padded(program: Program, count: int) -> Program:
+def with_padding(program: Program, count: int) -> Program:
     """The program with ``count`` more dispatches, spread evenly. Each depends on the dispatch before it."""
-    counter = packed(PADDING, "i32", (1,))
+    counter = packed_view(PADDING, "i32", (1,))
     total, operations, added = len(program.operations), list[Operation](), 0
     for i, operation in enumerate(program.operations):
         operations.append(operation)
@@ -65,9 +65,9 @@ def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Progr
     from overhead.decode.reference import batched_step
 
     if padding:
-        return padded(lowered_step(name, fusions, 0, batch), padding)
+        return with_padding(lowered_step(name, fusions, 0, batch), padding)
     if fusions:
-        return fused(lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]])
+        return apply_fusions(lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]])
     return lower(batched_step(name, batch), fusions=())
 
 
@@ -89,22 +89,22 @@ class LoweredDecode(DecodeChain):
         named = dict(self.module.named_parameters(remove_duplicate=False)) | dict(self.module.named_buffers())
         return {name: tensor.detach().numpy() for name, tensor in named.items()}
 
-    def state_values(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def with_padding_counter(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """These values with the counter of added dispatches, at 0 if there is one."""
         return {**values, **({PADDING: np.zeros(1)} if self.padding else {})}
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def read_numbers(self, name: str) -> NDArray[Any]:
         """The numbers of a buffer, after all issued work."""
         raise NotImplementedError
 
     def logits(self) -> NDArray[Any]:
         """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
         view = self.lowered.outputs[LOGITS]
-        return viewed(self.numbers(view.buffer), view)
+        return as_tensor(self.read_numbers(view.buffer), view)
 
-    def place(self) -> tuple[tuple[int, ...], int]:
+    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
         """The tokens and the position in the state, after all issued work."""
-        return tuple(self.numbers("token").tolist()), int(self.numbers("position")[0])
+        return tuple(self.read_numbers("token").tolist()), int(self.read_numbers("position")[0])
 
     def dispatches_of_a_token(self) -> int:
         """The dispatches that one token hands to the API, counted there. Runs one token."""
@@ -116,12 +116,12 @@ class LoweredDecode(DecodeChain):
         found, expected = self.dispatches_of_a_token(), len(self.lowered.dispatches)
         if found != expected:
             raise Unverified(f"a token of {expected} dispatches made {found} calls that dispatch")
-        self.restart()
+        self.restore_start()
 
-    def count(self) -> int:
+    def count_tokens(self) -> int:
         """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
-        steps = super().count()
-        if self.padding and (found := int(self.numbers(PADDING)[0])) != steps * self.padding:
+        steps = super().count_tokens()
+        if self.padding and (found := int(self.read_numbers(PADDING)[0])) != steps * self.padding:
             raise Unverified(f"{steps} tokens ran {found} of {steps * self.padding} added dispatches")
         return steps
 

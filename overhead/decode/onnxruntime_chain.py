@@ -61,10 +61,7 @@ def open_case(target: Target, case: Case) -> DecodeChain:
 
 @dataclasses.dataclass(frozen=True)
 class _ExportedStep:
-    """The step that torch exports to ONNX. ``state``: the names of its state, which are inputs and outputs.
-
-    ``weights``: the tensors that the model names but does not contain.
-    """
+    """The step in ONNX. ``state``: its inputs and outputs. ``weights``: tensors that it names but does not contain."""
 
     model: bytes
     state: tuple[str, ...]
@@ -77,7 +74,7 @@ def _exported(name: str) -> _ExportedStep:
 
     from overhead.decode.reference import decode_reference, decode_step
 
-    step, start = decode_step(name), decode_reference(name).start
+    step, start = decode_step(name), decode_reference(name).after_prompt
     names = tuple(start)
 
     class Functional(torch.nn.Module):  # type: ignore[misc]
@@ -99,13 +96,9 @@ def _exported(name: str) -> _ExportedStep:
 
         # The exporter prints its progress.
         with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+            names_after = (_LOGITS, *(n + _NEXT for n in names))
             model = torch.onnx.export(
-                Functional().eval(),
-                inputs,
-                dynamo=True,
-                optimize=False,
-                input_names=names,
-                output_names=(_LOGITS, *(n + _NEXT for n in names)),
+                Functional().eval(), inputs, dynamo=True, optimize=False, input_names=names, output_names=names_after
             ).model
     except ImportError as error:
         raise Unavailable(f"torch cannot export to ONNX: {error}", _MEND) from error
@@ -117,9 +110,8 @@ def _exported(name: str) -> _ExportedStep:
         tensor = value.const_value
         if tensor.nbytes > _LARGEST_INSIDE:
             weights[key] = np.ascontiguousarray(tensor.numpy())
-            value.const_value = ir.ExternalTensor(
-                "weights", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=key
-            )
+            shape, dtype = tensor.shape, tensor.dtype
+            value.const_value = ir.ExternalTensor("weights", 0, tensor.nbytes, dtype, shape=shape, name=key)
     return _ExportedStep(ir.to_proto(model).SerializeToString(), names, weights)
 
 
@@ -182,13 +174,13 @@ class OnnxDecode(DecodeChain):
             binding.bind_ortvalue_output(name + _NEXT, after[name])
         return binding
 
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
         """Write these tensors into the set that the next call reads."""
         current = self._states[self._turn]
         for name, array in values.items():
             current[name].update_inplace(np.ascontiguousarray(array, current[name].numpy().dtype))
 
-    def place(self) -> tuple[tuple[int, ...], int]:
+    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
         """The tokens and the position of the current set, after all issued calls."""
         current = self._states[self._turn]
         return tuple(current["token"].numpy().tolist()), int(current["position"].numpy()[0])
@@ -202,10 +194,10 @@ class OnnxDecode(DecodeChain):
         """Copy all logits or the last token to the host."""
         return self.logits() if self.reads_logits else self._states[self._turn]["token"].numpy()
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
         """Call the session once per token."""
         session, bindings, turn = self._session, self._bindings, self._turn
-        for _ in range(tokens):
+        for _ in range(steps):
             session.run_with_iobinding(bindings[turn])
             turn ^= 1
         self._turn = turn
@@ -218,12 +210,8 @@ class OnnxDecode(DecodeChain):
     def window(self) -> dict[str, Scalar]:
         """What was timed: the call, the wait, and the nodes that ran on each provider."""
         nodes = {f"nodes on {provider}": count for provider, count in self.nodes.items()}
-        own: dict[str, Scalar] = {
-            "call": "run_with_iobinding",
-            "wait": "read of the token",
-            "state": "on the device; the position on the CPU",
-        }
-        return {**super().window(), **own, **nodes}
+        own: dict[str, Scalar] = {"call": "run_with_iobinding", "wait": "read of the token"}
+        return {**super().window(), **own, "state": "on the device; the position on the CPU", **nodes}
 
     def close(self) -> None:
         """Release the bindings and the state; the session stays, because other chains share it."""

@@ -55,7 +55,7 @@ Row = list[str | Cell]
 
 
 @register("a-token", "A token of a language model", 27, any_run=True)
-def decode_summary(view: View) -> Iterator[Part]:
+def token_row(view: View) -> Iterator[Part]:
     """A table of one row: a token by the fastest unfused and fused arms of one decoder; nothing without a time."""
     both = (0, len(FUSIONS))
     rows = [(found.name, [fastest_arm(found, fusions) for fusions in both]) for found in decoder_results(view)]
@@ -77,7 +77,7 @@ def decode_summary(view: View) -> Iterator[Part]:
 
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
-def decoding(view: View) -> Iterator[Part]:
+def token_section(view: View) -> Iterator[Part]:
     """For each decoder its arms, reads, fusion levels and kernels, and what a dispatch costs in sentences."""
     for found in decoder_results(view):
         intro = (
@@ -100,7 +100,7 @@ def decoding(view: View) -> Iterator[Part]:
 
 
 @register("decode-batch", "Where overhead stops mattering", 20, page="decode", any_run=True)
-def batches(view: View) -> Iterator[Part]:
+def batch_section(view: View) -> Iterator[Part]:
     """For each decoder with several batches: which arms the device bounds, the time over the batch, and a table."""
     for found in decoder_results(view):
         if not found.sweeps:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from overhead.decode.cases import DecodeWay, cases, reading
+from overhead.decode.cases import DecodeWay, decode_cases, reading_ways
 from overhead.decode.decoders import DECODERS
 from overhead.errors import install
 from overhead.probes import register
@@ -51,7 +51,7 @@ class OnnxRuntimeProbe(Probe):
     def space(self, target: Target) -> Space:
         """A call a token for each decoder of the target, then the same with reads."""
         way = DecodeWay("per-submit")
-        base, *others = cases([way, *reading(way)], software=target.software or target.api == "CPU")
+        base, *others = decode_cases([way, *reading_ways(way)], software=target.software or target.api == "CPU")
         return Space(base, extra=others)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -88,7 +88,7 @@ class TorchWebGpuProbe(Probe):
 
     def space(self, target: Target) -> Space:
         """The eager step of every decoder."""
-        base, *others = cases([DecodeWay("per-submit")], software=False)
+        base, *others = decode_cases([DecodeWay("per-submit")], software=False)
         return Space(base, extra=others)
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.decode.chain import agreement
+from overhead.decode.chain import compare_logits
 
 REFERENCE = np.array([[[0.0, 1.0, 3.0]], [[2.0, 0.0, 1.0]]])
 
 
 @pytest.mark.parametrize(("off", "ok"), [(0.009, True), (0.011, False)])
 def test_a_difference_may_not_exceed_the_tolerance(off: float, ok: bool) -> None:
-    found = agreement(REFERENCE + np.array([[[0, 0, off]], [[0, 0, 0]]]), REFERENCE, 0.01)
+    found = compare_logits(REFERENCE + np.array([[[0, 0, off]], [[0, 0, 0]]]), REFERENCE, 0.01)
     assert found.ok is ok
     assert found.largest == pytest.approx(off)
 
 
 def test_another_token_is_wrong_only_where_the_two_largest_differ_enough() -> None:
     other = np.array([[[0.0, 1.0, 3.0]], [[2.0, 0.0, 2.5]]])
-    assert agreement(other, REFERENCE, 0.4).wrong_tokens == (1,)
-    close = agreement(other, REFERENCE, 0.5)
+    assert compare_logits(other, REFERENCE, 0.4).wrong_tokens == (1,)
+    close = compare_logits(other, REFERENCE, 0.5)
     assert close.wrong_tokens == ()
     assert close.ties == (1,)
 
@@ -29,11 +29,11 @@ def test_a_step_is_wrong_if_one_sequence_of_a_batch_is() -> None:
     reference = REFERENCE.repeat(2, axis=1)
     other = reference.copy()
     other[1, 1] = [0.0, 2.0, 1.0]
-    assert agreement(other, reference, 0.1).wrong_tokens == (1,)
+    assert compare_logits(other, reference, 0.1).wrong_tokens == (1,)
 
 
 def test_ties_are_listed_although_the_tokens_are_equal() -> None:
-    found = agreement(REFERENCE, REFERENCE, 0.6)
+    found = compare_logits(REFERENCE, REFERENCE, 0.6)
     assert found.ok
     assert found.ties == (1,)
     assert "tokens too close to compare in steps 1" in str(found)
@@ -43,6 +43,6 @@ def test_ties_are_listed_although_the_tokens_are_equal() -> None:
 def test_a_value_that_is_no_number_never_agrees(value: float) -> None:
     broken = REFERENCE.copy()
     broken[1, 0, 1] = value
-    found = agreement(broken, REFERENCE, 1e9)
+    found = compare_logits(broken, REFERENCE, 1e9)
     assert not found.ok
     assert found.largest == np.inf

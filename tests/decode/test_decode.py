@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT, SHAPES
-from overhead.decode.lowered import PADDING, padded
+from overhead.decode.lowered import PADDING, with_padding
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.attention import CachedAttention
 from overhead.decode.lowering.templates.elementwise import IndexWrite
@@ -63,7 +63,7 @@ def lavapipe(monkeypatch: pytest.MonkeyPatch) -> Target:
 def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     from overhead.decode.reference import decode_reference
 
-    start = decode_reference(TINY).start
+    start = decode_reference(TINY).after_prompt
     keys = start["decoder.layers.0.attention.keys"]
     assert int(start["position"][0]) == PROMPT
     assert (np.abs(keys[:, :, :PROMPT]).max(axis=(0, 1, 3)) > 0).all()
@@ -81,7 +81,7 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
     again = reference(TINY)
     np.testing.assert_array_equal(again.tokens, first.tokens)
     np.testing.assert_array_equal(again.logits, first.logits)
-    for before, after in ((first.empty, again.empty), (first.start, again.start)):
+    for before, after in ((first.empty, again.empty), (first.after_prompt, again.after_prompt)):
         assert before.keys() == after.keys()
         for name in before:
             np.testing.assert_array_equal(before[name], after[name])
@@ -95,7 +95,7 @@ def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> N
 
     for count in (0, len(FUSIONS)):
         assert lowered_step(TINY, count, 0) == lower(decode_step(TINY), fusions=tuple(FUSIONS)[:count])
-    assert lowered_step(TINY, 2, 7) == padded(lowered_step(TINY, 2, 0), 7)
+    assert lowered_step(TINY, 2, 7) == with_padding(lowered_step(TINY, 2, 0), 7)
 
 
 @pytest.mark.parametrize("name", ["qwen2.5-tiny", "llama-tiny"])
@@ -210,7 +210,7 @@ def test_added_dispatches_run_and_change_no_logits(monkeypatch: pytest.MonkeyPat
         check_counts(chain)
         assert chain.window()["dispatches"] == 32 + 7
         chain.prepare(1)
-        chain.program.put(PADDING, np.ones(1))
+        chain.program.write(PADDING, np.ones(1))
         with pytest.raises(Unverified, match="added dispatches"):
             chain.executed()
 
@@ -256,12 +256,12 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
     whole = lowered_decode.lowered_step(TINY, 0, 0)
     target = lavapipe(monkeypatch)
     if mutant == "wrong position":
-        place = decode.WebGpuDecode.put
+        place = decode.WebGpuDecode.write_state
 
         def shifted(self: Any, values: Any) -> None:
             place(self, {**values, "position": np.asarray(values["position"]) + 1})
 
-        monkeypatch.setattr(decode.WebGpuDecode, "put", shifted)
+        monkeypatch.setattr(decode.WebGpuDecode, "write_state", shifted)
     else:
         changed = without_bias(whole) if mutant == "bias dropped" else without_last_write(whole)
         monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
@@ -275,7 +275,7 @@ def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pyte
     from overhead.decode import lowered as lowered_decode
     from overhead.decode.arms import webgpu as decode
 
-    whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.put
+    whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.write_state
     target = lavapipe(monkeypatch)
 
     def swapped(self: Any, values: Any) -> None:
@@ -285,7 +285,7 @@ def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pyte
         changed = with_one_key(whole)
         monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
     else:
-        monkeypatch.setattr(decode.WebGpuDecode, "put", swapped)
+        monkeypatch.setattr(decode.WebGpuDecode, "write_state", swapped)
     with pytest.raises(Unverified, match="differs from float64"):
         open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=6, batch=4))
 

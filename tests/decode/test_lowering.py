@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import overhead
-from overhead.decode.chain import LogitAgreement, agreement
+from overhead.decode.chain import LogitAgreement, compare_logits
 from overhead.decode.decoders import SHAPES
 from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
@@ -48,9 +48,9 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
         found = []
         for step in steps:
             for name, values in step.items():
-                device.put(name, values)
-            device.step()
-            found.append([device.output(i).copy() for i in range(len(program.outputs))])
+                device.write(name, values)
+            device.submit_step()
+            found.append([device.read_output(i).copy() for i in range(len(program.outputs))])
         return found
     finally:
         device.close()
@@ -62,7 +62,7 @@ def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
     expected = [reference(torch.tensor([t]), torch.tensor([i]))[1].numpy().copy() for i, t in enumerate(TOKENS)]
     steps = [{"token": np.array([t]), "position": np.array([i + shift])} for i, t in enumerate(TOKENS)]
     found = [outputs[1] for outputs in run(module, program, steps)]
-    return agreement(np.array(found), np.array(expected), TOLERANCE)
+    return compare_logits(np.array(found), np.array(expected), TOLERANCE)
 
 
 @on_lavapipe

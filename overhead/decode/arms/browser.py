@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import DECODERS, WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.buffers import DTYPES, contents
+from overhead.decode.lowering.buffers import DTYPES, first_numbers
 from overhead.probes.base import Unsupported
 from overhead.probes.browser import messages
 from overhead.probes.browser.chain import PageChain
@@ -56,10 +56,10 @@ class BrowserDecode(PageChain, LoweredDecode):
         spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
         given = self.initial_values()
-        arrays = {name: contents(buffer, given.get(name)) for name, buffer in self.lowered.buffers.items()}
+        arrays = {name: first_numbers(buffer, given.get(name)) for name, buffer in self.lowered.buffers.items()}
         filled = {name: array for name, array in arrays.items() if array is not None}
         self.write(self._numbers(filled), b"".join(array.tobytes() for array in filled.values()))
-        start = self.reference.start
+        start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
     def _program(self) -> messages.PageProgram:
@@ -92,15 +92,15 @@ class BrowserDecode(PageChain, LoweredDecode):
             self._seen = {}
         return super().ask(do, **fields)
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
         """Note this many decode steps for the next ``wait``, which runs them in the page."""
-        self.issue(tokens)
+        self.issue(steps)
 
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
         """Write tensors of the state. The queue of the page puts the write before all later work."""
         self.write(self._numbers(values), self._raw(values))
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def read_numbers(self, name: str) -> NDArray[Any]:
         """Token, position or logits. All are fetched at once, because Firefox needs 100 ms for each fetch."""
         if not self._seen:
             buffers = {one: self.lowered.buffers[one] for one in ("token", "position", self._logits.buffer)}
@@ -122,10 +122,10 @@ class BrowserDecode(PageChain, LoweredDecode):
         """As in ``PageChain``, but the tokens of each sample are counted before the next."""
         rows: list[list[int]] = []
         for n in ns:
-            self.count()
+            self.count_tokens()
             rows += super().sample_idle([n], idle_ms)
             self._counted = 0
-            self.count()
+            self.count_tokens()
         return rows
 
     def window(self) -> dict[str, Scalar]:

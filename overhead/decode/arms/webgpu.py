@@ -1,4 +1,4 @@
-"""A lowered program on a WebGPU device, and the decode workload as one: a submission per dispatch, or a pass per token."""
+"""A lowered program on a WebGPU device, and a chain that decodes with it: a pass a token or a submission a dispatch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.buffers import DTYPES, Buffer, contents, viewed
+from overhead.decode.lowering.buffers import DTYPES, Buffer, as_tensor, first_numbers
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import Program
 from overhead.probes.base import DeviceTime, Unsupported
@@ -85,7 +85,7 @@ class WebGpuProgram:
     def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
         flags = self._library.webgpu.BufferUsage
         usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
-        data = contents(buffer, given)
+        data = first_numbers(buffer, given)
         if data is None:
             return self.device.create_buffer(size=buffer.bytes, usage=usage)
         return self.device.create_buffer_with_data(data=data, usage=usage)
@@ -98,7 +98,7 @@ class WebGpuProgram:
     def _group(self, layout: Any, names: tuple[str, ...]) -> Any:
         return self.device.create_bind_group(layout=layout, entries=entries(self._buffers[name] for name in names))
 
-    def put(self, name: str, values: NDArray[Any]) -> None:
+    def write(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole buffer."""
         number = self.program.buffers[name].number
         self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number]))
@@ -107,19 +107,19 @@ class WebGpuProgram:
         """The buffer with this name."""
         return self._buffers[name]
 
-    def get(self, name: str) -> NDArray[Any]:
+    def read(self, name: str) -> NDArray[Any]:
         """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library reported an error."""
         buffer = self.program.buffers[name]
         found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[: buffer.count]
         self._library.raise_errors()
         return found
 
-    def output(self, index: int) -> NDArray[Any]:
+    def read_output(self, index: int) -> NDArray[Any]:
         """An output of the last step, by its place among the module's outputs, in its shape."""
         view = self.program.outputs[index]
-        return viewed(self.get(view.buffer), view)
+        return as_tensor(self.read(view.buffer), view)
 
-    def step(self) -> None:
+    def submit_step(self) -> None:
         """Submit all dispatches of one step, in one pass."""
         encoder = self.device.create_command_encoder()
         compute = encoder.begin_compute_pass()
@@ -172,12 +172,12 @@ class WebGpuDecode(LoweredDecode):
         if case.caller == "native":
             self._calls = _c_calls(self.session, self.program, self._submits_each)
             loop = compile_native(self._calls)
-            self.run = lambda tokens: loop(tokens * count)  # type: ignore[method-assign]
+            self.run_steps = lambda steps: loop(steps * count)  # type: ignore[method-assign]
         else:
-            self.run = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
+            self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
         self.library.raise_errors()
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
         """Submit this many tokens; returns before they are done."""
         raise NotImplementedError  # bound in __init__
 
@@ -191,17 +191,17 @@ class WebGpuDecode(LoweredDecode):
         name, size = (view.buffer, 4 * view.count) if self.reads_logits else ("token", 4)
         return self.session.queue.read_buffer(self.program.buffer(name), 0, size)
 
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
         """Write these tensors of the state, and wait until the device has them."""
-        for name, array in self.state_values(values).items():
-            self.program.put(name, array)
+        for name, array in self.with_padding_counter(values).items():
+            self.program.write(name, array)
         # A pending write would be executed in the next window.
         self.session.queue.submit([])
         self.wait()
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def read_numbers(self, name: str) -> NDArray[Any]:
         """Read all numbers of a buffer, after all submitted work."""
-        return self.program.get(name)
+        return self.program.read(name)
 
     def dispatches_of_a_token(self) -> int:
         """Calls that dispatch in one token, which runs, counted in Python or in the library's C functions."""
@@ -211,7 +211,7 @@ class WebGpuDecode(LoweredDecode):
             self.wait()
             return counted.found
         with _counting(self.session) as dispatch:
-            self.run(1)
+            self.run_steps(1)
         self.wait()
         return int(dispatch.call_count)
 
@@ -225,12 +225,12 @@ class WebGpuDecode(LoweredDecode):
         """The device's time for n tokens, but at most ``held_n``; None for a chain with reads."""
         if self.latency:
             return None
-        self.count()
+        self.count_tokens()
         before = self.total
         try:
             return self._clock.measure(min(n, self.held_n))
         finally:
-            self.count()
+            self.count_tokens()
             self.aside += self.total - before
 
     @functools.cached_property
@@ -240,13 +240,8 @@ class WebGpuDecode(LoweredDecode):
     def window(self) -> dict[str, Scalar]:
         """What was timed: submissions, passes and the kind of wait, added to those of the base class."""
         each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
-        own = {
-            "submits": each,
-            "passes": each,
-            "recording": "inside",
-            "wait": self.library.wait_name(self.session.device),
-        }
-        return {**super().window(), **own}
+        wait = self.library.wait_name(self.session.device)
+        return {**super().window(), "submits": each, "passes": each, "recording": "inside", "wait": wait}
 
     def close(self) -> None:
         """Wait for the device, and release the buffers that no other chain shares."""
@@ -272,7 +267,7 @@ def _python_loop(session: WebGpuSession, program: WebGpuProgram, submits_each: b
 
     def one_pass(tokens: int) -> None:
         for _ in repeat(None, tokens):
-            program.step()
+            program.submit_step()
 
     return submission_each if submits_each else one_pass
 

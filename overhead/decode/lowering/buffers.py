@@ -56,14 +56,14 @@ class TensorView:
         strides = [0] * new + [stride if size == wanted else 0 for size, stride, wanted in paired]
         return dataclasses.replace(self, shape=shape, strides=tuple(strides))
 
-    def in_row(self, row: str, column: str) -> str:
+    def row_index(self, row: str, column: str) -> str:
         """The position of an element as source text. A row is what the last dimension spans."""
-        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1]).at(row)
-        inside = packed(self.buffer, self.number, self.shape[-1:])
-        ends = dataclasses.replace(inside, strides=self.strides[-1:]).element(column)
+        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1]).flat_index(row)
+        inside = packed_view(self.buffer, self.number, self.shape[-1:])
+        ends = dataclasses.replace(inside, strides=self.strides[-1:]).element_index(column)
         return " + ".join(term for term in (starts, ends) if term != "0u") or "0u"
 
-    def at(self, index: str) -> str:
+    def flat_index(self, index: str) -> str:
         """The position in the buffer of the element with this number in row-major order, as source text.
 
         ``index``: an expression of type u32.
@@ -80,7 +80,7 @@ class TensorView:
                 terms.append(place if stride == 1 else f"{place} * {stride}u")
         return " + ".join(terms) or "0u"
 
-    def element(self, *indices: str) -> str:
+    def element_index(self, *indices: str) -> str:
         """The position in the buffer of the element with these indices, one for each dimension, as source text."""
         terms = [f"{self.offset}u"] if self.offset else []
         for index, size, stride in zip(indices, self.shape, self.strides, strict=True):
@@ -102,7 +102,7 @@ class TensorView:
         return found
 
 
-def packed(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
+def packed_view(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
     """A view of a whole buffer in row-major order."""
     strides, inner = [], 1
     for size in reversed(shape):
@@ -111,7 +111,7 @@ def packed(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorVie
     return TensorView(buffer, number, shape, tuple(reversed(strides)))
 
 
-def contents(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
+def first_numbers(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
     """The numbers as an array of one dimension; None if the buffer starts with zeros.
 
     ``given``: contents from outside, in any numeric type. Raises ``ValueError`` if they are missing or too few.
@@ -126,7 +126,7 @@ def contents(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
     return data
 
 
-def viewed(numbers: NDArray[Any], view: TensorView) -> NDArray[Any]:
+def as_tensor(numbers: NDArray[Any], view: TensorView) -> NDArray[Any]:
     """The tensor of a view, without a copy. ``numbers``: those of its buffer."""
     strides = [stride * numbers.itemsize for stride in view.strides]
     return np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides)

@@ -115,7 +115,7 @@ class Kernel:
         return f"{index}.y * {WIDEST}u + {index}.x" if self.groups > WIDEST else f"{index}.x"
 
 
-def combined(array: str, how: str, threads: int) -> str:
+def reduction(array: str, how: str, threads: int) -> str:
     """Statements after which ``array[0]`` has the result of ``how`` over ``array[0]`` to ``array[threads - 1]``.
 
     ``how``: an expression of ``x`` and ``y``. ``threads``: a power of two. Every thread of the group must get here.
@@ -129,7 +129,7 @@ for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
 workgroupBarrier();"""
 
 
-def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
+def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
     """Statements that run ``statement(k)`` for each number ``k`` below ``count``.
 
     ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group that share the
@@ -140,15 +140,15 @@ def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> st
     looped = turns - turns % _WRITTEN_OUT if turns > _WRITTEN_OUT else 0
     lines = []
     if looped:
-        inner = " ".join(statement(plus("k", i * threads)) for i in range(_WRITTEN_OUT))
+        inner = " ".join(statement(sum_text("k", i * threads)) for i in range(_WRITTEN_OUT))
         lines.append(f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{ {inner} }}")
-    lines += [statement(plus(first, i * threads)) for i in range(looped, turns)]
+    lines += [statement(sum_text(first, i * threads)) for i in range(looped, turns)]
     if rest:
-        lines.append(f"if (lane < {rest}u) {{ {statement(plus(first, turns * threads))} }}")
+        lines.append(f"if (lane < {rest}u) {{ {statement(sum_text(first, turns * threads))} }}")
     return "\n".join(lines)
 
 
-def plus(text: str, number: int) -> str:
+def sum_text(text: str, number: int) -> str:
     """The text of the sum of a u32 and a number."""
     if text == "0u":
         return f"{number}u"

@@ -53,7 +53,7 @@ class DataFlow:
         """The positions of all operations that write the buffer of this view."""
         return self._writers[view.buffer]
 
-    def at(self, position: int, kind: type[Found]) -> Found:
+    def operation_at(self, position: int, kind: type[Found]) -> Found:
         """The operation at this position. Raises ``NoMatch`` if it is of another kind."""
         found = self.operations[position]
         if not isinstance(found, kind):
@@ -105,7 +105,7 @@ Match = Callable[[DataFlow, int], Replacement]
 """Finds a pattern around the operation at this position. Raises ``NoMatch``."""
 
 
-def replaced(program: Program, match: Match) -> Program:
+def replace_matches(program: Program, match: Match) -> Program:
     """The program after all replacements that ``match`` finds and that compute the same."""
     flow, position = DataFlow(program), 0
     while position < len(flow.operations):

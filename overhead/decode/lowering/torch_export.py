@@ -12,10 +12,10 @@ import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from overhead.decode.lowering.buffers import Role, TensorView
-from overhead.decode.lowering.fusions import FUSIONS, fused
+from overhead.decode.lowering.fusions import FUSIONS, apply_fusions
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.torch_operations import IGNORED, Folded, OperationReader, name_of, number_of
+from overhead.decode.lowering.torch_operations import IGNORED, Folded, OperationReader, number_type, operation_name
 from overhead.errors import UsageError, one_line
 
 
@@ -41,7 +41,7 @@ def lower(module: Any, inputs: Sequence[Any] = (), *, fusions: Iterable[str] = t
         raise UnsupportedOperation(f"{_line(error)}: a branch on the values of a tensor is not supported") from error
     except (Exception, SystemExit) as error:
         raise UnsupportedOperation(f"{_line(error)}: the module raises {one_line(error)}") from error
-    return fused(GraphReader(exported).program(), fusions)
+    return apply_fusions(GraphReader(exported).program(), fusions)
 
 
 def _line(error: BaseException) -> str:
@@ -89,7 +89,7 @@ class GraphReader(OperationReader):
                 self._values[node] = self._called(node)
             elif node.op == "output":
                 flat = torch.utils._pytree.tree_leaves(node.args)
-                outputs = tuple(self.view(self._value(part)) for part in flat if part is not None)
+                outputs = tuple(self.as_view(self._value(part)) for part in flat if part is not None)
         kinds = {spec.kind.name for spec in self._exported.graph_signature.output_specs}
         if kinds - {"USER_OUTPUT"}:
             raise UnsupportedOperation(
@@ -107,7 +107,7 @@ class GraphReader(OperationReader):
         if not isinstance(node.meta.get("val"), torch.Tensor):
             raise UnsupportedOperation(f"the input {node.name} is no tensor")
         role: Role = "input" if kind == "USER_INPUT" else "state" if written else "weight"
-        shape, number = tuple(node.meta["val"].shape), number_of(node.meta["val"].dtype, name)
+        shape, number = tuple(node.meta["val"].shape), number_type(node.meta["val"].dtype, name)
         view = self._buffer(name, number, shape, role)
         if role == "input":
             self._inputs.append(view)
@@ -118,13 +118,13 @@ class GraphReader(OperationReader):
             return self._value(node.args[0])[node.args[1]]
         if not hasattr(node.target, "_schema"):
             raise UnsupportedOperation(f"{self.place}: the operation {node.target} is not supported")
-        if name_of(node.target) in IGNORED:
+        if operation_name(node.target) in IGNORED:
             return None
         arguments = self._arguments(node)
         leaves = torch.utils._pytree.tree_leaves(arguments)
         if not any(isinstance(leaf, TensorView) for leaf in leaves) and not node.target._schema.is_mutable:
             return self._folded(node)
-        return self.lowered(node.target, node.meta.get("val"), arguments)
+        return self.lower_call(node.target, node.meta.get("val"), arguments)
 
     def _arguments(self, node: Any) -> dict[str, Any]:
         """All arguments by name, with the defaults of the operation."""

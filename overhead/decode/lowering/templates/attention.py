@@ -6,7 +6,7 @@ import dataclasses
 from textwrap import indent
 
 from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.kernel import Kernel, combined, each
+from overhead.decode.lowering.kernel import Kernel, loop, reduction
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation
 
 
@@ -50,14 +50,14 @@ class Attention(Operation):
 
         turns = f"for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{"
         lines = [*first, *before, "f32 highest = -3.4e38;", turns]
-        lines += [*before_score, "  f32 sum = 0.0;", indent(each(width, key), "  ")]
+        lines += [*before_score, "  f32 sum = 0.0;", indent(loop(width, key), "  ")]
         lines.append(f"""\
   f32 score = {self._masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)};
   scores[j] = score;
   highest = max(highest, score);
 }}
 part[lane] = highest;
-{combined("part", "max(x, y)", GROUP_THREADS)}
+{reduction("part", "max(x, y)", GROUP_THREADS)}
 highest = part[0];
 workgroupBarrier();
 f32 sum = 0.0;
@@ -67,9 +67,9 @@ f32 sum = 0.0;
   sum += weight;
 }}
 part[lane] = sum;
-{combined("part", "x + y", GROUP_THREADS)}
+{reduction("part", "x + y", GROUP_THREADS)}
 for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{""")
-        lines += [*before_sum, "  f32 mixed = 0.0;", indent(each(keys, value), "  ")]
+        lines += [*before_sum, "  f32 mixed = 0.0;", indent(loop(keys, value), "  ")]
         lines.append(f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}")
         shared = (("part", GROUP_THREADS), ("scores", keys))
         return self.compose("\n".join(lines), batch * heads * queries, shared=shared)

@@ -71,13 +71,10 @@ class Elementwise(Operation):
 
     def kernel(self) -> Kernel:
         """The kernel: a thread computes one element of the output."""
-        loads = [
-            f"{view.number} x{i} = {self.flat(view.broadcast(self.output.shape), 'i')};"
-            for i, view in enumerate(self.inputs)
-        ]
-        return self.each_element(
-            self.output.count, "\n".join([*loads, f"{self.flat(self.output, 'i')} = {self.expression};"])
-        )
+        shape = self.output.shape
+        lines = [f"{v.number} x{i} = {self.flat(v.broadcast(shape), 'i')};" for i, v in enumerate(self.inputs)]
+        lines.append(f"{self.flat(self.output, 'i')} = {self.expression};")
+        return self.each_element(self.output.count, "\n".join(lines))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,11 +110,11 @@ class Gather(Operation):
     def kernel(self) -> Kernel:
         """The kernel: a thread copies one element of the output from its row of the table."""
         row = dataclasses.replace(self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0)
-        start = self.table.element("at", *["0u"] * len(row.shape))
+        start = self.table.element_index("at", *["0u"] * len(row.shape))
         body = f"""\
 u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
 u32 column = i % {row.count}u;
-{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.at("column")}];"""
+{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.flat_index("column")}];"""
         return self.each_element(self.output.count, body)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 
 from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.kernel import Kernel, combined, each, plus
+from overhead.decode.lowering.kernel import Kernel, loop, reduction, sum_text
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation, threads_along
 
 _MOST_ROWS, _MOST_COLUMNS = 16, 4
@@ -53,7 +53,7 @@ class _OneRow:
 
     def statements(self, term: Callable[[str], str]) -> str:
         """Statements that run ``term(k)`` for each element ``k`` of the row, each in one of the threads."""
-        return each(self.x.shape[-1], term, threads=self.threads)
+        return loop(self.x.shape[-1], term, threads=self.threads)
 
 
 def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _OneRow:
@@ -209,11 +209,11 @@ class Gemv(Operation):
         def sums(product: MatrixProduct, column: str) -> str:
             return tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda _, offset: self.element(product.matrix, plus(column, offset), "k"),
+                lambda _, offset: self.element(product.matrix, sum_text(column, offset), "k"),
             )
 
         def end(offset: int) -> str:
-            ends = self._ends([plus(column, offset) for column in own], "row", "part_sum")
+            ends = self._ends([sum_text(column, offset) for column in own], "row", "part_sum")
             return "\n".join(_by_column(ends, columns))
 
         body = "\n".join(_by_column([*map(sums, self.products, own)], columns))
@@ -229,7 +229,7 @@ class Gemv(Operation):
             return row.statements(term)
 
         lines = ["u32 column = group;", "f32 sum = 0.0;", *_by_column([*map(sums, row.matrices, own)], columns)]
-        lines += ["part[lane] = sum;", combined("part", "x + y", row.threads), "if (lane == 0u) {"]
+        lines += ["part[lane] = sum;", reduction("part", "x + y", row.threads), "if (lane == 0u) {"]
         lines += [indent("\n".join(_by_column(self._ends(own, "0u", "part[0]"), columns)), "  "), "}"]
         shared = (("part", row.threads),)
         return self.compose("\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors)
@@ -261,11 +261,11 @@ class GatedGemv(Operation):
             tiles, matrices = _RowTiles(rows, inner, [columns], ("gate", "up")), {"gate": self.gate, "up": self.up}
             sums = tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda array, offset: self.element(matrices[array], plus("column", offset), "k"),
+                lambda array, offset: self.element(matrices[array], sum_text("column", offset), "k"),
             )
 
             def end(offset: int) -> str:
-                output = self.in_row(self.output, "row", plus("column", offset))
+                output = self.in_row(self.output, "row", sum_text("column", offset))
                 return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
 
             return self.compose(tiles.body(sums, end), tiles.groups, shared=tiles.shared)
@@ -281,9 +281,9 @@ f32 gated = 0.0;
 f32 raised = 0.0;
 {row.statements(term)}
 gates[lane] = gated;
-{combined("gates", "x + y", row.threads)}
+{reduction("gates", "x + y", row.threads)}
 ups[lane] = raised;
-{combined("ups", "x + y", row.threads)}
+{reduction("ups", "x + y", row.threads)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
   {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.kernel import Kernel, combined, each
+from overhead.decode.lowering.kernel import Kernel, loop, reduction
 from overhead.decode.lowering.operation import Operation, threads_along
 
 _ARGMAX_THREADS, _ARGMAX_LOADS = 256, 16
@@ -27,11 +27,11 @@ class _RowOperation(Operation):
 
     def along(self, statement: Callable[[str], str]) -> str:
         """Statements that run ``statement(k)`` for each number ``k`` of the row, shared by the threads."""
-        return each(self.inner, statement, threads=threads_along(self.inner))
+        return loop(self.inner, statement, threads=threads_along(self.inner))
 
-    def combined(self, own: str, how: str) -> str:
+    def reduction(self, own: str, how: str) -> str:
         """Statements after which ``part[0]`` has the combination of ``own`` of all threads."""
-        return f"part[lane] = {own};\n{combined('part', how, threads_along(self.inner))}"
+        return f"part[lane] = {own};\n{reduction('part', how, threads_along(self.inner))}"
 
     def rows(self, body: str) -> Kernel:
         """The kernel that runs this for each row."""
@@ -59,7 +59,7 @@ class RowReduction(_RowOperation):
         return self.rows(f"""\
 f32 found = {start};
 {self.along(lambda k: f"found = {taken.format(self.in_row(self.x, 'group', k))};")}
-{self.combined("found", "max(x, y)" if largest else "x + y")}
+{self.reduction("found", "max(x, y)" if largest else "x + y")}
 if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
 
 
@@ -100,7 +100,7 @@ class Norm(_RowOperation):
                 self.along(lambda k: f"{x(k)} = {self.in_row(self.x, 'group', k)} + {self.in_row(added, 'group', k)};")
             )
         if self.centred:
-            lines += ["f32 sum = 0.0;", self.along(lambda k: f"sum += {x(k)};"), self.combined("sum", "x + y")]
+            lines += ["f32 sum = 0.0;", self.along(lambda k: f"sum += {x(k)};"), self.reduction("sum", "x + y")]
             lines += [f"f32 middle = part[0] / {count};", "workgroupBarrier();"]
             middle = "middle"
 
@@ -112,7 +112,7 @@ class Norm(_RowOperation):
         lines.append(f"""\
 f32 squares = 0.0;
 {self.along(lambda k: f"squares += ({x(k)} - {middle}) * ({x(k)} - {middle});")}
-{self.combined("squares", "x + y")}
+{self.reduction("squares", "x + y")}
 f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
 {self.along(scaled)}""")
         return self.rows("\n".join(lines))

@@ -154,7 +154,7 @@ class DecodeChain(HeldChain):
         self._counted = 0
 
     def count_tokens(self) -> int:
-        """Add the new steps to ``total``; return those since the last restore. Raises ``Unverified`` at a wrong token."""
+        """Add new steps to ``total``; return those since the last restore. Raises ``Unverified`` at a wrong token."""
         tokens, position = self.tokens_and_position()
         steps = position - PROMPT
         if not 0 <= steps < len(self._path) or tokens != self._path[steps][0]:

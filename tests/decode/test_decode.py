@@ -60,7 +60,7 @@ def lavapipe(monkeypatch: pytest.MonkeyPatch) -> Target:
     return find("wgpu-native", "Vulkan", monkeypatch)
 
 
-def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
+def test_the_state_after_the_prompt_has_only_the_prompt_in_its_cache() -> None:
     from overhead.decode.reference import decode_reference
 
     start = decode_reference(TINY).after_prompt
@@ -70,7 +70,7 @@ def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
     assert (keys[:, :, PROMPT:] == 0).all()
 
 
-def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_process_reads_a_large_reference_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import reference as _decode_reference
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -87,7 +87,7 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
             np.testing.assert_array_equal(before[name], after[name])
 
 
-def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> None:
+def test_fusions_applied_one_by_one_give_the_same_program_as_all_at_once() -> None:
     from overhead.decode.lowered import lowered_step
     from overhead.decode.lowering.fusions import FUSIONS
     from overhead.decode.lowering.torch_export import lower
@@ -99,7 +99,7 @@ def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> N
 
 
 @pytest.mark.parametrize("name", ["qwen2.5-tiny", "llama-tiny"])
-def test_tokens_at_once_have_the_logits_of_one_after_another(name: str) -> None:
+def test_a_decoder_computes_the_same_logits_for_tokens_together_and_one_by_one(name: str) -> None:
     import torch
 
     from overhead.decode.lowering.decoder import Decoder, randomised
@@ -112,7 +112,7 @@ def test_tokens_at_once_have_the_logits_of_one_after_another(name: str) -> None:
         np.testing.assert_allclose(at_once.get_buffer(name).numpy(), tensor.numpy(), atol=1e-12)
 
 
-def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_with_too_little_memory_refuses_with_the_missing_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import reference as _decode_reference
 
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=477_000))
@@ -130,7 +130,7 @@ def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pyt
     ],
     ids=lambda case: case.key,
 )
-def test_cases_that_a_page_cannot_run_are_unsupported(case: Case) -> None:
+def test_a_browser_page_refuses_patterns_callers_and_decoders_that_it_cannot_run(case: Case) -> None:
     from overhead.decode.arms import browser
 
     session: Any = None
@@ -138,14 +138,14 @@ def test_cases_that_a_page_cannot_run_are_unsupported(case: Case) -> None:
         browser.open_case(session, case)
 
 
-def test_torch_decodes_eagerly() -> None:
+def test_eager_torch_decodes_verified_and_counted_tokens() -> None:
     with opened(CPU, case_of("per-submit")) as chain:
         check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["operations"] > 80
 
 
 @pytest.mark.parametrize("batch", [4, 64])
-def test_torch_decodes_a_batch(batch: int) -> None:
+def test_eager_torch_decodes_a_batch_and_detects_a_changed_token(batch: int) -> None:
     with opened(CPU, case_of("per-submit", batch=batch)) as chain:
         check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["batch"] == batch
@@ -159,7 +159,7 @@ def test_torch_decodes_a_batch(batch: int) -> None:
 
 @pytest.mark.needs("cxx")
 @pytest.mark.slow
-def test_torch_decodes_with_a_compiled_step() -> None:
+def test_compiled_torch_decodes_verified_and_counted_tokens() -> None:
     compiled = Target(stack="torch-compile", api="CPU", adapter="CPU", options={"device": "cpu"})
     with opened(compiled, case_of("per-submit", mode="default")) as chain:
         check_counts(chain)
@@ -167,14 +167,14 @@ def test_torch_decodes_with_a_compiled_step() -> None:
 
 @pytest.mark.parametrize("readback", ["token", "logits"])
 @pytest.mark.parametrize("tokens", [1, 5])
-def test_a_unit_that_reads_is_counted_in_units(readback: str, tokens: int) -> None:
+def test_a_chain_that_reads_after_several_tokens_counts_units_and_not_tokens(readback: str, tokens: int) -> None:
     with opened(CPU, case_of("read-each", readback=readback, tokens=tokens)) as chain:
         check_counts(chain, (2, 1))
         assert chain.latency
         assert ("prefill" in chain.window()) == (tokens > 1)
 
 
-def test_a_chain_whose_cache_changes_is_unverified() -> None:
+def test_a_chain_whose_cache_was_overwritten_is_unverified() -> None:
     with opened(CPU, case_of("per-submit")) as chain:
         chain.prepare(8)
         chain.issue(4)
@@ -196,7 +196,7 @@ def test_a_chain_whose_cache_changes_is_unverified() -> None:
         ("per-pass", "native", {"fusions": 6, "batch": 4}, 32),
     ],
 )
-def test_wgpu_native_decodes(
+def test_wgpu_native_decodes_verified_tokens_with_the_expected_dispatches(
     pattern: str, caller: str, params: dict[str, Scalar], dispatches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(lavapipe(monkeypatch), case_of(pattern, caller, **params)) as chain:
@@ -205,7 +205,7 @@ def test_wgpu_native_decodes(
 
 
 @LAVAPIPE
-def test_added_dispatches_run_and_change_no_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_added_dispatches_are_counted_and_change_no_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(lavapipe(monkeypatch), case_of("per-pass", "native", fusions=6, padding=7)) as chain:
         check_counts(chain)
         assert chain.window()["dispatches"] == 32 + 7
@@ -218,14 +218,14 @@ def test_added_dispatches_run_and_change_no_logits(monkeypatch: pytest.MonkeyPat
 @SWIFTSHADER
 @pytest.mark.slow
 @pytest.mark.parametrize("params", [{"fusions": 0}, {"fusions": 3}, {"fusions": 6}, {"fusions": 6, "batch": 4}])
-def test_dawn_decodes(params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dawn_decodes_verified_and_counted_tokens(params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", **params)) as chain:
         check_counts(chain, (0, 2))
 
 
 @pytest.mark.needs("onnxruntime", "onnxscript")
 @pytest.mark.slow
-def test_onnx_runtime_decodes_on_the_cpu() -> None:
+def test_onnx_runtime_decodes_verified_tokens_on_the_cpu() -> None:
     target = Target(stack="onnxruntime", api="CPU", adapter="CPU")
     with opened(target, case_of("per-submit")) as chain:
         check_counts(chain)
@@ -236,7 +236,7 @@ def test_onnx_runtime_decodes_on_the_cpu() -> None:
 
 @pytest.mark.needs("onnxruntime", "onnxscript", "swiftshader")
 @pytest.mark.slow
-def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_runtime_decodes_verified_tokens_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     stack = registry()["onnxruntime"]
     for name, value in stack.environments()[-1].items():
         monkeypatch.setenv(name, value)
@@ -249,7 +249,7 @@ def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyP
 
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
-def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import lowered as lowered_decode
     from overhead.decode.arms import webgpu as decode
 
@@ -271,7 +271,7 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
 
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows"])
-def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_that_mixes_up_sequences_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import lowered as lowered_decode
     from overhead.decode.arms import webgpu as decode
 
@@ -341,7 +341,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("launches", "binding", {"fusions": 6, "batch": 4}, 32),
     ],
 )
-def test_cuda_c_decodes_on_a_fake_driver(
+def test_cuda_c_decodes_verified_tokens_on_a_fake_driver(
     pattern: str, caller: Any, params: dict[str, Scalar], dispatches: int, cuda: Any
 ) -> None:
     from overhead.decode.arms.cuda import open_case

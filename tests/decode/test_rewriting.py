@@ -32,7 +32,7 @@ def flow(*operations: Elementwise, output: str = "z") -> DataFlow:
         (("z", "q"), 0, True),
     ],
 )
-def test_an_operation_in_between_may_not_change_what_the_new_one_uses(
+def test_a_replacement_is_refused_if_an_operation_in_between_changes_its_buffers(
     between: tuple[str, str], at: int, allowed: bool
 ) -> None:
     """a -> m -> z becomes a -> z, at the place of the first or of the last of the two."""
@@ -40,7 +40,7 @@ def test_an_operation_in_between_may_not_change_what_the_new_one_uses(
     assert found.allows(Replacement(frozenset({0, 2}), copy("a", "z"), at)) is allowed
 
 
-def test_the_only_reader_is_found_unless_the_buffer_is_an_output_or_has_two_writers() -> None:
+def test_a_buffer_has_an_only_reader_unless_it_is_an_output_or_has_two_readers_or_writers() -> None:
     middle = packed_view("m", "f32", (4,))
     assert flow(copy("a", "m"), copy("m", "z")).only_reader(middle) == 1
     for others in (

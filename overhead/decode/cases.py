@@ -14,34 +14,34 @@ PADDINGS = (100, 200, 400)
 
 @dataclasses.dataclass(frozen=True)
 class DecodeWay:
-    """One way to decode: a pattern with parameters, and the callers that can run it."""
+    """One way to decode on a stack: a pattern with parameters, and the callers that can run it."""
 
     pattern: Pattern
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     callers: Sequence[Caller] = ("binding",)
 
     def with_params(self, **params: Scalar) -> DecodeWay:
-        """The same way with further parameters."""
+        """A copy of this way with these parameters added or replaced."""
         return dataclasses.replace(self, params={**self.params, **params})
 
 
 def lowered_ways(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
-    """A lowered program with each of these numbers of fusions."""
+    """Ways to run the lowered program, one for each of these numbers of fusions."""
     return [DecodeWay(pattern, {"fusions": count}, callers) for count in fusions]
 
 
 def padded_ways(way: DecodeWay) -> list[DecodeWay]:
-    """The way with trivial dispatches added to each token."""
+    """Copies of the way with 100, 200 and 400 trivial dispatches added to each token."""
     return [way.with_params(padding=count) for count in PADDINGS]
 
 
 def batched_ways(way: DecodeWay) -> list[DecodeWay]:
-    """The way with several sequences in each step."""
+    """Copies of the way with 4, 16 and 64 sequences in each step."""
     return [way.with_params(batch=count) for count in BATCH_SIZES]
 
 
 def reading_ways(way: DecodeWay) -> list[DecodeWay]:
-    """The way with a read after every token: of the token, or of all logits; and after a prompt of several steps."""
+    """Copies of the way that read the token, read all logits, or read the token after a prompt of several steps."""
     each = dataclasses.replace(way, pattern="read-each", callers=("binding",))
     read = each.with_params(readback="token")
     return [read, each.with_params(readback="logits"), read.with_params(tokens=PROMPT)]

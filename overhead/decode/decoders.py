@@ -63,12 +63,12 @@ SHAPES = {
 
 
 def decoders_for(*, software: bool) -> tuple[str, ...]:
-    """The decoders that a target measures. A CPU and software adapters run the tiny one."""
+    """The names of the decoders that a target measures. ``software``: a CPU or a software adapter runs the tiny one."""
     return DECODERS[:1] if software else DECODERS
 
 
 def requirements(name: str) -> str:
-    """What a run of a large decoder takes, in a sentence; '' for a small one."""
+    """The memory and the seconds that a large decoder of this name takes, in a sentence; '' for a small one."""
     size = weight_bytes(name)
     if size < LARGE_BYTES:
         return ""
@@ -80,5 +80,5 @@ def requirements(name: str) -> str:
 
 
 def weight_bytes(name: str) -> int:
-    """The bytes of all parameters in float32."""
+    """The bytes of all parameters of the decoder of this name, in float32."""
     return 4 * SHAPES[name].parameters

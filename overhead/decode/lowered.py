@@ -60,7 +60,7 @@ def with_padding(program: Program, count: int) -> Program:
 
 @functools.cache
 def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Program:
-    """The program of one step with the first ``fusions`` fusions and ``padding`` more dispatches."""
+    """The program of one step of this decoder with the first ``fusions`` fusions and ``padding`` added dispatches."""
     from overhead.decode.lowering.torch_export import lower
     from overhead.decode.reference import batched_step
 

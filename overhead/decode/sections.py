@@ -51,7 +51,7 @@ _PUBLISHED = (
     f"with an intercept of {PUBLISHED_INTERCEPT_NS / _MILLI:.1f} ms. A negative intercept means that the cost of a "
     "dispatch was not constant there."
 )
-Row = list[str | Cell]
+_Row = list[str | Cell]
 
 
 @register("a-token", "A token of a language model", 27, any_run=True)
@@ -63,7 +63,7 @@ def token_row(view: View) -> Iterator[Part]:
     if not timed:
         return
     name, arms = max(timed, key=lambda row: (weight_bytes(row[0]) >= LARGE_BYTES, all(row[1])))
-    cells: Row = [Cell(name, path=_PAGE.path)]
+    cells: _Row = [Cell(name, path=_PAGE.path)]
     for arm in arms:
         if arm is None or arm.complete is None:
             cells += ["", "", ""]
@@ -166,7 +166,7 @@ def _bound_by(arm: DecodeArm) -> str:
 
 
 def _sweeps(found: DecoderResults) -> Table:
-    rows: list[Row] = [
+    rows: list[_Row] = [
         [_stack(arm), arm.description, str(arm.batch), *_times(arm), _bound_by(arm), _remark(arm)]
         for sweep in found.sweeps
         for arm in sweep
@@ -197,7 +197,7 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
 
 def _arms(found: DecoderResults) -> Table:
     columns = ["stack", "how", "dispatches", "a token, ms", "host, ms", "device, ms", "tokens/s", "remark"]
-    rows: list[Row] = [
+    rows: list[_Row] = [
         [_stack(arm), arm.description, _dispatches(arm), *_times(arm), _remark(arm)] for arm in found.arms
     ]
     return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
@@ -225,7 +225,7 @@ def _arms_drawing(found: DecoderResults) -> Drawing:
 
 
 def _reads(found: DecoderResults) -> Table:
-    rows: list[Row] = []
+    rows: list[_Row] = []
     for arm in found.reads:
         tokens = arm.record.params.get("tokens", 1)
         read = {"token": "4 bytes", "logits": "all logits"}.get(str(arm.record.params.get("readback")), "")
@@ -237,7 +237,7 @@ def _reads(found: DecoderResults) -> Table:
 
 def _levels(found: DecoderResults) -> Table:
     """A row for each fusion level of each way to run the program, beside the level before it."""
-    rows: list[Row] = []
+    rows: list[_Row] = []
     for series in found.levels:
         for before, arm in zip((None, *series), series, strict=False):
             change, gain = "", None
@@ -283,7 +283,7 @@ def _level_drawing(found: DecoderResults) -> Iterator[Drawing]:
 def _kernels(found: DecoderResults) -> Iterator[Part]:
     """Device times of each program in both languages; nothing if there is nothing to compare them with."""
     fastest, eager = fastest_kernels(found), eager_graph_arm(found)
-    rows, unfair, slow = list[Row](), list[str](), list[str]()
+    rows, unfair, slow = list[_Row](), list[str](), list[str]()
     for fusions in range(len(FUSIONS) + 1):
         arms = cuda, wgsl = [fastest.get((language, fusions)) for language in ("cuda", "wgsl")]
         between, *over = (device_time_ratio(*pair) for pair in ((wgsl, cuda), (cuda, eager), (wgsl, eager)))

@@ -149,7 +149,7 @@ def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> st
 
 
 def sum_text(text: str, number: int) -> str:
-    """The text of the sum of a u32 and a number."""
+    """The source text of ``text + number``, for u32, in parentheses where they are needed."""
     if text == "0u":
         return f"{number}u"
     return f"({text} + {number}u)" if number else text

@@ -159,8 +159,8 @@ def mlp_training(width: int = 256, batch: int = 64) -> Step:
 
 def qwen2_decode(size: str = "qwen2.5-0.5b") -> Step:
     """One token of a Qwen2 decoder, read back as a chat program does."""
+    from overhead.decode.decoders import SHAPES
     from overhead.decode.lowering.decoder import Decoder, FedBackStep, randomised
-    from overhead.decode.lowering.decoder_shapes import SHAPES
 
     shape = SHAPES[size]
     model = FedBackStep(randomised(Decoder(shape), seed=1)).to(DEVICE)

@@ -31,8 +31,8 @@ from overhead.claims.measured import ClaimValue  # noqa: E402
 from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
-from overhead.decode.reading import decoded  # noqa: E402
-from overhead.decode.sections.decoding import decoding, level_sentences, padded_sentences  # noqa: E402
+from overhead.decode.reading import decoder_results  # noqa: E402
+from overhead.decode.sections import level_sentences, padded_sentences, token_section  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -254,17 +254,17 @@ def _compare_command(base: Path, new: Path | None = None, across: str | None = N
 def decoding_run(size: str) -> str:
     """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
     view = View(read_fingerprint(_DATA / f"nvidia-h200-decode-{size}.json"))
-    (found,) = decoded(view)
-    kernels = next(part for part in decoding(view) if isinstance(part, Table) and "kernels" in part.caption)
+    (found,) = decoder_results(view)
+    kernels = next(part for part in token_section(view) if isinstance(part, Table) and "kernels" in part.caption)
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
     sentences = [*padded_sentences(found), *level_sentences(found)]
     said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ", break_on_hyphens=False) for one in sentences]
-    batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep.arms})
+    batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
     steps = []
     for sweep in found.sweeps:
-        times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep.arms if arm.complete}
-        first = sweep.arms[0]
-        steps.append([f"`{first.record.stack}`: {first.how}", *(times.get(batch, "") for batch in batches)])
+        times = {arm.batch: positive_spread(arm.complete / 1e6) for arm in sweep if arm.complete}
+        first = sweep[0]
+        steps.append([f"`{first.record.stack}`: {first.description}", *(times.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
     return "\n\n".join([_table([*kernels.columns], rows), "\n".join(said), _table(head, steps)])
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
-from overhead.decode.reading import DecodeArm, decoded, slope_over_dispatches
+from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispatches
 from overhead.devices import Processor, processor, same_device_across_apis
 from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
@@ -108,9 +108,8 @@ def _count(record: Record) -> Value:
 def _slope(test: ClaimTest, view: View, of: Record) -> tuple[Value, str]:
     """The slope of the line through the decode cases that differ from ``of`` in ``test.over`` alone, and a note."""
     arms: list[DecodeArm] = []
-    for decoder in decoded(view):
-        levels = [[arm for _, arm in own.arms] for own in decoder.levels]
-        groups = levels if test.over == "fusions" else decoder.padded
+    for decoder in decoder_results(view):
+        groups = decoder.levels if test.over == "fusions" else decoder.padded
         arms = next((list(group) for group in groups if any(arm.record.key == of.key for arm in group)), arms)
     line = slope_over_dispatches(arms)
     if line is None:

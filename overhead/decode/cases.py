@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from overhead.decode.decoders import BATCH_SIZES, PROMPT, decoders
+from overhead.decode.decoders import BATCH_SIZES, PROMPT, decoders_for
 from overhead.results import Caller, Case, Pattern, Scalar
 
 PADDINGS = (100, 200, 400)
@@ -14,43 +14,43 @@ PADDINGS = (100, 200, 400)
 
 @dataclasses.dataclass(frozen=True)
 class DecodeWay:
-    """One way to decode: a pattern with parameters, and the callers that can run it."""
+    """One way to decode on a stack: a pattern with parameters, and the callers that can run it."""
 
     pattern: Pattern
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     callers: Sequence[Caller] = ("binding",)
 
-    def varied(self, **params: Scalar) -> DecodeWay:
-        """The same way with further parameters."""
+    def with_params(self, **params: Scalar) -> DecodeWay:
+        """A copy of this way with these parameters added or replaced."""
         return dataclasses.replace(self, params={**self.params, **params})
 
 
-def programs(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
-    """A lowered program with each of these numbers of fusions."""
+def lowered_ways(pattern: Pattern, callers: Sequence[Caller], fusions: Iterable[int]) -> list[DecodeWay]:
+    """Ways to run the lowered program, one for each of these numbers of fusions."""
     return [DecodeWay(pattern, {"fusions": count}, callers) for count in fusions]
 
 
-def padded(way: DecodeWay) -> list[DecodeWay]:
-    """The way with trivial dispatches added to each token."""
-    return [way.varied(padding=count) for count in PADDINGS]
+def padded_ways(way: DecodeWay) -> list[DecodeWay]:
+    """Copies of the way with 100, 200 and 400 trivial dispatches added to each token."""
+    return [way.with_params(padding=count) for count in PADDINGS]
 
 
-def batched(way: DecodeWay) -> list[DecodeWay]:
-    """The way with several sequences in each step."""
-    return [way.varied(batch=count) for count in BATCH_SIZES]
+def batched_ways(way: DecodeWay) -> list[DecodeWay]:
+    """Copies of the way with 4, 16 and 64 sequences in each step."""
+    return [way.with_params(batch=count) for count in BATCH_SIZES]
 
 
-def reading(way: DecodeWay) -> list[DecodeWay]:
-    """The way with a read after every token: of the token, or of all logits; and after a prompt of several steps."""
+def reading_ways(way: DecodeWay) -> list[DecodeWay]:
+    """Copies of the way that read the token, read all logits, or read the token after a prompt of several steps."""
     each = dataclasses.replace(way, pattern="read-each", callers=("binding",))
-    read = each.varied(readback="token")
-    return [read, each.varied(readback="logits"), read.varied(tokens=PROMPT)]
+    read = each.with_params(readback="token")
+    return [read, each.with_params(readback="logits"), read.with_params(tokens=PROMPT)]
 
 
-def cases(ways: Iterable[DecodeWay], *, software: bool) -> Iterator[Case]:
+def decode_cases(ways: Iterable[DecodeWay], *, software: bool) -> Iterator[Case]:
     """A case of each way and caller for every decoder. ``software``: only for the tiny decoder."""
     ways = list(ways)
-    for name in decoders(software=software):
+    for name in decoders_for(software=software):
         for way in ways:
             tokens = way.params.get("tokens", way.params.get("batch", 1))
             unit = "token" if tokens == 1 else f"{tokens} tokens"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -10,26 +11,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain
-from overhead.decode.lowering.fusions import FUSIONS, fused
-from overhead.decode.lowering.padding import PADDING, padded
+from overhead.decode.lowering.buffers import Buffer, TensorView, as_tensor, packed_view
+from overhead.decode.lowering.fusions import FUSIONS, apply_fusions
+from overhead.decode.lowering.kernel import Kernel
+from overhead.decode.lowering.operation import Operation
 from overhead.decode.lowering.program import Program
 from overhead.probes.base import Unverified
 from overhead.results import Case, Scalar
 
 LOGITS = 1
 """The place of the logits among the outputs of ``FedBackStep``."""
+PADDING = "padding"
+"""The state that counts the added dispatches."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pad(Operation):
+    """Adds 1 to ``counter``, and rewrites one number of ``after``, so that it depends on the operation before it."""
+
+    label = "pad"
+    written = ("counter", "after")
+    counter: TensorView
+    after: TensorView
+
+    @property
+    def reads(self) -> tuple[TensorView, ...]:
+        """What it writes: it reads each number before it writes it."""
+        return self.writes
+
+    def kernel(self) -> Kernel:
+        """The kernel: one thread adds 1 to the counter and rewrites the number of ``after``."""
+        counter, number = self.flat(self.counter, "0u"), self.flat(self.after, "0u")
+        return self.compose(f"if (lane == 0u) {{\n  {counter} = {counter} + 1;\n  {number} = {number};\n}}", 1)
+
+
+def with_padding(program: Program, count: int) -> Program:
+    """The program with ``count`` more dispatches, spread evenly. Each depends on the dispatch before it."""
+    counter = packed_view(PADDING, "i32", (1,))
+    total, operations, added = len(program.operations), list[Operation](), 0
+    for i, operation in enumerate(program.operations):
+        operations.append(operation)
+        while added < count * (i + 1) // total:
+            operations.append(Pad(counter=counter, after=operation.writes[0], place=PADDING))
+            added += 1
+    buffers = {**program.buffers, PADDING: Buffer(PADDING, "i32", 1, "state")}
+    return dataclasses.replace(program, buffers=buffers).with_operations(tuple(operations))
 
 
 @functools.cache
 def lowered_step(name: str, fusions: int, padding: int, batch: int = 1) -> Program:
-    """The program of one step with the first ``fusions`` fusions and ``padding`` more dispatches."""
+    """The program of one step of this decoder with the first ``fusions`` fusions and ``padding`` added dispatches."""
     from overhead.decode.lowering.torch_export import lower
     from overhead.decode.reference import batched_step
 
     if padding:
-        return padded(lowered_step(name, fusions, 0, batch), padding)
+        return with_padding(lowered_step(name, fusions, 0, batch), padding)
     if fusions:
-        return fused(lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]])
+        return apply_fusions(lowered_step(name, fusions - 1, 0, batch), [tuple(FUSIONS)[fusions - 1]])
     return lower(batched_step(name, batch), fusions=())
 
 
@@ -51,41 +89,51 @@ class LoweredDecode(DecodeChain):
         named = dict(self.module.named_parameters(remove_duplicate=False)) | dict(self.module.named_buffers())
         return {name: tensor.detach().numpy() for name, tensor in named.items()}
 
-    def state_values(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def with_padding_counter(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """These values with the counter of added dispatches, at 0 if there is one."""
         return {**values, **({PADDING: np.zeros(1)} if self.padding else {})}
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def read_numbers(self, name: str) -> NDArray[Any]:
         """The numbers of a buffer, after all issued work."""
         raise NotImplementedError
 
-    def place(self) -> tuple[tuple[int, ...], int]:
-        return tuple(self.numbers("token").tolist()), int(self.numbers("position")[0])
+    def logits(self) -> NDArray[Any]:
+        """The logits of the last step, of shape (batch, vocabulary), after all issued work."""
+        view = self.lowered.outputs[LOGITS]
+        return as_tensor(self.read_numbers(view.buffer), view)
+
+    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position in the state, after all issued work."""
+        return tuple(self.read_numbers("token").tolist()), int(self.read_numbers("position")[0])
 
     def dispatches_of_a_token(self) -> int:
         """The dispatches that one token hands to the API, counted there. Runs one token."""
         raise NotImplementedError
 
     def verify(self) -> None:
+        """As in ``DecodeChain``; also raise ``Unverified`` unless a token makes the dispatches of the program."""
         super().verify()
         found, expected = self.dispatches_of_a_token(), len(self.lowered.dispatches)
         if found != expected:
             raise Unverified(f"a token of {expected} dispatches made {found} calls that dispatch")
-        self.restart()
+        self.restore_start()
 
-    def count(self) -> int:
-        steps = super().count()
-        if self.padding and (found := int(self.numbers(PADDING)[0])) != steps * self.padding:
+    def count_tokens(self) -> int:
+        """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
+        steps = super().count_tokens()
+        if self.padding and (found := int(self.read_numbers(PADDING)[0])) != steps * self.padding:
             raise Unverified(f"{steps} tokens ran {found} of {steps * self.padding} added dispatches")
         return steps
 
     def kernels(self) -> dict[str, str]:
+        """A digest of the source text of all kernels, by the workload and the language."""
         from overhead.workloads.sources import digest
 
         texts = self.lowered.cuda if self.language == "cuda" else "".join(k.wgsl for k in self.lowered.kernels.values())
         return {f"{self.case.workload}.{self.language}": digest(texts)}
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the language, dispatches, kernels and the bytes of the weights."""
         return {
             **super().window(),
             "language": self.language,

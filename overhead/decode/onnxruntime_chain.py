@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import functools
 import io
+import os
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,40 @@ from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import LOGIT_TOLERANCE, WGSL_LOGIT_TOLERANCE
-from overhead.decode.onnxruntime_providers import CPU_PROVIDER, MEND, WEBGPU_PROVIDER, import_onnxruntime, webgpu_device
+from overhead.errors import install
 from overhead.probes.base import Unavailable, Unsupported, Unverified
+from overhead.probes.common.availability import import_library
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target
 
+_MEND = install("onnx", "torch")
+_CPU_PROVIDER = "CPUExecutionProvider"
+_WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _LOGITS, _NEXT = "logits", ".next"
 _LARGEST_INSIDE = 1024
 """Bytes of the largest tensor that the exported model contains. ONNX Runtime gets larger ones from memory."""
+
+
+def import_onnxruntime() -> Any:
+    """The module onnxruntime without its telemetry. Raises ``Unavailable``."""
+    # ``disable_telemetry_events`` comes too late: it leaves a file ``.ses`` in the temporary folder.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    return import_library("onnxruntime", _MEND)
+
+
+@functools.cache
+def webgpu_device() -> Any:
+    """The device of the WebGPU provider, as it chooses; None if the plugin is not installed or finds no adapter."""
+    # Without this variable, the EGL of Mesa prints an error for every adapter.
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    with contextlib.suppress(ImportError):
+        ort = import_onnxruntime()
+        import onnxruntime_ep_webgpu as plugin
+
+        ort.set_default_logger_severity(3)
+        ort.register_execution_provider_library("webgpu", plugin.get_library_path())
+        return next((found for found in ort.get_ep_devices() if found.ep_name == plugin.get_ep_name()), None)
+    return None
 
 
 def open_case(target: Target, case: Case) -> DecodeChain:
@@ -33,10 +61,7 @@ def open_case(target: Target, case: Case) -> DecodeChain:
 
 @dataclasses.dataclass(frozen=True)
 class _ExportedStep:
-    """The step that torch exports to ONNX. ``state``: the names of its state, which are inputs and outputs.
-
-    ``weights``: the tensors that the model names but does not contain.
-    """
+    """The step in ONNX. ``state``: its inputs and outputs. ``weights``: tensors that it names but does not contain."""
 
     model: bytes
     state: tuple[str, ...]
@@ -49,7 +74,7 @@ def _exported(name: str) -> _ExportedStep:
 
     from overhead.decode.reference import decode_reference, decode_step
 
-    step, start = decode_step(name), decode_reference(name).start
+    step, start = decode_step(name), decode_reference(name).after_prompt
     names = tuple(start)
 
     class Functional(torch.nn.Module):  # type: ignore[misc]
@@ -71,16 +96,12 @@ def _exported(name: str) -> _ExportedStep:
 
         # The exporter prints its progress.
         with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+            names_after = (_LOGITS, *(n + _NEXT for n in names))
             model = torch.onnx.export(
-                Functional().eval(),
-                inputs,
-                dynamo=True,
-                optimize=False,
-                input_names=names,
-                output_names=(_LOGITS, *(n + _NEXT for n in names)),
+                Functional().eval(), inputs, dynamo=True, optimize=False, input_names=names, output_names=names_after
             ).model
     except ImportError as error:
-        raise Unavailable(f"torch cannot export to ONNX: {error}", MEND) from error
+        raise Unavailable(f"torch cannot export to ONNX: {error}", _MEND) from error
     # The exporter's other optimisations take as long as the export, and ONNX Runtime has its own.
     optimizer.fold_constants(model)
     optimizer.remove_unused_nodes(model)
@@ -89,9 +110,8 @@ def _exported(name: str) -> _ExportedStep:
         tensor = value.const_value
         if tensor.nbytes > _LARGEST_INSIDE:
             weights[key] = np.ascontiguousarray(tensor.numpy())
-            value.const_value = ir.ExternalTensor(
-                "weights", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=key
-            )
+            shape, dtype = tensor.shape, tensor.dtype
+            value.const_value = ir.ExternalTensor("weights", 0, tensor.nbytes, dtype, shape=shape, name=key)
     return _ExportedStep(ir.to_proto(model).SerializeToString(), names, weights)
 
 
@@ -104,12 +124,12 @@ def _session_on(provider: str, name: str) -> Any:
     weights = [ort.OrtValue.ortvalue_from_numpy(array) for array in exported.weights.values()]
     options.add_external_initializers(list(exported.weights), weights)
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    if provider == CPU_PROVIDER:
+    if provider == _CPU_PROVIDER:
         options.intra_op_num_threads = 1
-        return ort.InferenceSession(exported.model, options, providers=[CPU_PROVIDER])
+        return ort.InferenceSession(exported.model, options, providers=[_CPU_PROVIDER])
     device = webgpu_device()
     if device is None:
-        raise Unavailable("the WebGPU provider finds no adapter", MEND)
+        raise Unavailable("the WebGPU provider finds no adapter", _MEND)
     options.add_provider_for_devices([device], {})
     return ort.InferenceSession(exported.model, options)
 
@@ -122,7 +142,7 @@ class OnnxDecode(DecodeChain):
         self._ort = ort = import_onnxruntime()
         self._on_webgpu = target.api != "CPU"
         self.tolerance = WGSL_LOGIT_TOLERANCE if self._on_webgpu else LOGIT_TOLERANCE
-        own = WEBGPU_PROVIDER if self._on_webgpu else CPU_PROVIDER
+        own = _WEBGPU_PROVIDER if self._on_webgpu else _CPU_PROVIDER
         self._names, self._session = _exported(case.workload).state, _session_on(own, case.workload)
         self.nodes = _nodes(self._session)
         if 2 * self.nodes.get(own, 0) < sum(self.nodes.values()):
@@ -154,25 +174,30 @@ class OnnxDecode(DecodeChain):
             binding.bind_ortvalue_output(name + _NEXT, after[name])
         return binding
 
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
+        """Write these tensors into the set that the next call reads."""
         current = self._states[self._turn]
         for name, array in values.items():
             current[name].update_inplace(np.ascontiguousarray(array, current[name].numpy().dtype))
 
-    def place(self) -> tuple[tuple[int, ...], int]:
+    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position of the current set, after all issued calls."""
         current = self._states[self._turn]
         return tuple(current["token"].numpy().tolist()), int(current["position"].numpy()[0])
 
     def logits(self) -> NDArray[Any]:
+        """The logits of the last call, on the host: (1, vocabulary)."""
         found: NDArray[Any] = self._logits.numpy()
         return found
 
     def read_back(self) -> object:
+        """Copy all logits or the last token to the host."""
         return self.logits() if self.reads_logits else self._states[self._turn]["token"].numpy()
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
+        """Call the session once per token."""
         session, bindings, turn = self._session, self._bindings, self._turn
-        for _ in range(tokens):
+        for _ in range(steps):
             session.run_with_iobinding(bindings[turn])
             turn ^= 1
         self._turn = turn
@@ -183,15 +208,13 @@ class OnnxDecode(DecodeChain):
             self._states[self._turn]["token"].numpy()
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed: the call, the wait, and the nodes that ran on each provider."""
         nodes = {f"nodes on {provider}": count for provider, count in self.nodes.items()}
-        own: dict[str, Scalar] = {
-            "call": "run_with_iobinding",
-            "wait": "read of the token",
-            "state": "on the device; the position on the CPU",
-        }
-        return {**super().window(), **own, **nodes}
+        own: dict[str, Scalar] = {"call": "run_with_iobinding", "wait": "read of the token"}
+        return {**super().window(), **own, "state": "on the device; the position on the CPU", **nodes}
 
     def close(self) -> None:
+        """Release the bindings and the state; the session stays, because other chains share it."""
         self._bindings.clear()
         self._states.clear()
 

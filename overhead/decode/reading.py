@@ -1,4 +1,7 @@
-"""Decoded tokens: the arms of each decoder, fusion levels, batches, and the cost of a dispatch in a real program."""
+"""What a run measured of decoding tokens: the arms of each decoder, and the cost of a dispatch in a real program.
+
+An arm is one way to decode: a stack and a pattern with parameters, such as the number of fusions or of sequences.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +32,29 @@ class DecodeArm:
     record: Record
 
     @property
-    def how(self) -> str:
-        """What a token is made of, in words."""
+    def description(self) -> str:
+        """The program and how it is issued, in words such as ``fused, one pass a token, from Python``, or ``eager``."""
         record, params = self.record, self.record.params
         if "fusions" in params:
             applied = int(params["fusions"])
             kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
-            launched = "a submission a dispatch" if record.stack in WGSL else "a launch a dispatch"
-            passes = {"per-submit": launched, "per-pass": "one pass a token"}
-            graph = f"a graph a token by {graph_maker(record)}"
-            way = passes.get(record.pattern, graph if record.stack == "cuda-graph" else "one pass a token")
+            issued = "one pass a token"
+            if record.pattern == "per-submit":
+                issued = "a submission a dispatch" if record.stack in WGSL else "a launch a dispatch"
+            elif record.stack == "cuda-graph":
+                issued = f"a graph a token by {graph_maker(record)}"
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""
-            return f"{kind}, {way}, {CALLER_WORDS[record.caller]}{padding}"
+            return f"{kind}, {issued}, {CALLER_WORDS[record.caller]}{padding}"
         if "mode" in params:
             return f"torch.compile, {params['mode']}"
         if "maker" in params:
             return "PyTorch's CUDA graph of the eager step"
         return "one call a token" if record.stack == "onnxruntime" else "eager"
+
+    @property
+    def issued(self) -> str:
+        """How the lowered program is issued, in words: the description without the fusions; '' for other arms."""
+        return self.description.partition(", ")[2]
 
     @property
     def batch(self) -> int:
@@ -60,49 +69,53 @@ class DecodeArm:
         found = window.get("dispatches", window.get("operations", sum(nodes) or None))
         return found if isinstance(found, int) else None
 
-    def resolved(self, name: str) -> bool:
-        """Whether the figure with this name may be drawn."""
-        return resolved(self.record.figure(name))
+    def is_resolved(self, figure: str) -> bool:
+        """True if the figure of the record with this name may be drawn."""
+        return resolved(self.record.figure(figure))
 
     @property
     def complete(self) -> Value | None:
+        """The time of a step with its work done, ns; None if it was not measured."""
         return self.record.measured("complete")
 
     @property
     def host(self) -> Value | None:
+        """The host's time to issue a step, ns; None if it was not measured."""
         return self.record.measured("issue")
 
     @property
     def device(self) -> Value | None:
+        """The device's time for a step, ns; None if it was not measured."""
         return self.record.measured("device_busy") or self.record.measured("device_span")
 
     @property
     def host_share(self) -> Value | None:
-        """The part of the time of a token that the host needs to issue it."""
+        """The host's time over the time of the step; None where either is not known."""
         return ratio(self.host, self.complete)
 
     @property
     def tokens_per_s(self) -> Value | None:
+        """The tokens of all sequences in a second; None without a positive time."""
         time = self.complete
         return None if time is None or time.value <= 0 else exactly(1e9 * self.batch, "1/s") / time
 
     @property
-    def one_process(self) -> bool:
-        """Whether the time of a token comes from a single process, and so has no interval."""
+    def is_from_one_process(self) -> bool:
+        """True if a single process measured the time of the step, which so has no interval."""
         figure = self.record.figure("complete")
         return figure is not None and figure.processes == 1
 
     @property
-    def device_bound(self) -> bool | None:
-        """Whether the host issues a step in less time than the device needs; None if that is not known.
+    def is_device_bound(self) -> bool | None:
+        """True if the host issues a step in less time than the device needs, False if not; None if that is not known.
 
-        Where the intervals overlap, it is not. A host's time below the resolution is less than the device's. Without a
-        device time it is what the run found to limit the step.
+        Where the intervals overlap, it is False. A host's time below the resolution is less than the device's. Without
+        a device time it is what the run found to limit the step.
         """
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, busy = self._host_and_busy
-        if busy is not None and self.host_below_resolution:
+        if busy is not None and self.is_host_below_resolution:
             return True
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
@@ -110,7 +123,7 @@ class DecodeArm:
 
     @property
     def lacks_intervals(self) -> bool:
-        """Whether ``device_bound`` is not known for want of processes.
+        """True if ``is_device_bound`` is not known because the run had too few processes.
 
         A time then has no interval, or the host's interval holds zero and all times of the device.
         """
@@ -121,8 +134,8 @@ class DecodeArm:
         return self.record.api != "CPU" and (wide or any(one is not None and not one.bounded for one in times))
 
     @property
-    def host_below_resolution(self) -> bool:
-        """Whether the host's time to issue a token is too short for the clock."""
+    def is_host_below_resolution(self) -> bool:
+        """True if the host's time to issue a step is too short for the clock."""
         issue = self.record.figure("issue")
         return issue is not None and issue.status == "below-resolution"
 
@@ -131,38 +144,8 @@ class DecodeArm:
         return self.host, self.record.measured("device_busy")
 
 
-@dataclasses.dataclass(frozen=True)
-class FusionLevels:
-    """The same program with more and more fusions, in one run on one device: (fusions, arm), unfused first."""
-
-    arms: tuple[tuple[int, DecodeArm], ...]
-
-    @property
-    def points(self) -> list[tuple[int, Value]]:
-        """Dispatches and time of a token at each level where both are known and the time is resolved."""
-        return _points([arm for _, arm in self.arms if arm.resolved("complete")])
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchSweep:
-    """The same arm with more and more sequences in each step, in one run on one device; the smallest batch first."""
-
-    arms: tuple[DecodeArm, ...]
-
-    @property
-    def device_bound(self) -> list[int]:
-        """The batches at which the device needs more time for a step than the host."""
-        return [arm.batch for arm in self.arms if arm.device_bound]
-
-    @property
-    def known(self) -> list[int]:
-        """The batches at which it is known whether host or device needs more time."""
-        return [arm.batch for arm in self.arms if arm.device_bound is not None]
-
-    @property
-    def lacking(self) -> list[int]:
-        """The batches at which it is not known for want of processes."""
-        return [arm.batch for arm in self.arms if arm.lacks_intervals]
+ArmSeries = tuple[DecodeArm, ...]
+"""Two or more arms of one run and one device that differ in one parameter alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,75 +158,67 @@ class DispatchSlope:
 
 
 @dataclasses.dataclass(frozen=True)
-class Decoded:
-    """All records of one decoder."""
+class DecoderResults:
+    """All records of one decoder on one board. ``arms``: those with one sequence, no read and no added dispatches.
+
+    ``reads``: the arms that read after every token. ``levels``: series with more and more fusions, the fewest first.
+    ``padded``: series of an unfused program without and with added dispatches. ``sweeps``: series over the batch, the
+    smallest first.
+    """
 
     name: str
     arms: tuple[DecodeArm, ...]
     reads: tuple[DecodeArm, ...]
-    levels: tuple[FusionLevels, ...]
-    padded: tuple[tuple[DecodeArm, ...], ...]
-    """The unfused program of a stack without and with added dispatches."""
-    sweeps: tuple[BatchSweep, ...]
-    """The arms that were measured at more than one batch."""
+    levels: tuple[ArmSeries, ...]
+    padded: tuple[ArmSeries, ...]
+    sweeps: tuple[ArmSeries, ...]
 
 
-def decoded(view: View) -> list[Decoded]:
-    """The decoders that the file has records of, the smallest first, each board by itself."""
+def decoder_results(view: View) -> list[DecoderResults]:
+    """The results of the decoders that the file has records of, the smallest first, each board by itself."""
     found = []
     for name in DECODERS:
         records = [r for t in view.executing for r in t.records if r.workload == name]
-        found += [_decoded(name, [DecodeArm(view.target(r), r) for r in own]) for own in by_board(records) if own]
+        found += [_results(name, [DecodeArm(view.target(r), r) for r in own]) for own in by_board(records) if own]
     return found
 
 
-def _decoded(name: str, every: Sequence[DecodeArm]) -> Decoded:
+def _results(name: str, every: Sequence[DecodeArm]) -> DecoderResults:
     reads = tuple(arm for arm in every if arm.record.pattern == "read-each")
     alone = [arm for arm in every if arm not in reads and arm.batch == 1]
-    lowered = [arm for arm in alone if "fusions" in arm.record.params]
     arms = tuple(arm for arm in alone if "padding" not in arm.record.params)
-    levels = [FusionLevels(_by_level(group)) for group in _alike([arm for arm in lowered if arm in arms], "fusions")]
-    padded = [tuple(group) for group in _alike(lowered, "padding") if group[0].record.params["fusions"] == 0]
-    sweeps = [BatchSweep(tuple(sorted(group, key=lambda arm: arm.batch))) for group in _alike(every, "batch")]
-    return Decoded(name, arms, reads, tuple(levels), tuple(padded), tuple(sweeps))
+    lowered = [arm for arm in alone if "fusions" in arm.record.params]
+    levels = _series([arm for arm in lowered if arm in arms], "fusions")
+    padded = tuple(group for group in _series(lowered, "padding") if group[0].record.params["fusions"] == 0)
+    by_level = tuple(tuple(sorted(group, key=lambda arm: int(arm.record.params["fusions"]))) for group in levels)
+    by_batch = tuple(tuple(sorted(group, key=lambda arm: arm.batch)) for group in _series(every, "batch"))
+    return DecoderResults(name, arms, reads, by_level, padded, by_batch)
 
 
-def fastest_arm(found: Decoded, fusions: int) -> DecodeArm | None:
-    """The arm with this many fusions that takes the least time for a token; None without a time."""
-    own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions and arm.resolved("complete")]
+def _series(arms: Sequence[DecodeArm], axis: str) -> list[ArmSeries]:
+    """The groups of two or more arms that differ in this parameter alone."""
+    groups: dict[tuple[object, ...], list[DecodeArm]] = {}
+    for arm in arms:
+        record = arm.record
+        others = frozenset((name, value) for name, value in record.params.items() if name != axis)
+        groups.setdefault((record.target_key, record.pattern, record.caller, others), []).append(arm)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def fastest_arm(found: DecoderResults, fusions: int) -> DecodeArm | None:
+    """The arm with this many fusions that takes the least time for a token; None without a resolved time."""
+    own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions and arm.is_resolved("complete")]
     return min(own, key=lambda arm: arm.record.value("complete") or 0.0, default=None)
 
 
-def _by_level(group: Sequence[DecodeArm]) -> tuple[tuple[int, DecodeArm], ...]:
-    found = {int(arm.record.params["fusions"]): arm for arm in group}
-    return tuple((level, found[level]) for level in sorted(found))
-
-
-def _alike(arms: Sequence[DecodeArm], axis: str) -> list[list[DecodeArm]]:
-    """Groups of two or more arms that differ in this parameter alone."""
-    groups: list[list[DecodeArm]] = []
-    for arm in arms:
-        same = (group for group in groups if _without(group[0].record, axis) == _without(arm.record, axis))
-        group = next(same, None)
-        if group is None:
-            groups.append([arm])
-        else:
-            group.append(arm)
-    return [group for group in groups if len(group) > 1]
-
-
-def _without(record: Record, axis: str) -> tuple[object, ...]:
-    params = {name: value for name, value in record.params.items() if name != axis}
-    return record.target_key, record.pattern, record.caller, params
-
-
-def _points(arms: Sequence[DecodeArm], on_device: bool = False) -> list[tuple[int, Value]]:
+def dispatch_points(arms: Sequence[DecodeArm], *, on_device: bool = False) -> list[tuple[int, Value]]:
+    """Dispatches and time of a token, ns, of each arm where both are known. ``on_device``: the device's time."""
     times = [(arm.dispatches, arm.device if on_device else arm.complete) for arm in arms]
     return [(dispatches, time) for dispatches, time in times if dispatches and time is not None]
 
 
-def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
-    """The arm with the least device time by (language, fusions), for the programs with a device time."""
+def fastest_kernels(found: DecoderResults) -> dict[tuple[str, int], DecodeArm]:
+    """The arm with the least device time of each lowered program, by its language and its number of fusions."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
     timed = [(arm.device.value, i, arm) for i, arm in enumerate(found.arms) if arm.device is not None]
     for _, _, arm in sorted(timed, reverse=True):
@@ -253,22 +228,22 @@ def fastest_kernels(found: Decoded) -> dict[tuple[str, int], DecodeArm]:
     return fastest
 
 
-def eager_kernels(found: Decoded) -> DecodeArm | None:
-    """The CUDA graph of PyTorch's eager step. Its device time is that of PyTorch's kernels alone."""
+def eager_graph_arm(found: DecoderResults) -> DecodeArm | None:
+    """The arm with the CUDA graph of PyTorch's eager step, whose device time is that of its kernels; None without."""
     return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
 
 
-def kernel_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Value | None:
+def device_time_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Value | None:
     """The device time of one arm over that of another; None where either is not known."""
     return ratio(of.device if of else None, over.device if over else None)
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm], *, on_device: bool = False) -> DispatchSlope | None:
-    """The least-squares line through the arms' times of a token, or device times; None with fewer than three points.
+    """The least-squares line through the arms' times of a token over their dispatches; None with under three points.
 
-    Its intervals hold if each point errs by its own interval independently of the others.
+    ``on_device``: the device's times. The intervals hold if each point errs by its own, independently of the others.
     """
-    points = _points(arms, on_device)
+    points = dispatch_points(arms, on_device=on_device)
     if len(points) < 3 or len({x for x, _ in points}) < 3:
         return None
     mean = sum(x for x, _ in points) / len(points)
@@ -281,8 +256,7 @@ def slope_over_dispatches(arms: Sequence[DecodeArm], *, on_device: bool = False)
 
 def _weighted(weights: Sequence[float], spans: Sequence[Value]) -> Value:
     value = sum(w * s.value for w, s in zip(weights, spans, strict=True))
-    halves = [None if s.low is None or s.high is None else (s.high - s.low) / 2 for s in spans]
-    if any(half is None for half in halves):
+    if not all(s.bounded for s in spans):
         return Value(value)
-    half = sum((w * (h or 0.0)) ** 2 for w, h in zip(weights, halves, strict=True)) ** 0.5
+    half = sum((w * ((s.ceiling - s.floor) / 2)) ** 2 for w, s in zip(weights, spans, strict=True)) ** 0.5
     return Value(value, value - half, value + half)

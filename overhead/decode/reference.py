@@ -16,9 +16,8 @@ import psutil
 import torch
 from numpy.typing import NDArray
 
-from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, weight_bytes
+from overhead.decode.decoders import CHECKED_STEPS, CHECKED_TOKENS, LARGE_BYTES, PROMPT, SHAPES, weight_bytes
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised
-from overhead.decode.lowering.decoder_shapes import SHAPES
 from overhead.errors import Unsupported
 from overhead.locks import file_lock
 
@@ -31,16 +30,14 @@ State = dict[str, NDArray[Any]]
 class DecodeReference:
     """What float64 computes. ``tokens``: (steps, batch), each given at its position; those of a step differ.
 
-    ``logits``: (steps, batch, vocabulary) for these tokens.
-
-    ``empty``: the state before the first token. ``start``: the state after the prompt, in float32. Both are by the
-    names of the buffers of ``FedBackStep``.
+    ``logits``: (steps, batch, vocabulary) for these tokens. ``empty``: the state before the first token, and
+    ``after_prompt``: the one after ``PROMPT`` tokens, in float32, by the names of the buffers of ``FedBackStep``.
     """
 
     tokens: NDArray[np.int64]
     logits: NDArray[Any]
     empty: State
-    start: State
+    after_prompt: State
 
 
 @functools.cache
@@ -96,7 +93,7 @@ def _loaded(path: Path) -> DecodeReference | None:
 
 def _kept(path: Path, reference: DecodeReference) -> DecodeReference:
     states: dict[str, Any] = {_EMPTY + name: values for name, values in reference.empty.items()}
-    states |= {_START + name: values for name, values in reference.start.items()}
+    states |= {_START + name: values for name, values in reference.after_prompt.items()}
     part = path.with_suffix(f".{os.getpid()}.npz")
     with contextlib.suppress(OSError):
         np.savez(part, tokens=reference.tokens, logits=reference.logits, **states)
@@ -113,12 +110,12 @@ def _computed(name: str, batch: int) -> DecodeReference:
     steps = CHECKED_TOKENS if batch == 1 else CHECKED_STEPS
     firsts = np.random.default_rng(_SEED).integers(0, vocabulary, steps)
     tokens = (firsts[:, None] + np.arange(batch) * (vocabulary // batch)) % vocabulary
-    given, positions, empty = torch.from_numpy(tokens.T), torch.arange(steps), state_of(step)
+    given, positions, empty = torch.from_numpy(tokens.T), torch.arange(steps), state_copies(step)
     with torch.inference_mode():
         prompt = exact.decoder.logits(given[:, :PROMPT], positions[:PROMPT])
         exact.token.copy_(given[:, PROMPT])
         exact.position.fill_(PROMPT)
-        start = state_of(exact)
+        start = state_copies(exact)
         others = exact.decoder.logits(given[:, PROMPT:], positions[PROMPT:])
     logits = torch.cat((prompt, others), 1).transpose(0, 1).numpy()
     return DecodeReference(tokens, logits if batch == 1 else logits.astype(np.float32), empty, start)
@@ -130,7 +127,7 @@ def _check_memory(needed: int) -> None:
         raise Unsupported(f"the host has {available:,} bytes free, {missing:,} fewer than the weights need")
 
 
-def state_of(step: Any) -> State:
+def state_copies(step: Any) -> State:
     """Copies of the tensors that a step changes: token, position, keys and values. Floats are float32."""
     changed = ("token", "position", "keys", "values")
     found = {name: tensor for name, tensor in step.named_buffers() if name.rpartition(".")[2] in changed}

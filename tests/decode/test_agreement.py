@@ -5,44 +5,44 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.decode.lowering.agreement import agreement
+from overhead.decode.chain import compare_logits
 
 REFERENCE = np.array([[[0.0, 1.0, 3.0]], [[2.0, 0.0, 1.0]]])
 
 
 @pytest.mark.parametrize(("off", "ok"), [(0.009, True), (0.011, False)])
-def test_a_difference_may_not_exceed_the_tolerance(off: float, ok: bool) -> None:
-    found = agreement(REFERENCE + np.array([[[0, 0, off]], [[0, 0, 0]]]), REFERENCE, 0.01)
+def test_logits_agree_only_within_the_tolerance(off: float, ok: bool) -> None:
+    found = compare_logits(REFERENCE + np.array([[[0, 0, off]], [[0, 0, 0]]]), REFERENCE, 0.01)
     assert found.ok is ok
     assert found.largest == pytest.approx(off)
 
 
-def test_another_token_is_wrong_only_where_the_two_largest_differ_enough() -> None:
+def test_another_token_is_wrong_only_if_the_two_largest_logits_differ_by_more_than_twice_the_tolerance() -> None:
     other = np.array([[[0.0, 1.0, 3.0]], [[2.0, 0.0, 2.5]]])
-    assert agreement(other, REFERENCE, 0.4).wrong_tokens == (1,)
-    close = agreement(other, REFERENCE, 0.5)
+    assert compare_logits(other, REFERENCE, 0.4).wrong_tokens == (1,)
+    close = compare_logits(other, REFERENCE, 0.5)
     assert close.wrong_tokens == ()
     assert close.ties == (1,)
 
 
-def test_a_step_is_wrong_if_one_sequence_of_a_batch_is() -> None:
+def test_a_step_is_wrong_if_one_sequence_of_its_batch_has_another_token() -> None:
     reference = REFERENCE.repeat(2, axis=1)
     other = reference.copy()
     other[1, 1] = [0.0, 2.0, 1.0]
-    assert agreement(other, reference, 0.1).wrong_tokens == (1,)
+    assert compare_logits(other, reference, 0.1).wrong_tokens == (1,)
 
 
-def test_ties_are_listed_although_the_tokens_are_equal() -> None:
-    found = agreement(REFERENCE, REFERENCE, 0.6)
+def test_steps_whose_two_largest_logits_are_too_close_are_listed_as_ties() -> None:
+    found = compare_logits(REFERENCE, REFERENCE, 0.6)
     assert found.ok
     assert found.ties == (1,)
     assert "tokens too close to compare in steps 1" in str(found)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_value_that_is_no_number_never_agrees(value: float) -> None:
+def test_logits_that_are_infinite_or_not_a_number_never_agree(value: float) -> None:
     broken = REFERENCE.copy()
     broken[1, 0, 1] = value
-    found = agreement(broken, REFERENCE, 1e9)
+    found = compare_logits(broken, REFERENCE, 1e9)
     assert not found.ok
     assert found.largest == np.inf

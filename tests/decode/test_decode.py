@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT
-from overhead.decode.lowering.decoder_shapes import SHAPES
-from overhead.decode.lowering.padding import PADDING, padded
+from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT, SHAPES
+from overhead.decode.lowered import PADDING, with_padding
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.attention import CachedAttention
 from overhead.decode.lowering.templates.elementwise import IndexWrite
@@ -61,17 +60,17 @@ def lavapipe(monkeypatch: pytest.MonkeyPatch) -> Target:
     return find("wgpu-native", "Vulkan", monkeypatch)
 
 
-def test_the_reference_starts_with_the_prompt_in_the_cache() -> None:
+def test_the_state_after_the_prompt_has_only_the_prompt_in_its_cache() -> None:
     from overhead.decode.reference import decode_reference
 
-    start = decode_reference(TINY).start
+    start = decode_reference(TINY).after_prompt
     keys = start["decoder.layers.0.attention.keys"]
     assert int(start["position"][0]) == PROMPT
     assert (np.abs(keys[:, :, :PROMPT]).max(axis=(0, 1, 3)) > 0).all()
     assert (keys[:, :, PROMPT:] == 0).all()
 
 
-def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_process_reads_a_large_reference_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import reference as _decode_reference
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -82,13 +81,13 @@ def test_a_large_reference_is_kept_for_the_next_process(tmp_path: Path, monkeypa
     again = reference(TINY)
     np.testing.assert_array_equal(again.tokens, first.tokens)
     np.testing.assert_array_equal(again.logits, first.logits)
-    for before, after in ((first.empty, again.empty), (first.start, again.start)):
+    for before, after in ((first.empty, again.empty), (first.after_prompt, again.after_prompt)):
         assert before.keys() == after.keys()
         for name in before:
             np.testing.assert_array_equal(before[name], after[name])
 
 
-def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> None:
+def test_fusions_applied_one_by_one_give_the_same_program_as_all_at_once() -> None:
     from overhead.decode.lowered import lowered_step
     from overhead.decode.lowering.fusions import FUSIONS
     from overhead.decode.lowering.torch_export import lower
@@ -96,11 +95,11 @@ def test_the_program_of_each_level_equals_the_one_that_is_lowered_at_once() -> N
 
     for count in (0, len(FUSIONS)):
         assert lowered_step(TINY, count, 0) == lower(decode_step(TINY), fusions=tuple(FUSIONS)[:count])
-    assert lowered_step(TINY, 2, 7) == padded(lowered_step(TINY, 2, 0), 7)
+    assert lowered_step(TINY, 2, 7) == with_padding(lowered_step(TINY, 2, 0), 7)
 
 
 @pytest.mark.parametrize("name", ["qwen2.5-tiny", "llama-tiny"])
-def test_tokens_at_once_have_the_logits_of_one_after_another(name: str) -> None:
+def test_a_decoder_computes_the_same_logits_for_tokens_together_and_one_by_one(name: str) -> None:
     import torch
 
     from overhead.decode.lowering.decoder import Decoder, randomised
@@ -113,7 +112,7 @@ def test_tokens_at_once_have_the_logits_of_one_after_another(name: str) -> None:
         np.testing.assert_allclose(at_once.get_buffer(name).numpy(), tensor.numpy(), atol=1e-12)
 
 
-def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_with_too_little_memory_refuses_with_the_missing_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import reference as _decode_reference
 
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=477_000))
@@ -131,7 +130,7 @@ def test_a_host_with_too_little_memory_says_how_much_is_missing(monkeypatch: pyt
     ],
     ids=lambda case: case.key,
 )
-def test_cases_that_a_page_cannot_run_are_unsupported(case: Case) -> None:
+def test_a_browser_page_refuses_patterns_callers_and_decoders_that_it_cannot_run(case: Case) -> None:
     from overhead.decode.arms import browser
 
     session: Any = None
@@ -139,14 +138,14 @@ def test_cases_that_a_page_cannot_run_are_unsupported(case: Case) -> None:
         browser.open_case(session, case)
 
 
-def test_torch_decodes_eagerly() -> None:
+def test_eager_torch_decodes_verified_and_counted_tokens() -> None:
     with opened(CPU, case_of("per-submit")) as chain:
         check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["operations"] > 80
 
 
 @pytest.mark.parametrize("batch", [4, 64])
-def test_torch_decodes_a_batch(batch: int) -> None:
+def test_eager_torch_decodes_a_batch_and_detects_a_changed_token(batch: int) -> None:
     with opened(CPU, case_of("per-submit", batch=batch)) as chain:
         check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["batch"] == batch
@@ -160,7 +159,7 @@ def test_torch_decodes_a_batch(batch: int) -> None:
 
 @pytest.mark.needs("cxx")
 @pytest.mark.slow
-def test_torch_decodes_with_a_compiled_step() -> None:
+def test_compiled_torch_decodes_verified_and_counted_tokens() -> None:
     compiled = Target(stack="torch-compile", api="CPU", adapter="CPU", options={"device": "cpu"})
     with opened(compiled, case_of("per-submit", mode="default")) as chain:
         check_counts(chain)
@@ -168,14 +167,14 @@ def test_torch_decodes_with_a_compiled_step() -> None:
 
 @pytest.mark.parametrize("readback", ["token", "logits"])
 @pytest.mark.parametrize("tokens", [1, 5])
-def test_a_unit_that_reads_is_counted_in_units(readback: str, tokens: int) -> None:
+def test_a_chain_that_reads_after_several_tokens_counts_units_and_not_tokens(readback: str, tokens: int) -> None:
     with opened(CPU, case_of("read-each", readback=readback, tokens=tokens)) as chain:
         check_counts(chain, (2, 1))
         assert chain.latency
         assert ("prefill" in chain.window()) == (tokens > 1)
 
 
-def test_a_chain_whose_cache_changes_is_unverified() -> None:
+def test_a_chain_whose_cache_was_overwritten_is_unverified() -> None:
     with opened(CPU, case_of("per-submit")) as chain:
         chain.prepare(8)
         chain.issue(4)
@@ -197,7 +196,7 @@ def test_a_chain_whose_cache_changes_is_unverified() -> None:
         ("per-pass", "native", {"fusions": 6, "batch": 4}, 32),
     ],
 )
-def test_wgpu_native_decodes(
+def test_wgpu_native_decodes_verified_tokens_with_the_expected_dispatches(
     pattern: str, caller: str, params: dict[str, Scalar], dispatches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(lavapipe(monkeypatch), case_of(pattern, caller, **params)) as chain:
@@ -206,12 +205,12 @@ def test_wgpu_native_decodes(
 
 
 @LAVAPIPE
-def test_added_dispatches_run_and_change_no_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_added_dispatches_are_counted_and_change_no_logits(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(lavapipe(monkeypatch), case_of("per-pass", "native", fusions=6, padding=7)) as chain:
         check_counts(chain)
         assert chain.window()["dispatches"] == 32 + 7
         chain.prepare(1)
-        chain.program.put(PADDING, np.ones(1))
+        chain.program.write(PADDING, np.ones(1))
         with pytest.raises(Unverified, match="added dispatches"):
             chain.executed()
 
@@ -219,14 +218,14 @@ def test_added_dispatches_run_and_change_no_logits(monkeypatch: pytest.MonkeyPat
 @SWIFTSHADER
 @pytest.mark.slow
 @pytest.mark.parametrize("params", [{"fusions": 0}, {"fusions": 3}, {"fusions": 6}, {"fusions": 6, "batch": 4}])
-def test_dawn_decodes(params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dawn_decodes_verified_and_counted_tokens(params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(find("dawn", "Vulkan", monkeypatch), case_of("per-pass", "native", **params)) as chain:
         check_counts(chain, (0, 2))
 
 
 @pytest.mark.needs("onnxruntime", "onnxscript")
 @pytest.mark.slow
-def test_onnx_runtime_decodes_on_the_cpu() -> None:
+def test_onnx_runtime_decodes_verified_tokens_on_the_cpu() -> None:
     target = Target(stack="onnxruntime", api="CPU", adapter="CPU")
     with opened(target, case_of("per-submit")) as chain:
         check_counts(chain)
@@ -237,7 +236,7 @@ def test_onnx_runtime_decodes_on_the_cpu() -> None:
 
 @pytest.mark.needs("onnxruntime", "onnxscript", "swiftshader")
 @pytest.mark.slow
-def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_runtime_decodes_verified_tokens_by_its_webgpu_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     stack = registry()["onnxruntime"]
     for name, value in stack.environments()[-1].items():
         monkeypatch.setenv(name, value)
@@ -250,19 +249,19 @@ def test_onnx_runtime_decodes_by_its_webgpu_provider(monkeypatch: pytest.MonkeyP
 
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
-def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import lowered as lowered_decode
     from overhead.decode.arms import webgpu as decode
 
     whole = lowered_decode.lowered_step(TINY, 0, 0)
     target = lavapipe(monkeypatch)
     if mutant == "wrong position":
-        place = decode.WebGpuDecode.put
+        place = decode.WebGpuDecode.write_state
 
         def shifted(self: Any, values: Any) -> None:
             place(self, {**values, "position": np.asarray(values["position"]) + 1})
 
-        monkeypatch.setattr(decode.WebGpuDecode, "put", shifted)
+        monkeypatch.setattr(decode.WebGpuDecode, "write_state", shifted)
     else:
         changed = without_bias(whole) if mutant == "bias dropped" else without_last_write(whole)
         monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
@@ -272,11 +271,11 @@ def test_a_changed_program_is_unverified(mutant: str, monkeypatch: pytest.Monkey
 
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows"])
-def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_that_mixes_up_sequences_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.decode import lowered as lowered_decode
     from overhead.decode.arms import webgpu as decode
 
-    whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.put
+    whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.write_state
     target = lavapipe(monkeypatch)
 
     def swapped(self: Any, values: Any) -> None:
@@ -286,7 +285,7 @@ def test_a_batch_with_mixed_up_rows_is_unverified(mutant: str, monkeypatch: pyte
         changed = with_one_key(whole)
         monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
     else:
-        monkeypatch.setattr(decode.WebGpuDecode, "put", swapped)
+        monkeypatch.setattr(decode.WebGpuDecode, "write_state", swapped)
     with pytest.raises(Unverified, match="differs from float64"):
         open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=6, batch=4))
 
@@ -342,7 +341,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("launches", "binding", {"fusions": 6, "batch": 4}, 32),
     ],
 )
-def test_cuda_c_decodes_on_a_fake_driver(
+def test_cuda_c_decodes_verified_tokens_on_a_fake_driver(
     pattern: str, caller: Any, params: dict[str, Scalar], dispatches: int, cuda: Any
 ) -> None:
     from overhead.decode.arms.cuda import open_case

@@ -35,7 +35,7 @@ def on_cuda(ms: float, stack: str, pattern: str, **kind: Any) -> Record:
     return token(ms, stack, pattern, api="CUDA", **kind)
 
 
-def test_counts_of_dispatches_are_compared_with_the_published_ones() -> None:
+def test_a_claim_on_dispatches_of_a_token_is_judged_by_the_measured_count() -> None:
     records = [token(10.0, fusions=fusions) for fusions in (0, 3)]
     unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
     assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
@@ -50,7 +50,7 @@ def published_line(fusions: int) -> Record:
     return token(0.0955 * COUNTS[fusions] - 12.3, fusions=fusions)
 
 
-def test_the_published_difference_is_reproduced_but_is_not_the_cost_of_a_dispatch() -> None:
+def test_the_claim_of_95_us_a_dispatch_is_refuted_although_its_difference_is_reproduced() -> None:
     levels = [published_line(fusions) for fusions in (0, 1, 2, 3)]
     unfused = 0.0955 * COUNTS[0] - 12.3
     padded = [token(unfused + 0.004 * padding, fusions=0, padding=padding) for padding in (100, 200, 400)]
@@ -69,13 +69,13 @@ def _narrow(made: Record) -> Record:
     return msgspec.structs.replace(made, figures=figures)
 
 
-def test_two_lengths_give_no_slope() -> None:
+def test_a_slope_claim_with_fewer_than_three_paddings_is_inconclusive() -> None:
     one = judged("decode-95us-a-dispatch", token(20.0, fusions=0), token(21.0, fusions=0, padding=100))
     assert one.verdict == "inconclusive"
     assert "fewer than three cases of other padding" in one.sentence
 
 
-def test_the_speed_of_webgpu_is_set_against_cuda_with_and_without_a_read_of_each_token() -> None:
+def test_the_claim_on_webgpu_speed_is_judged_with_and_without_a_read_after_each_token() -> None:
     eager = on_cuda(2.0, "torch", "per-submit", caller="binding")
     dawn = token(4.0, "dawn", "per-submit", caller="binding", fusions=6)
     reads = [

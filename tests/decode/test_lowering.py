@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import overhead
-from overhead.decode.lowering.agreement import LogitAgreement, agreement
-from overhead.decode.lowering.decoder_shapes import SHAPES
+from overhead.decode.chain import LogitAgreement, compare_logits
+from overhead.decode.decoders import SHAPES
 from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
@@ -36,7 +36,7 @@ def values_of(module: Any) -> dict[str, Any]:
 
 
 def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[list[Any]]:
-    from overhead.decode.arms.webgpu_program import WebGpuProgram
+    from overhead.decode.arms.webgpu import WebGpuProgram
     from overhead.probes.webgpu.library import library
 
     loaded = library("wgpu-native")
@@ -48,9 +48,9 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
         found = []
         for step in steps:
             for name, values in step.items():
-                device.put(name, values)
-            device.step()
-            found.append([device.output(i).copy() for i in range(len(program.outputs))])
+                device.write(name, values)
+            device.submit_step()
+            found.append([device.read_output(i).copy() for i in range(len(program.outputs))])
         return found
     finally:
         device.close()
@@ -62,13 +62,13 @@ def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
     expected = [reference(torch.tensor([t]), torch.tensor([i]))[1].numpy().copy() for i, t in enumerate(TOKENS)]
     steps = [{"token": np.array([t]), "position": np.array([i + shift])} for i, t in enumerate(TOKENS)]
     found = [outputs[1] for outputs in run(module, program, steps)]
-    return agreement(np.array(found), np.array(expected), TOLERANCE)
+    return compare_logits(np.array(found), np.array(expected), TOLERANCE)
 
 
 @on_lavapipe
 @pytest.mark.parametrize("shape", ["qwen2.5-tiny", "llama-tiny"])
 @pytest.mark.parametrize("fused", [False, True])
-def test_a_decoder_agrees_with_float64(shape: str, fused: bool) -> None:
+def test_a_lowered_decoder_agrees_with_float64(shape: str, fused: bool) -> None:
     module = randomised(Decoder(SHAPES[shape]), 1)
     program = overhead.lower(module, ZERO) if fused else overhead.lower(module, ZERO, fusions=())
     found = compared(module, program)
@@ -77,7 +77,7 @@ def test_a_decoder_agrees_with_float64(shape: str, fused: bool) -> None:
 
 @on_lavapipe
 @pytest.mark.slow
-def test_a_vocabulary_beyond_one_dimension_of_a_grid_agrees_with_float64() -> None:
+def test_a_decoder_with_a_vocabulary_too_large_for_one_grid_dimension_agrees_with_float64() -> None:
     shape = dataclasses.replace(SHAPES["qwen2.5-tiny"], vocabulary=WIDEST + 1_000, layers=1)
     module = randomised(Decoder(shape), 1)
     program = overhead.lower(module, ZERO)
@@ -87,7 +87,7 @@ def test_a_vocabulary_beyond_one_dimension_of_a_grid_agrees_with_float64() -> No
 
 
 @on_lavapipe
-def test_an_mlp_with_layer_norm_agrees_with_float64() -> None:
+def test_a_lowered_mlp_with_layer_norm_agrees_with_float64() -> None:
     layers = (torch.nn.LayerNorm(32), torch.nn.Linear(32, 80), torch.nn.GELU(), torch.nn.Linear(80, 32))
     module = randomised(torch.nn.Sequential(*layers), 0)
     x = torch.randn(5, 32, generator=torch.Generator().manual_seed(2))
@@ -98,7 +98,7 @@ def test_an_mlp_with_layer_norm_agrees_with_float64() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [4, 64])
-def test_a_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> None:
+def test_a_lowered_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> None:
     step = randomised(FedBackStep(Decoder(SHAPES["qwen2.5-tiny"])), 1)
     one, many = overhead.lower(step), overhead.lower(batched(step, batch))
     assert many.savings == one.savings
@@ -112,7 +112,7 @@ def test_a_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> None:
 
 @on_lavapipe
 @pytest.mark.parametrize("rows", [3, 17, 48])
-def test_products_with_several_rows_agree_with_float64(rows: int) -> None:
+def test_matrix_products_of_several_rows_agree_with_float64(rows: int) -> None:
     module = randomised(torch.nn.Sequential(torch.nn.Linear(70, 80), torch.nn.Linear(80, 5)), 0)
     x = torch.randn(rows, 70, generator=torch.Generator().manual_seed(2))
     program = overhead.lower(module, (x,))
@@ -122,7 +122,7 @@ def test_products_with_several_rows_agree_with_float64(rows: int) -> None:
 
 @on_lavapipe
 @pytest.mark.parametrize("inner", [4, 20, 66, 260, 1_100, 20_004])
-def test_a_product_of_one_row_agrees_with_numpy(inner: int) -> None:
+def test_a_matrix_product_of_one_row_agrees_with_float64(inner: int) -> None:
     module = torch.nn.Linear(inner, 5)
     x = torch.randn(1, inner, generator=torch.Generator().manual_seed(3))
     program = overhead.lower(module, (x,))
@@ -137,7 +137,7 @@ class Largest(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 @on_lavapipe
 @pytest.mark.parametrize("inner", [5, 300, 4_096, 9_001])
-def test_the_first_of_the_largest_numbers_is_found(inner: int) -> None:
+def test_a_lowered_argmax_finds_the_first_of_equal_largest_numbers(inner: int) -> None:
     x = torch.randint(0, 50, (3, inner), generator=torch.Generator().manual_seed(4)).float()
     x[1, inner // 2] = x[1, -1] = 99.0
     x[2] = -4.0
@@ -148,7 +148,7 @@ def test_the_first_of_the_largest_numbers_is_found(inner: int) -> None:
 
 @on_lavapipe
 @pytest.mark.parametrize(("columns", "wide"), [(1_025, 1), (2_050, 2), (3_075, 3), (4_096, 4), (4_098, 3)])
-def test_a_group_computes_several_columns_of_a_long_product(columns: int, wide: int) -> None:
+def test_a_group_of_threads_computes_several_columns_of_a_wide_product(columns: int, wide: int) -> None:
     module = randomised(torch.nn.Linear(20, columns), 0)
     x = torch.randn(16, 20, generator=torch.Generator().manual_seed(2))
     program = overhead.lower(module, (x,))
@@ -160,7 +160,7 @@ def test_a_group_computes_several_columns_of_a_long_product(columns: int, wide: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["qwen2.5-0.5b", "qwen2.5-1.5b", "llama-1.1b"])
-def test_the_document_has_the_counts_of_a_decoder(name: str) -> None:
+def test_the_lowering_document_lists_the_dispatches_of_each_decoder(name: str) -> None:
     with torch.device("meta"):
         module = FedBackStep(Decoder(SHAPES[name]))
     program = overhead.lower(module)
@@ -171,7 +171,7 @@ def test_the_document_has_the_counts_of_a_decoder(name: str) -> None:
         assert program.limits.binding_bytes == 4 * 151_936 * 896
 
 
-def test_an_unsupported_operation_is_named_with_its_place() -> None:
+def test_lowering_an_unsupported_operation_names_it_and_its_submodule() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
     with pytest.raises(UnsupportedOperation, match=r"1: the operation aten\.log_sigmoid is not supported"):
         overhead.lower(module, (torch.zeros(1, 4),))
@@ -193,7 +193,7 @@ REDUCTIONS = (
 
 
 @on_lavapipe
-def test_reductions_over_all_dimensions_agree_with_torch() -> None:
+def test_lowered_reductions_over_all_dimensions_agree_with_torch() -> None:
     x = torch.randn(5, 33, generator=torch.Generator().manual_seed(2))
     module = of(lambda x: tuple(reduced(x) for reduced in REDUCTIONS))
     program = overhead.lower(module, (x,))
@@ -211,7 +211,7 @@ def ended(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [branch, ended])
-def test_a_module_that_torch_cannot_export_is_refused_with_its_line(function: Any) -> None:
+def test_lowering_a_module_that_torch_cannot_export_names_the_line(function: Any) -> None:
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(UnsupportedOperation, match=rf"^test_lowering\.py:{line}, in {function.__name__}: .+$"):
         overhead.lower(of(function), (torch.zeros(4),))

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Cell, Drawing, Table, Text
-from overhead.decode.reading import decoded, slope_over_dispatches
-from overhead.decode.sections.decoding import batches, decoding
+from overhead.decode.reading import decoder_results, slope_over_dispatches
+from overhead.decode.sections import batch_section, token_section
 from overhead.reading.view import View
 from overhead.results import Caller, Figure, Params, Pattern, Record
 from tests.fakes.report import fingerprint
@@ -66,7 +66,7 @@ def text_of(row: Any) -> list[str]:
 def test_every_way_to_decode_has_a_row_with_times_dispatches_and_tokens_a_second() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     eager = record("per-submit", 20.0, stack="torch", caller="binding")
-    (table, *_) = [part for part in decoding(view(level(0), bent, eager)) if isinstance(part, Table)]
+    (table, *_) = [part for part in token_section(view(level(0), bent, eager)) if isinstance(part, Table)]
     rows = [text_of(row) for row in table.rows]
     assert rows[0][1:3] == ["unfused, one pass a token, from compiled code", "89"]
     assert rows[0][3].startswith("1.89 (1.87 to 1.91)")
@@ -82,7 +82,7 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
         record("per-pass", 3.0, "chromium", "browser", 89, fusions=0),
         record("per-submit", 9.0, "firefox", "browser", 32, fusions=6),
     ]
-    (table, *_) = [part for part in decoding(view(*given)) if isinstance(part, Table)]
+    (table, *_) = [part for part in token_section(view(*given)) if isinstance(part, Table)]
     assert [text_of(row)[1] for row in table.rows] == [
         "unfused, one pass a token, from JavaScript",
         "fused, a submission a dispatch, from JavaScript",
@@ -90,7 +90,7 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
 
 
 def test_the_table_of_fusion_levels_names_each_fusion_with_its_change_and_gain() -> None:
-    parts = list(decoding(view(*(level(fusions) for fusions in range(7)))))
+    parts = list(token_section(view(*(level(fusions) for fusions in range(7)))))
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
     rows = [text_of(row) for row in table.rows]
     assert [row[2] for row in rows] == [
@@ -108,7 +108,7 @@ def test_the_table_of_fusion_levels_names_each_fusion_with_its_change_and_gain()
 
 
 def test_two_fusion_levels_with_one_missing_between_are_not_shown_as_one_fusion() -> None:
-    parts = decoding(view(level(0), level(4)))
+    parts = token_section(view(level(0), level(4)))
     table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
     assert [text_of(row)[2] for row in table.rows] == ["unfused", "with 4 fusions"]
 
@@ -116,7 +116,7 @@ def test_two_fusion_levels_with_one_missing_between_are_not_shown_as_one_fusion(
 def test_each_way_to_run_the_decoder_has_rows_of_its_own() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
-    parts = [part for part in decoding(view(level(0), level(6), bent, fused)) if isinstance(part, Table)]
+    parts = [part for part in token_section(view(level(0), level(6), bent, fused)) if isinstance(part, Table)]
     (table,) = [part for part in parts if "fusions" in part.caption]
     rows = [text_of(row)[1:] for row in table.rows]
     assert [row[:3] for row in rows[:2]] == [
@@ -130,14 +130,14 @@ def test_each_way_to_run_the_decoder_has_rows_of_its_own() -> None:
 
 def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept() -> None:
     shown = view(level(0), level(0, 100), level(0, 200), level(0, 400))
-    (found,) = decoded(shown)
+    (found,) = decoder_results(shown)
     line = slope_over_dispatches(found.padded[0])
     assert line is not None
     assert line.slope.value == pytest.approx(10_000)
     assert line.intercept.value == pytest.approx(1e6)
     assert line.slope.low is not None
     assert line.slope.low < 10_000
-    (text,) = [p for part in decoding(shown) if isinstance(part, Text) for p in part.paragraphs if "trivial" in p]
+    (text,) = [p for part in token_section(shown) if isinstance(part, Text) for p in part.paragraphs if "trivial" in p]
     assert "10.0" in text
 
 
@@ -153,7 +153,7 @@ def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
     cuda = [in_language("cuda", ms, "cuda-graph", "launches", fusions) for fusions, ms in ((0, 2.0), (6, 1.0))]
     wgsl = [in_language("wgsl", ms, "dawn", "per-pass", fusions) for fusions, ms in ((0, 2.5), (6, 3.1), (1, 1.5))]
     slower = in_language("wgsl", 9.0, "wgpu-native", "per-pass", 6)
-    parts = list(decoding(view(torch, *cuda, *wgsl, slower)))
+    parts = list(token_section(view(torch, *cuda, *wgsl, slower)))
     (table,) = [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
     rows = [[cell.partition(" (")[0] for cell in text_of(row)] for row in table.rows]
     assert rows == [
@@ -166,7 +166,7 @@ def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
 
 
 def test_kernels_of_one_program_alone_have_no_table() -> None:
-    parts = decoding(view(in_language("wgsl", 2.0, "dawn", "per-pass", 0)))
+    parts = token_section(view(in_language("wgsl", 2.0, "dawn", "per-pass", 0)))
     assert not [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
 
 
@@ -176,7 +176,7 @@ def of_one_process(found: Record) -> Record:
 
 
 def test_a_sentence_counts_the_ways_to_decode_that_ran_in_one_process_only() -> None:
-    parts = list(decoding(view(of_one_process(level(0)), of_one_process(level(3)), level(6))))
+    parts = list(token_section(view(of_one_process(level(0)), of_one_process(level(3)), level(6))))
     assert isinstance(parts[0], Text)
     assert parts[0].paragraphs[1].startswith("2 of 3 arms ran in one process only")
     (table, *_) = [part for part in parts if isinstance(part, Table)]
@@ -198,7 +198,7 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch") for batch in (1, 4, 16, 64)]
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4, 16, 64)]
     shown = view(*eager, *graph, *dawn)
-    text, drawing, table = batches(shown)
+    text, drawing, table = batch_section(shown)
     assert isinstance(text, Text)
     assert isinstance(drawing, Drawing)
     assert isinstance(table, Table)
@@ -211,7 +211,7 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
     assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
     assert [row[5] for row in rows[8:]] == ["host or both", "host or both", "device", "device"]
-    (found,) = decoded(shown)
+    (found,) = decoder_results(shown)
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
     assert found.levels == ()
 
@@ -223,7 +223,7 @@ def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4)]
     dawn[1] = of_one_process(dawn[1])
     numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
-    text, _, table = batches(view(*eager, *graph, *dawn, *numpy))
+    text, _, table = batch_section(view(*eager, *graph, *dawn, *numpy))
     assert isinstance(text, Text)
     assert isinstance(table, Table)
     told, other, open_ = text.paragraphs[2:]
@@ -255,7 +255,7 @@ def with_issue(found: Record, **changes: Any) -> Record:
 def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
     wide = with_issue(step(4, 3.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
     narrow = with_issue(step(16, 9.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
-    text, _, table = batches(view(wide, narrow))
+    text, _, table = batch_section(view(wide, narrow))
     assert isinstance(text, Text)
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["not resolved", "device"]
@@ -266,7 +266,7 @@ def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolv
 def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:
     graph = [step(batch, 3.0, "cuda-graph", "launches", maker="torch") for batch in (1, 4)]
     graph[1] = with_issue(graph[1], value=None, low=None, high=None, status="below-resolution")
-    text, _, table = batches(view(*graph))
+    text, _, table = batch_section(view(*graph))
     assert isinstance(text, Text)
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
@@ -274,18 +274,18 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
 
 
 def test_a_single_batch_size_has_no_section_of_batches() -> None:
-    assert list(batches(view(level(0), level(6)))) == []
+    assert list(batch_section(view(level(0), level(6)))) == []
 
 
 def test_two_numbers_of_dispatches_give_no_cost_of_an_added_dispatch() -> None:
-    (found,) = decoded(view(level(0), level(0, 100)))
+    (found,) = decoder_results(view(level(0), level(0, 100)))
     assert slope_over_dispatches(found.padded[0]) is None
 
 
 def test_a_cost_of_an_added_dispatch_whose_interval_holds_zero_is_not_shown() -> None:
     first = record("per-pass", 2.0, dispatches=89, fusions=0)
     equal = [first, *(record("per-pass", 2.0, dispatches=89 + n, fusions=0, padding=n) for n in (100, 200))]
-    parts = [part for part in decoding(view(*equal)) if isinstance(part, Text)]
+    parts = [part for part in token_section(view(*equal)) if isinstance(part, Text)]
     (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
     assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
 
@@ -295,7 +295,7 @@ def test_a_cost_of_an_added_dispatch_that_only_device_times_resolve_is_that_of_t
     for one in wide:
         busy = msgspec.structs.replace(one.figures[0], name="device_busy")
         one.figures[:] = [msgspec.structs.replace(one.figures[0], low=-9e6, high=9e6), busy]
-    parts = [part for part in decoding(view(*wide)) if isinstance(part, Text)]
+    parts = [part for part in token_section(view(*wide)) if isinstance(part, Text)]
     (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
     assert "is not resolved" in text
     assert text.endswith("It adds 10.0 (9.8 to 10.2) µs to the device's time.")
@@ -303,10 +303,10 @@ def test_a_cost_of_an_added_dispatch_that_only_device_times_resolve_is_that_of_t
 
 def test_cases_that_read_tokens_back_have_a_table_of_their_own() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
-    parts = decoding(view(level(6), first))
+    parts = token_section(view(level(6), first))
     table = next(part for part in parts if isinstance(part, Table) and "read" in part.caption)
     assert text_of(table.rows[0])[1:3] == ["the first token of a prompt of 5, as 5 decode steps", "4 bytes"]
 
 
 def test_a_run_without_decoded_tokens_has_no_page_of_tokens() -> None:
-    assert list(decoding(view())) == []
+    assert list(token_section(view())) == []

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from overhead.decode.decoders import SHAPES
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, randomised
-from overhead.decode.lowering.decoder_shapes import SHAPES
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from overhead.decode.cases import DecodeWay, batched, cases, padded, programs, reading
+from overhead.decode.cases import DecodeWay, batched_ways, decode_cases, lowered_ways, padded_ways, reading_ways
 from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.probes.arms import Arm, register_arm
@@ -17,7 +17,7 @@ _NONE, _ALL = 0, len(FUSIONS)
 
 def _torch(target: Target) -> list[DecodeWay]:
     eager = DecodeWay("per-submit")
-    return [eager, *reading(eager), *batched(eager)]
+    return [eager, *reading_ways(eager), *batched_ways(eager)]
 
 
 def _open_torch(probe: Probe, target: Target, case: Case) -> Chain:
@@ -32,15 +32,15 @@ def _torch_compile(target: Target) -> list[DecodeWay]:
 
 
 def _cuda_driver(target: Target) -> list[DecodeWay]:
-    return programs("per-submit", ("native", "binding"), (_NONE, _ALL))
+    return lowered_ways("per-submit", ("native", "binding"), (_NONE, _ALL))
 
 
 def _cuda_graph(target: Target) -> list[DecodeWay]:
     """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
     levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(_ALL + 1)]
     eager = DecodeWay("launches", {"maker": "torch"})
-    singles = [eager, *levels, *padded(levels[_NONE]), *reading(levels[_ALL])]
-    return [*singles, *batched(eager), *batched(levels[_ALL])]
+    singles = [eager, *levels, *padded_ways(levels[_NONE]), *reading_ways(levels[_ALL])]
+    return [*singles, *batched_ways(eager), *batched_ways(levels[_ALL])]
 
 
 def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
@@ -63,16 +63,16 @@ def _wgpu_native(target: Target) -> list[DecodeWay]:
         return []
     both = (_NONE, _ALL)
     callers: tuple[Caller, ...] = ("native", "binding")
-    return [*programs("per-pass", callers, both), *programs("per-submit", callers, both)]
+    return [*lowered_ways("per-pass", callers, both), *lowered_ways("per-submit", callers, both)]
 
 
 def _dawn(target: Target) -> list[DecodeWay]:
     """The same, and from compiled code every number of fusions, added dispatches, reads and batches."""
     if not target.executes:
         return []
-    levels = programs("per-pass", ("native",), range(1, _ALL))
-    unfused, fused = programs("per-pass", ("native",), (_NONE, _ALL))
-    return [*_wgpu_native(target), *levels, *padded(unfused), *reading(fused), *batched(fused)]
+    levels = lowered_ways("per-pass", ("native",), range(1, _ALL))
+    unfused, fused = lowered_ways("per-pass", ("native",), (_NONE, _ALL))
+    return [*_wgpu_native(target), *levels, *padded_ways(unfused), *reading_ways(fused), *batched_ways(fused)]
 
 
 def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
@@ -84,7 +84,7 @@ def _open_webgpu(probe: Probe, target: Target, case: Case) -> Chain:
 def _browser(target: Target) -> list[DecodeWay]:
     both = (_NONE, _ALL)
     read = DecodeWay("read-each", {"fusions": _ALL, "readback": "token"}, ("browser",))
-    return [*programs("per-pass", ("browser",), both), *programs("per-submit", ("browser",), both), read]
+    return [*lowered_ways("per-pass", ("browser",), both), *lowered_ways("per-submit", ("browser",), both), read]
 
 
 def _open_browser(probe: Any, target: Target, case: Case) -> Chain:
@@ -96,7 +96,7 @@ def _open_browser(probe: Any, target: Target, case: Case) -> Chain:
 def _arm(stack: str, ways: Callable[[Target], list[DecodeWay]], opens: Callable[[Any, Target, Case], Chain]) -> None:
     def of(target: Target) -> Iterator[Case]:
         tiny = target.software or target.api == "CPU" or opens is _open_browser
-        return cases(ways(target), software=tiny)
+        return decode_cases(ways(target), software=tiny)
 
     register_arm(Arm(stack, of, lambda case: case.workload in DECODERS, opens))
 

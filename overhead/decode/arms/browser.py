@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import DECODERS, WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.contents import DTYPES, contents, viewed
+from overhead.decode.lowering.buffers import DTYPES, first_numbers
 from overhead.probes.base import Unsupported
 from overhead.probes.browser import messages
 from overhead.probes.browser.chain import PageChain
@@ -56,36 +56,27 @@ class BrowserDecode(PageChain, LoweredDecode):
         spec = msgspec.convert({"pattern": _IN_PAGE[case.pattern]}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
         given = self.initial_values()
-        arrays = {name: contents(buffer, given.get(name)) for name, buffer in self.lowered.buffers.items()}
+        arrays = {name: first_numbers(buffer, given.get(name)) for name, buffer in self.lowered.buffers.items()}
         filled = {name: array for name, array in arrays.items() if array is not None}
         self.write(self._numbers(filled), b"".join(array.tobytes() for array in filled.values()))
-        start = self.reference.start
+        start = self.reference.after_prompt
         self.write_first = {"buffers": self._numbers(start), "data": self._raw(start)}
 
     def _program(self) -> messages.PageProgram:
         lowered, places = self.lowered, {name: i for i, name in enumerate(self.lowered.kernels)}
-        kernels = [
-            messages.PageKernel(
-                code=kernel.wgsl, bindings=["storage" if b.written else "read-only-storage" for b in kernel.bindings]
-            )
-            for kernel in lowered.kernels.values()
-        ]
-        entries = [
-            messages.PageEntry(
-                name="main", groups=[*d.grid], kernel=places[d.kernel], buffers=self._numbers(d.bindings)
-            )
-            for d in lowered.dispatches
-        ]
-        buffers = [lowered.buffers[name] for name in self._names]
-        return messages.PageProgram(
-            label=f"{self.case.workload}, {len(entries)} dispatches a token,",
-            kernels=kernels,
-            entries=entries,
-            buffers=[
-                messages.PageBuffer(kind="read-only-storage" if b.role == "weight" else "storage", size=b.bytes)
-                for b in buffers
-            ],
-        )
+        kernels = []
+        for kernel in lowered.kernels.values():
+            kinds = [_kind(written=binding.written) for binding in kernel.bindings]
+            kernels.append(messages.PageKernel(code=kernel.wgsl, bindings=kinds))
+        entries, buffers = [], []
+        for d in lowered.dispatches:
+            place, own = places[d.kernel], self._numbers(d.bindings)
+            entries.append(messages.PageEntry(name="main", groups=[*d.grid], kernel=place, buffers=own))
+        for name in self._names:
+            kind = _kind(written=lowered.buffers[name].role != "weight")
+            buffers.append(messages.PageBuffer(kind=kind, size=lowered.buffers[name].bytes))
+        label = f"{self.case.workload}, {len(entries)} dispatches a token,"
+        return messages.PageProgram(label=label, kernels=kernels, entries=entries, buffers=buffers)
 
     def _numbers(self, names: Iterable[str]) -> list[int]:
         """The numbers of these buffers in the page."""
@@ -96,18 +87,20 @@ class BrowserDecode(PageChain, LoweredDecode):
         return b"".join(np.asarray(array, DTYPES[numbers[name]]).tobytes() for name, array in values.items())
 
     def ask(self, do: str, **fields: Any) -> messages.PageAnswer:
+        """As in ``PageChain``; what was fetched is forgotten, because the command may change it."""
         if do != "fetch":
             self._seen = {}
         return super().ask(do, **fields)
 
-    def run(self, tokens: int) -> None:
-        self.issue(tokens)
+    def run_steps(self, steps: int) -> None:
+        """Note this many decode steps for the next ``wait``, which runs them in the page."""
+        self.issue(steps)
 
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
         """Write tensors of the state. The queue of the page puts the write before all later work."""
         self.write(self._numbers(values), self._raw(values))
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def read_numbers(self, name: str) -> NDArray[Any]:
         """Token, position or logits. All are fetched at once, because Firefox needs 100 ms for each fetch."""
         if not self._seen:
             buffers = {one: self.lowered.buffers[one] for one in ("token", "position", self._logits.buffer)}
@@ -117,26 +110,30 @@ class BrowserDecode(PageChain, LoweredDecode):
                 at += buffer.bytes
         return self._seen[name]
 
-    def logits(self) -> NDArray[Any]:
-        return viewed(self.numbers(self._logits.buffer), self._logits)
-
     def dispatches_of_a_token(self) -> int:
+        """Calls of ``dispatchWorkgroups`` in the page for one token, which runs."""
         return self.ask("count", ns=[1]).dispatches
 
     def units(self, ns: Sequence[int]) -> int:
+        """Tokens of these samples. The warm-up tokens are not counted, because the page restores the state."""
         return sum(ns)
 
     def sample_idle(self, ns: Sequence[int], idle_ms: float) -> list[list[int]]:
         """As in ``PageChain``, but the tokens of each sample are counted before the next."""
         rows: list[list[int]] = []
         for n in ns:
-            self.count()
+            self.count_tokens()
             rows += super().sample_idle([n], idle_ms)
             self._counted = 0
-            self.count()
+            self.count_tokens()
         return rows
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed: submissions, passes and the kind of wait, added to those of the base classes."""
         each = f"{len(self.lowered.dispatches)} per unit" if self.case.pattern == "per-submit" else "1 per unit"
         wait = "mapAsync of a 4-byte copy" if self.latency else "onSubmittedWorkDone"
         return {**super().window(), "submits": each, "passes": each, "recording": "inside", "wait": wait}
+
+
+def _kind(*, written: bool) -> messages.BufferKind:
+    return "storage" if written else "read-only-storage"

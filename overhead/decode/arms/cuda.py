@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.contents import DTYPES, contents
+from overhead.decode.lowering.buffers import DTYPES, first_numbers
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import cuda_name, cuda_text
 from overhead.probes.base import Unsupported
@@ -70,6 +70,7 @@ class CudaDecode(SessionChain, LoweredDecode):
         self.use_session(CudaSession(driver, ordinal, own_stream=True))
 
     def build(self) -> None:
+        """Allocate the buffers, compile the kernels and prepare the arguments of each launch."""
         self._buffers, handles = self._allocated(), self._compiled()
         kernels, dispatches = self.lowered.kernels, self.lowered.dispatches
         self._arguments = [Arguments(*(self._buffers[name] for name in d.bindings)) for d in dispatches]
@@ -88,7 +89,7 @@ class CudaDecode(SessionChain, LoweredDecode):
             raise Unsupported(f"the device has {free.value:,} bytes free, {missing:,} fewer than the program needs")
         values, own = self.initial_values(), dict[str, int]()
         for buffer in wanted:
-            data = contents(buffer, values.get(buffer.name))
+            data = first_numbers(buffer, values.get(buffer.name))
             filled = np.zeros(buffer.bytes // 4, DTYPES[buffer.number]) if data is None else data
             session, place = (shared.session, shared.weights) if buffer.role == "weight" else (self.session, own)
             place[buffer.name] = session.buffer(filled)
@@ -103,37 +104,38 @@ class CudaDecode(SessionChain, LoweredDecode):
         shared.functions.update(zip(new.values(), functions, strict=True))
         return shared.functions
 
-    def put(self, values: StateValues) -> None:
-        for name, array in self.state_values(values).items():
+    def write_state(self, values: StateValues) -> None:
+        """Write these tensors of the state into their buffers."""
+        for name, array in self.with_padding_counter(values).items():
             self.session.write(self._buffers[name], array.astype(DTYPES[self.lowered.buffers[name].number]))
 
-    def numbers(self, name: str) -> NDArray[Any]:
+    def read_numbers(self, name: str) -> NDArray[Any]:
+        """Read all numbers of a buffer, after all issued work."""
         buffer = self.lowered.buffers[name]
         return self.session.read(self._buffers[name], np.zeros(buffer.count, DTYPES[buffer.number]))
 
-    def logits(self) -> NDArray[Any]:
-        view = self.lowered.outputs[LOGITS]
-        return self.session.read(self._buffers[view.buffer], np.zeros(view.shape, np.float32))
-
     def read_back(self) -> object:
-        return self.logits() if self.reads_logits else self.numbers("token")
+        """Read all logits or the last token to the host."""
+        return self.read_numbers(self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token")
 
     def dispatches_of_a_token(self) -> int:
         """The nodes of a graph that the driver captures while one token is issued."""
-        graph = capture(self.session, self.launches_of_a_token())
+        graph = capture(self.session, self._launches_of_a_token())
         count = node_count(self.session, graph)
         self.session.driver.call("cuGraphDestroy", graph)
         return count
 
-    def launches_of_a_token(self) -> list[Action]:
+    def _launches_of_a_token(self) -> list[Action]:
         """Functions that launch all kernels of one token on the stream of the session."""
         raise NotImplementedError
 
-    def count(self) -> int:
+    def count_tokens(self) -> int:
+        """As in ``LoweredDecode``; also raises ``Unverified`` if a driver call failed."""
         self.check_calls()
-        return super().count()
+        return super().count_tokens()
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the driver's call and the stream."""
         return {**super().window(), "call": self.call, "stream": "own, non-blocking"}
 
 
@@ -141,6 +143,7 @@ class CudaLaunchedDecode(CudaDecode):
     """A launch per dispatch, from Python or from compiled code."""
 
     def build(self) -> None:
+        """Also bind a launch for each kernel of a token: in a compiled loop, or as Python calls."""
         super().build()
         self.launches = len(self.launched)
         library, stream = self.session.driver.library, self.session.stream
@@ -153,15 +156,16 @@ class CudaLaunchedDecode(CudaDecode):
         else:
             self._python = bound_launches(self.session, self.launched)
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
+        """Launch all kernels of this many tokens on the stream; returns before they are done."""
         if self.case.caller == "native":
-            self._native(tokens * self.launches)
+            self._native(steps * self.launches)
             return
-        for launch in chain.from_iterable(repeat(self._python, tokens)):
+        for launch in chain.from_iterable(repeat(self._python, steps)):
             launch()
 
-    def launches_of_a_token(self) -> list[Action]:
-        return [functools.partial(self.run, 1)]
+    def _launches_of_a_token(self) -> list[Action]:
+        return [functools.partial(self.run_steps, 1)]
 
 
 class CudaGraphDecode(CudaDecode):
@@ -171,18 +175,21 @@ class CudaGraphDecode(CudaDecode):
     launches = 4
 
     def build(self) -> None:
+        """Also capture the launches of one token as a graph."""
         super().build()
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        for launch in self.launches_of_a_token():
+        for launch in self._launches_of_a_token():
             launch()
-        graph = executable(self.session, self.launches_of_a_token())
+        graph = executable(self.session, self._launches_of_a_token())
         self._replay = repeated(graph_launch(self.session, graph))
 
-    def launches_of_a_token(self) -> list[Action]:
+    def _launches_of_a_token(self) -> list[Action]:
         return driver_launches(self.session, self.launched)
 
-    def run(self, tokens: int) -> None:
-        self._replay(tokens)
+    def run_steps(self, steps: int) -> None:
+        """Launch the graph once per token on the stream; returns before they are done."""
+        self._replay(steps)
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed; the graph was recorded before."""
         return {**super().window(), "recording": "outside"}

@@ -46,38 +46,47 @@ class TorchDecode(TorchChain, DecodeChain):
         self._state = dict(self.step.named_buffers())
         known = TORCH_WAITS.get(place.type, (_READ,))
         self._wait_name = known[0] if known else "none"
-        self.use_device(place, self.place if self._wait_name == _READ else wait_action(place, self._wait_name))
+        self.use_device(
+            place, self.tokens_and_position if self._wait_name == _READ else wait_action(place, self._wait_name)
+        )
         if self.latency:
             self.overlap = "serial"
         self.call: Action = self.step
         self.output: Any = None
         self.work: dict[str, Scalar] = {"operations": _operations(self.step)}
 
-    def put(self, values: StateValues) -> None:
+    def write_state(self, values: StateValues) -> None:
+        """Copy these tensors of the state to the device, and wait for them."""
         for name, array in values.items():
             self._state[name].copy_(torch.from_numpy(np.asarray(array)))
         self._wait()
 
-    def place(self) -> tuple[tuple[int, ...], int]:
+    def tokens_and_position(self) -> tuple[tuple[int, ...], int]:
+        """The tokens and the position, read from the device after all issued work."""
         return tuple(self._state["token"].tolist()), int(self._state["position"])
 
     def logits(self) -> NDArray[Any]:
+        """The logits of the last step, copied to the host: (batch, vocabulary)."""
         found: NDArray[Any] = self.output[1].cpu().numpy()
         return found
 
     def prepare(self, n: int) -> None:
+        """Restore the state after the prompt, with gradients off in this thread."""
         set_autograd_mode("no_grad")
         super().prepare(n)
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
+        """Call the step once per token."""
         call = self.call
-        for _ in repeat(None, tokens):
+        for _ in repeat(None, steps):
             self.output = call()
 
     def read_back(self) -> object:
+        """Copy all logits or the last token to the host."""
         return self.output[1].cpu() if self.reads_logits else int(self._state["token"])
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the settings of torch, the kind of wait and the number of operations."""
         own: dict[str, Scalar] = {"entry": "python", "autograd": "no_grad", "threads": 1, "tf32": False}
         return {**super().window(), **own, "wait": self._wait_name, **self.work}
 
@@ -90,12 +99,13 @@ class CompiledDecode(TorchDecode):
         self._mode, self.work = str(case.params["mode"]), {}
         mark_static(self._state.values())
         self.call = torch.compile(self.step, mode=self._mode, fullgraph=True, dynamic=False)
-        self.put(self.reference.start)
+        self.write_state(self.reference.after_prompt)
         with graph_required(self._mode):
-            self.run(WARM_STEPS)
+            self.run_steps(WARM_STEPS)
             self._wait()
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed, with the mode of ``torch.compile``."""
         return {**super().window(), "mode": self._mode}
 
 
@@ -109,19 +119,22 @@ class TorchGraphDecode(TorchDecode):
         if self.torch_device.type != "cuda":
             raise Unsupported("graphs are CUDA's")
         self._graph = torch.cuda.CUDAGraph()
-        self.put(self.reference.start)
+        self.write_state(self.reference.after_prompt)
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        super().run(2)
-        capture_timed(self._graph, torch.cuda.Stream(), functools.partial(super().run, 1))
+        super().run_steps(2)
+        capture_timed(self._graph, torch.cuda.Stream(), functools.partial(super().run_steps, 1))
         self._replay = repeated(self._graph.replay)
 
-    def run(self, tokens: int) -> None:
-        self._replay(tokens)
+    def run_steps(self, steps: int) -> None:
+        """Launch the graph once per token; returns before they are done."""
+        self._replay(steps)
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed; the graph was recorded before."""
         return {**super().window(), "call": "CUDAGraph.replay", "recording": "outside"}
 
     def close(self) -> None:
+        """Release the graph."""
         self._graph.reset()
 
 

@@ -1,30 +1,139 @@
-"""The decode workload as a lowered program: a submission per dispatch, or one pass per token."""
+"""A lowered program on a WebGPU device, and a chain that decodes with it: a pass a token or a submission a dispatch."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any
 from unittest import mock
 
+import numpy as np
 from numpy.typing import NDArray
 
-from overhead.decode.arms.webgpu_program import SharedObjects, WebGpuProgram
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
+from overhead.decode.lowering.buffers import DTYPES, Buffer, as_tensor, first_numbers
+from overhead.decode.lowering.kernel import Kernel
+from overhead.decode.lowering.program import Program
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, Store, compile_ffi, compile_native
 from overhead.probes.webgpu.cases import Steps
 from overhead.probes.webgpu.chain import c_calls
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
-from overhead.probes.webgpu.resources import DeviceBuffers, WebGpuSession, session
+from overhead.probes.webgpu.library import Library
+from overhead.probes.webgpu.resources import (
+    DeviceBuffers,
+    WebGpuSession,
+    bind_group_layout,
+    compute_pipeline,
+    entries,
+    session,
+)
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target
 
 _DISPATCH = "wgpuComputePassEncoderDispatchWorkgroups"
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedObjects:
+    """What programs on a device share: buffers of weights, by name; bind group layouts and pipelines, by kernel."""
+
+    weights: dict[str, Any] = dataclasses.field(default_factory=dict)
+    pipelines: dict[Kernel, tuple[Any, Any]] = dataclasses.field(default_factory=dict)
+
+
+class WebGpuProgram:
+    """A program with its buffers, pipelines and bind groups on a device.
+
+    ``values``: the contents of weights and state by name, in any numeric type. State without contents starts at zero.
+    ``shared``: what is on the device already; what this program needs is added and outlives it.
+    """
+
+    def __init__(
+        self,
+        loaded: Library,
+        device: Any,
+        program: Program,
+        values: Mapping[str, NDArray[Any]],
+        shared: SharedObjects | None = None,
+    ) -> None:
+        self.program, self._library, self.device, self.queue = program, loaded, device, device.queue
+        loaded.forget_errors()
+        found = SharedObjects() if shared is None else shared
+        weights, pipelines, own = dict(found.weights), dict(found.pipelines), dict[str, Any]()
+        for name, buffer in program.buffers.items():
+            place = weights if buffer.role == "weight" else own
+            if name not in place:
+                place[name] = self._buffer(buffer, values.get(name))
+        for kernel in program.kernels.values():
+            if kernel not in pipelines:
+                pipelines[kernel] = self._pipeline(kernel)
+        self._buffers = {**weights, **own}
+        self._own = list((self._buffers if shared is None else own).values())
+        made = {name: pipelines[kernel] for name, kernel in program.kernels.items()}
+        self.dispatches = [
+            (made[d.kernel][1], self._group(made[d.kernel][0], d.bindings), d.grid) for d in program.dispatches
+        ]
+        loaded.raise_errors()
+        found.weights.update(weights)
+        found.pipelines.update(pipelines)
+
+    def _buffer(self, buffer: Buffer, given: NDArray[Any] | None) -> Any:
+        flags = self._library.webgpu.BufferUsage
+        usage = flags.STORAGE | flags.COPY_SRC | flags.COPY_DST
+        data = first_numbers(buffer, given)
+        if data is None:
+            return self.device.create_buffer(size=buffer.bytes, usage=usage)
+        return self.device.create_buffer_with_data(data=data, usage=usage)
+
+    def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
+        kinds = ["storage" if binding.written else "read-only-storage" for binding in kernel.bindings]
+        layout = bind_group_layout(self.device, kinds)
+        return layout, compute_pipeline(self.device, layout, self.device.create_shader_module(code=kernel.wgsl))
+
+    def _group(self, layout: Any, names: tuple[str, ...]) -> Any:
+        return self.device.create_bind_group(layout=layout, entries=entries(self._buffers[name] for name in names))
+
+    def write(self, name: str, values: NDArray[Any]) -> None:
+        """Write a whole buffer."""
+        number = self.program.buffers[name].number
+        self.queue.write_buffer(self._buffers[name], 0, np.ascontiguousarray(values, dtype=DTYPES[number]))
+
+    def buffer(self, name: str) -> Any:
+        """The buffer with this name."""
+        return self._buffers[name]
+
+    def read(self, name: str) -> NDArray[Any]:
+        """The numbers of a buffer after all submitted work. Raises ``Unverified`` if the library reported an error."""
+        buffer = self.program.buffers[name]
+        found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[: buffer.count]
+        self._library.raise_errors()
+        return found
+
+    def read_output(self, index: int) -> NDArray[Any]:
+        """An output of the last step, by its place among the module's outputs, in its shape."""
+        view = self.program.outputs[index]
+        return as_tensor(self.read(view.buffer), view)
+
+    def submit_step(self) -> None:
+        """Submit all dispatches of one step, in one pass."""
+        encoder = self.device.create_command_encoder()
+        compute = encoder.begin_compute_pass()
+        for pipeline, group, grid in self.dispatches:
+            compute.set_pipeline(pipeline)
+            compute.set_bind_group(0, group)
+            compute.dispatch_workgroups(*grid)
+        compute.end()
+        self.queue.submit([encoder.finish()])
+
+    def close(self) -> None:
+        """Release the buffers that are not shared."""
+        while self._own:
+            self._own.pop().destroy()
 
 
 def open_case(target: Target, case: Case) -> DecodeChain:
@@ -63,60 +172,65 @@ class WebGpuDecode(LoweredDecode):
         if case.caller == "native":
             self._calls = _c_calls(self.session, self.program, self._submits_each)
             loop = compile_native(self._calls)
-            self.run = lambda tokens: loop(tokens * count)  # type: ignore[method-assign]
+            self.run_steps = lambda steps: loop(steps * count)  # type: ignore[method-assign]
         else:
-            self.run = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
+            self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]
         self.library.raise_errors()
 
-    def run(self, tokens: int) -> None:
+    def run_steps(self, steps: int) -> None:
+        """Submit this many tokens; returns before they are done."""
         raise NotImplementedError  # bound in __init__
 
     def wait(self) -> None:
+        """Wait until the queue is empty."""
         raise NotImplementedError  # bound in __init__
 
     def read_back(self) -> object:
+        """Read the last token, or the logits of all sequences, from the device."""
         view = self.lowered.outputs[LOGITS]
         name, size = (view.buffer, 4 * view.count) if self.reads_logits else ("token", 4)
         return self.session.queue.read_buffer(self.program.buffer(name), 0, size)
 
-    def put(self, values: StateValues) -> None:
-        for name, array in self.state_values(values).items():
-            self.program.put(name, array)
+    def write_state(self, values: StateValues) -> None:
+        """Write these tensors of the state, and wait until the device has them."""
+        for name, array in self.with_padding_counter(values).items():
+            self.program.write(name, array)
         # A pending write would be executed in the next window.
         self.session.queue.submit([])
         self.wait()
 
-    def numbers(self, name: str) -> NDArray[Any]:
-        return self.program.get(name)
-
-    def logits(self) -> NDArray[Any]:
-        return self.program.output(LOGITS)
+    def read_numbers(self, name: str) -> NDArray[Any]:
+        """Read all numbers of a buffer, after all submitted work."""
+        return self.program.read(name)
 
     def dispatches_of_a_token(self) -> int:
+        """Calls that dispatch in one token, which runs, counted in Python or in the library's C functions."""
         if self.case.caller == "native":
             counted = _Counted(self._calls)
             compile_ffi(counted.program)(len(self.program.dispatches))
             self.wait()
             return counted.found
         with _counting(self.session) as dispatch:
-            self.run(1)
+            self.run_steps(1)
         self.wait()
         return int(dispatch.call_count)
 
     @property
     def held_n(self) -> int:
+        """The most tokens whose submissions the device clock can hold back."""
         per_token = len(self.program.dispatches) if self._submits_each else 1
         return max(1, min(self.max_n, MOST_SUBMISSIONS // per_token))
 
     def device(self, n: int) -> DeviceTime | None:
+        """The device's time for n tokens, but at most ``held_n``; None for a chain with reads."""
         if self.latency:
             return None
-        self.count()
+        self.count_tokens()
         before = self.total
         try:
             return self._clock.measure(min(n, self.held_n))
         finally:
-            self.count()
+            self.count_tokens()
             self.aside += self.total - before
 
     @functools.cached_property
@@ -124,16 +238,13 @@ class WebGpuDecode(LoweredDecode):
         return DeviceClock(self, self.resources)
 
     def window(self) -> dict[str, Scalar]:
+        """What was timed: submissions, passes and the kind of wait, added to those of the base class."""
         each = f"{len(self.program.dispatches)} per unit" if self._submits_each else "1 per unit"
-        own = {
-            "submits": each,
-            "passes": each,
-            "recording": "inside",
-            "wait": self.library.wait_name(self.session.device),
-        }
-        return {**super().window(), **own}
+        wait = self.library.wait_name(self.session.device)
+        return {**super().window(), "submits": each, "passes": each, "recording": "inside", "wait": wait}
 
     def close(self) -> None:
+        """Wait for the device, and release the buffers that no other chain shares."""
         if "wait" in vars(self):
             self.wait()
         self.program.close()
@@ -156,7 +267,7 @@ def _python_loop(session: WebGpuSession, program: WebGpuProgram, submits_each: b
 
     def one_pass(tokens: int) -> None:
         for _ in repeat(None, tokens):
-            program.step()
+            program.submit_step()
 
     return submission_each if submits_each else one_pass
 

@@ -1,13 +1,18 @@
-"""Buffers of a program, and views: which numbers of a buffer a kernel reads or writes, in which order."""
+"""Buffers of a program with their first numbers, and views: which numbers of a buffer a kernel reads or writes."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 NumberType = Literal["f32", "i32", "u32"]
 """The type of the numbers in a buffer. Truth values are u32, 0 or 1. Each number has four bytes."""
+DTYPES = {"f32": np.float32, "i32": np.int32, "u32": np.uint32}
+"""The types of numbers in NumPy."""
 Role = Literal["weight", "state", "input", "constant", "temporary"]
 """``weight``: a parameter. ``state``: kept from step to step. ``input``: written before each step. ``constant``: has
 ``values``. ``temporary``: written and read inside one step. An output of the step may have any role."""
@@ -51,14 +56,14 @@ class TensorView:
         strides = [0] * new + [stride if size == wanted else 0 for size, stride, wanted in paired]
         return dataclasses.replace(self, shape=shape, strides=tuple(strides))
 
-    def in_row(self, row: str, column: str) -> str:
+    def row_index(self, row: str, column: str) -> str:
         """The position of an element as source text. A row is what the last dimension spans."""
-        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1]).at(row)
-        inside = packed(self.buffer, self.number, self.shape[-1:])
-        ends = dataclasses.replace(inside, strides=self.strides[-1:]).element(column)
+        starts = dataclasses.replace(self, shape=self.shape[:-1], strides=self.strides[:-1]).flat_index(row)
+        inside = packed_view(self.buffer, self.number, self.shape[-1:])
+        ends = dataclasses.replace(inside, strides=self.strides[-1:]).element_index(column)
         return " + ".join(term for term in (starts, ends) if term != "0u") or "0u"
 
-    def at(self, index: str) -> str:
+    def flat_index(self, index: str) -> str:
         """The position in the buffer of the element with this number in row-major order, as source text.
 
         ``index``: an expression of type u32.
@@ -75,7 +80,7 @@ class TensorView:
                 terms.append(place if stride == 1 else f"{place} * {stride}u")
         return " + ".join(terms) or "0u"
 
-    def element(self, *indices: str) -> str:
+    def element_index(self, *indices: str) -> str:
         """The position in the buffer of the element with these indices, one for each dimension, as source text."""
         terms = [f"{self.offset}u"] if self.offset else []
         for index, size, stride in zip(indices, self.shape, self.strides, strict=True):
@@ -97,10 +102,31 @@ class TensorView:
         return found
 
 
-def packed(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
+def packed_view(buffer: str, number: NumberType, shape: tuple[int, ...]) -> TensorView:
     """A view of a whole buffer in row-major order."""
     strides, inner = [], 1
     for size in reversed(shape):
         strides.append(inner)
         inner *= size
     return TensorView(buffer, number, shape, tuple(reversed(strides)))
+
+
+def first_numbers(buffer: Buffer, given: NDArray[Any] | None) -> NDArray[Any] | None:
+    """The numbers as an array of one dimension; None if the buffer starts with zeros.
+
+    ``given``: contents from outside, in any numeric type. Raises ``ValueError`` if they are missing or too few.
+    """
+    if given is None and not buffer.values:
+        if buffer.role == "weight":
+            raise ValueError(f"the weight {buffer.name} has no values")
+        return None
+    data = np.asarray(buffer.values if given is None else given).astype(DTYPES[buffer.number], copy=False).ravel()
+    if data.size != buffer.count:
+        raise ValueError(f"{buffer.name} has {buffer.count} numbers, not {data.size}")
+    return data
+
+
+def as_tensor(numbers: NDArray[Any], view: TensorView) -> NDArray[Any]:
+    """The tensor of a view, without a copy. ``numbers``: those of its buffer."""
+    strides = [stride * numbers.itemsize for stride in view.strides]
+    return np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from overhead.decode.lowering.decoder_shapes import DecoderShape
+from overhead.decode.decoders import DecoderShape
 
 _PART = 1 << 16
 """Random numbers that are made at once. They fit into the cache of a processor."""
@@ -119,6 +119,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.register_buffer("slots", torch.arange(shape.slots))
 
     def forward(self, token: Any, position: Any) -> tuple[Any, Any]:
+        """The next tokens (batch,) and the logits (batch, vocabulary) after one step."""
         logits = self._logits(self.embedding(token).unsqueeze(1), position).squeeze(1)
         return logits.argmax(-1), logits
 
@@ -147,6 +148,7 @@ class FedBackStep(nn.Module):  # type: ignore[misc]
             self.register_buffer(name, torch.zeros(1, dtype=torch.int64))
 
     def forward(self) -> tuple[Any, Any]:
+        """The next tokens and the logits; the tokens and the position in the state are replaced."""
         following, logits = self.decoder(self.token, self.position)
         self.token.copy_(following)
         self.position.add_(1)

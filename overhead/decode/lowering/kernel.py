@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from textwrap import indent
 from typing import Literal
 
 from overhead.decode.lowering.buffers import NumberType
@@ -89,7 +90,7 @@ class Kernel:
             "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {",
             f"  let group = {self._group('groups')};",
             f"  if (group >= {self.groups}u) {{ return; }}",
-            _indented(_DECLARED.sub(r"var \2: \1 =", self.body)),
+            indent(_DECLARED.sub(r"var \2: \1 =", self.body), "  "),
             "}",
         ]
         return "\n".join(lines) + "\n"
@@ -105,7 +106,7 @@ class Kernel:
             f"  const u32 group = {self._group('blockIdx')};",
             f"  if (group >= {self.groups}u) return;",
             *(f"  __shared__ f32 {name}[{length}];" for name, length in self.shared),
-            _indented(_FLOAT.sub(r"\1f", self.body)),
+            indent(_FLOAT.sub(r"\1f", self.body), "  "),
             "}",
         ]
         return "\n".join(lines) + "\n"
@@ -114,7 +115,7 @@ class Kernel:
         return f"{index}.y * {WIDEST}u + {index}.x" if self.groups > WIDEST else f"{index}.x"
 
 
-def combined(array: str, how: str, threads: int) -> str:
+def reduction(array: str, how: str, threads: int) -> str:
     """Statements after which ``array[0]`` has the result of ``how`` over ``array[0]`` to ``array[threads - 1]``.
 
     ``how``: an expression of ``x`` and ``y``. ``threads``: a power of two. Every thread of the group must get here.
@@ -128,7 +129,7 @@ for (u32 apart = {threads // 2}u; apart > 0u; apart = apart / 2u) {{
 workgroupBarrier();"""
 
 
-def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
+def loop(count: int, statement: Callable[[str], str], *, threads: int = 1) -> str:
     """Statements that run ``statement(k)`` for each number ``k`` below ``count``.
 
     ``k`` is source text that may stand beside any operator. ``threads``: the threads of the group that share the
@@ -139,20 +140,16 @@ def each(count: int, statement: Callable[[str], str], *, threads: int = 1) -> st
     looped = turns - turns % _WRITTEN_OUT if turns > _WRITTEN_OUT else 0
     lines = []
     if looped:
-        inner = " ".join(statement(plus("k", i * threads)) for i in range(_WRITTEN_OUT))
+        inner = " ".join(statement(sum_text("k", i * threads)) for i in range(_WRITTEN_OUT))
         lines.append(f"for (u32 k = {first}; k < {looped * threads}u; k += {_WRITTEN_OUT * threads}u) {{ {inner} }}")
-    lines += [statement(plus(first, i * threads)) for i in range(looped, turns)]
+    lines += [statement(sum_text(first, i * threads)) for i in range(looped, turns)]
     if rest:
-        lines.append(f"if (lane < {rest}u) {{ {statement(plus(first, turns * threads))} }}")
+        lines.append(f"if (lane < {rest}u) {{ {statement(sum_text(first, turns * threads))} }}")
     return "\n".join(lines)
 
 
-def plus(text: str, number: int) -> str:
-    """The text of the sum of a u32 and a number."""
+def sum_text(text: str, number: int) -> str:
+    """The source text of ``text + number``, for u32, in parentheses where they are needed."""
     if text == "0u":
         return f"{number}u"
     return f"({text} + {number}u)" if number else text
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" if line else line for line in text.splitlines())

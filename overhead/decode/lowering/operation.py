@@ -102,12 +102,12 @@ class Operation(abc.ABC):
 
     def flat(self, view: TensorView, index: str) -> str:
         """Source text for the element of the view with this number in row-major order."""
-        return f"{self.name(view)}[{view.at(index)}]"
+        return f"{self.name(view)}[{view.flat_index(index)}]"
 
     def in_row(self, view: TensorView, row: str, column: str) -> str:
         """Source text for an element of the view; a row is what the last dimension spans."""
-        return f"{self.name(view)}[{view.in_row(row, column)}]"
+        return f"{self.name(view)}[{view.row_index(row, column)}]"
 
     def element(self, view: TensorView, *indices: str) -> str:
         """Source text for the element of the view with these indices."""
-        return f"{self.name(view)}[{view.element(*indices)}]"
+        return f"{self.name(view)}[{view.element_index(*indices)}]"

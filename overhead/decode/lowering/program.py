@@ -11,11 +11,6 @@ from overhead.decode.lowering.buffers import Buffer, TensorView
 from overhead.decode.lowering.kernel import CUDA_HEAD, Kernel
 from overhead.decode.lowering.operation import Operation
 
-WEBGPU_BINDING_BYTES = 128 << 20
-"""The largest binding that every WebGPU device offers (``maxStorageBufferBindingSize``). More must be requested."""
-WEBGPU_BINDINGS = 8
-"""Storage buffers of a kernel that every WebGPU device offers (``maxStorageBuffersPerShaderStage``)."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Dispatch:
@@ -51,10 +46,11 @@ class DeviceLimits:
 
     def beyond_webgpu(self) -> dict[str, int]:
         """The limits of WebGPU that must be requested because they exceed the defaults, by their names in WebGPU."""
+        # Each limit with what every WebGPU device offers.
         wanted = {
-            "max-storage-buffer-binding-size": (self.binding_bytes, WEBGPU_BINDING_BYTES),
+            "max-storage-buffer-binding-size": (self.binding_bytes, 128 << 20),
             "max-buffer-size": (self.binding_bytes, 256 << 20),
-            "max-storage-buffers-per-shader-stage": (self.bindings, WEBGPU_BINDINGS),
+            "max-storage-buffers-per-shader-stage": (self.bindings, 8),
             "max-compute-workgroup-storage-size": (self.shared_bytes, 16_384),
         }
         return {name: value for name, (value, default) in wanted.items() if value > default}

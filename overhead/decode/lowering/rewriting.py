@@ -20,7 +20,7 @@ class NoMatch(Exception):
 
 
 def require(condition: bool) -> None:
-    """Raise ``NoMatch`` unless this is so."""
+    """Raise ``NoMatch`` unless the condition of a pattern is true."""
     if not condition:
         raise NoMatch
 
@@ -53,7 +53,7 @@ class DataFlow:
         """The positions of all operations that write the buffer of this view."""
         return self._writers[view.buffer]
 
-    def at(self, position: int, kind: type[Found]) -> Found:
+    def operation_at(self, position: int, kind: type[Found]) -> Found:
         """The operation at this position. Raises ``NoMatch`` if it is of another kind."""
         found = self.operations[position]
         if not isinstance(found, kind):
@@ -77,7 +77,7 @@ class DataFlow:
         return readers[0]
 
     def allows(self, replacement: Replacement) -> bool:
-        """Whether the replacement computes the same.
+        """True if the program computes the same after the replacement.
 
         No operation in between may write what the new one reads or writes, nor read too early what it writes.
         """
@@ -95,7 +95,7 @@ class DataFlow:
 
 
 def other_input(operation: Elementwise, one: TensorView) -> TensorView:
-    """The other of two inputs, of which one is in the buffer of ``one``. Raises ``NoMatch``."""
+    """Of an operation's two inputs the one that is not in the buffer of ``one``. Raises ``NoMatch``."""
     others = [view for view in operation.inputs if view.buffer != one.buffer]
     require(len(operation.inputs) == 2 and len(others) == 1)
     return others[0]
@@ -105,8 +105,8 @@ Match = Callable[[DataFlow, int], Replacement]
 """Finds a pattern around the operation at this position. Raises ``NoMatch``."""
 
 
-def replaced(program: Program, match: Match) -> Program:
-    """The program after all replacements that ``match`` finds and that compute the same."""
+def replace_matches(program: Program, match: Match) -> Program:
+    """The program after all replacements that ``match`` finds and that do not change what it computes."""
     flow, position = DataFlow(program), 0
     while position < len(flow.operations):
         try:

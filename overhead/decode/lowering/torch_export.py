@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import os
 import sys
 import traceback
@@ -13,11 +11,11 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from overhead.decode.lowering.buffers import Buffer, NumberType, Role, TensorView, packed
-from overhead.decode.lowering.fusions import FUSIONS, fused
-from overhead.decode.lowering.operation import Operation, UnsupportedOperation
+from overhead.decode.lowering.buffers import Role, TensorView
+from overhead.decode.lowering.fusions import FUSIONS, apply_fusions
+from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
-from overhead.decode.lowering.torch_operations import IGNORED, OperationReader, name_of, number_of
+from overhead.decode.lowering.torch_operations import IGNORED, Folded, OperationReader, number_type, operation_name
 from overhead.errors import UsageError, one_line
 
 
@@ -43,7 +41,7 @@ def lower(module: Any, inputs: Sequence[Any] = (), *, fusions: Iterable[str] = t
         raise UnsupportedOperation(f"{_line(error)}: a branch on the values of a tensor is not supported") from error
     except (Exception, SystemExit) as error:
         raise UnsupportedOperation(f"{_line(error)}: the module raises {one_line(error)}") from error
-    return fused(GraphReader(exported).program(), fusions)
+    return apply_fusions(GraphReader(exported).program(), fusions)
 
 
 def _line(error: BaseException) -> str:
@@ -69,24 +67,14 @@ def _apart(inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(torch.utils._pytree.tree_map(own, tuple(inputs)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Folded:
-    """A tensor whose values are known when the module is lowered, such as ``torch.arange(64)``."""
-
-    tensor: Any
-
-
 class GraphReader(OperationReader):
     """Follows the exported graph node by node, and collects buffers and operations."""
 
     def __init__(self, exported: Any) -> None:
+        super().__init__()
         self._exported = exported
-        self._buffers: dict[str, Buffer] = {}
-        self._operations: list[Operation] = []
         self._values: dict[Any, Any] = {}
         self._inputs: list[TensorView] = []
-        self._numbered = itertools.count()
-        self.place = "the module"
 
     def program(self) -> Program:
         """The program. Raises ``UnsupportedOperation``."""
@@ -101,7 +89,7 @@ class GraphReader(OperationReader):
                 self._values[node] = self._called(node)
             elif node.op == "output":
                 flat = torch.utils._pytree.tree_leaves(node.args)
-                outputs = tuple(self.view(self._value(part)) for part in flat if part is not None)
+                outputs = tuple(self.as_view(self._value(part)) for part in flat if part is not None)
         kinds = {spec.kind.name for spec in self._exported.graph_signature.output_specs}
         if kinds - {"USER_OUTPUT"}:
             raise UnsupportedOperation(
@@ -119,17 +107,10 @@ class GraphReader(OperationReader):
         if not isinstance(node.meta.get("val"), torch.Tensor):
             raise UnsupportedOperation(f"the input {node.name} is no tensor")
         role: Role = "input" if kind == "USER_INPUT" else "state" if written else "weight"
-        shape, number = tuple(node.meta["val"].shape), number_of(node.meta["val"].dtype, name)
+        shape, number = tuple(node.meta["val"].shape), number_type(node.meta["val"].dtype, name)
         view = self._buffer(name, number, shape, role)
         if role == "input":
             self._inputs.append(view)
-        return view
-
-    def _buffer(
-        self, name: str, number: NumberType, shape: tuple[int, ...], role: Role, values: Any = ()
-    ) -> TensorView:
-        view = packed(name, number, shape)
-        self._buffers[name] = Buffer(name, number, view.count, role, values)
         return view
 
     def _called(self, node: Any) -> Any:
@@ -137,13 +118,13 @@ class GraphReader(OperationReader):
             return self._value(node.args[0])[node.args[1]]
         if not hasattr(node.target, "_schema"):
             raise UnsupportedOperation(f"{self.place}: the operation {node.target} is not supported")
-        if name_of(node.target) in IGNORED:
+        if operation_name(node.target) in IGNORED:
             return None
         arguments = self._arguments(node)
         leaves = torch.utils._pytree.tree_leaves(arguments)
         if not any(isinstance(leaf, TensorView) for leaf in leaves) and not node.target._schema.is_mutable:
             return self._folded(node)
-        return self.lowered(node.target, node.meta.get("val"), arguments)
+        return self.lower_call(node.target, node.meta.get("val"), arguments)
 
     def _arguments(self, node: Any) -> dict[str, Any]:
         """All arguments by name, with the defaults of the operation."""
@@ -167,23 +148,6 @@ class GraphReader(OperationReader):
         if isinstance(given, torch.fx.Node):
             return self._values[given]
         return [self._value(part) for part in given] if isinstance(given, list | tuple) else given
-
-    def view(self, value: Any) -> TensorView:
-        if isinstance(value, TensorView):
-            return value
-        if not isinstance(value, Folded):
-            raise UnsupportedOperation(f"{self.place}: {value!r} is no tensor")
-        number = number_of(value.tensor.dtype, self.place)
-        name = f"constant_{next(self._numbered)}"
-        return self._buffer(
-            name, number, tuple(value.tensor.shape), "constant", tuple(value.tensor.reshape(-1).tolist())
-        )
-
-    def temporary(self, number: NumberType, shape: Iterable[int]) -> TensorView:
-        return self._buffer(f"t{next(self._numbered)}", number, tuple(shape), "temporary")
-
-    def dispatch(self, operation: Operation) -> None:
-        self._operations.append(dataclasses.replace(operation, place=self.place))
 
 
 def _place(node: Any) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 from textwrap import indent
 
 from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.kernel import Kernel, combined, each
+from overhead.decode.lowering.kernel import Kernel, loop, reduction
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation
 
 
@@ -28,35 +28,36 @@ class Attention(Operation):
     output: TensorView
 
     @property
-    def shared_by(self) -> int:
+    def _shared_by(self) -> int:
         """Heads of queries for each head of keys."""
         return self.query.shape[1] // self.key.shape[1]
 
     def kernel(self) -> Kernel:
+        """The kernel: a group of threads computes the output of one head and query row."""
         batch, heads, queries, width = self.query.shape
         keys, deep = self.key.shape[2], self.value.shape[3]
         item, row = "item" if batch > 1 else "0u", "row" if queries > 1 else "0u"
         first = [f"u32 head = group / {queries}u % {heads}u;" if queries * batch > 1 else "u32 head = group;"]
         first += [f"u32 row = group % {queries}u;"] * (queries > 1)
         first += [f"u32 item = group / {queries * heads}u;"] * (batch > 1)
-        before, before_score, before_sum = self.with_cache(item)
+        before, before_score, before_sum = self._with_cache(item)
 
         def key(d: str) -> str:
-            return f"sum += {self.element(self.query, item, 'head', row, d)} * {self.key_at(item, d)};"
+            return f"sum += {self.element(self.query, item, 'head', row, d)} * {self._key_at(item, d)};"
 
         def value(j: str) -> str:
-            return f"mixed += scores[{j}] * {self.value_at(item, j)};"
+            return f"mixed += scores[{j}] * {self._value_at(item, j)};"
 
         turns = f"for (u32 j = lane; j < {keys}u; j += {GROUP_THREADS}u) {{"
         lines = [*first, *before, "f32 highest = -3.4e38;", turns]
-        lines += [*before_score, "  f32 sum = 0.0;", indent(each(width, key), "  ")]
+        lines += [*before_score, "  f32 sum = 0.0;", indent(loop(width, key), "  ")]
         lines.append(f"""\
   f32 score = {self._masked(f"sum * {self.scale!r}", (batch, heads, queries, keys), item, row)};
   scores[j] = score;
   highest = max(highest, score);
 }}
 part[lane] = highest;
-{combined("part", "max(x, y)", GROUP_THREADS)}
+{reduction("part", "max(x, y)", GROUP_THREADS)}
 highest = part[0];
 workgroupBarrier();
 f32 sum = 0.0;
@@ -66,28 +67,28 @@ f32 sum = 0.0;
   sum += weight;
 }}
 part[lane] = sum;
-{combined("part", "x + y", GROUP_THREADS)}
+{reduction("part", "x + y", GROUP_THREADS)}
 for (u32 d = lane; d < {deep}u; d += {GROUP_THREADS}u) {{""")
-        lines += [*before_sum, "  f32 mixed = 0.0;", indent(each(keys, value), "  ")]
+        lines += [*before_sum, "  f32 mixed = 0.0;", indent(loop(keys, value), "  ")]
         lines.append(f"  {self.element(self.output, item, 'head', row, 'd')} = mixed / part[0];\n}}")
         shared = (("part", GROUP_THREADS), ("scores", keys))
         return self.compose("\n".join(lines), batch * heads * queries, shared=shared)
 
-    def with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
+    def _with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
         """Further statements: at the start, before each score, and before each sum of values."""
         return [], [], []
 
-    def key_at(self, item: str, d: str) -> str:
+    def _key_at(self, item: str, d: str) -> str:
         """Number ``d`` of key ``j``."""
-        return self.in_head(self.key, item, "j", d)
+        return self._in_head(self.key, item, "j", d)
 
-    def value_at(self, item: str, j: str) -> str:
+    def _value_at(self, item: str, j: str) -> str:
         """Number ``d`` of a value."""
-        return self.in_head(self.value, item, j)
+        return self._in_head(self.value, item, j)
 
-    def in_head(self, view: TensorView, item: str, row: str, d: str = "d") -> str:
+    def _in_head(self, view: TensorView, item: str, row: str, d: str = "d") -> str:
         """A number of a tensor of keys or values, in the head of the group."""
-        head = f"head / {self.shared_by}u" if self.shared_by > 1 else "head"
+        head = f"head / {self._shared_by}u" if self._shared_by > 1 else "head"
         return self.element(view, item, head, row, d)
 
     def _masked(self, score: str, shape: tuple[int, ...], item: str, row: str) -> str:
@@ -115,27 +116,28 @@ class CachedAttention(Attention):
 
     @property
     def reads(self) -> tuple[TensorView, ...]:
+        """The query, the new row, the index and the mask; the cache counts as written."""
         given = (self.query, self.new_key, self.new_value, self.index, self.mask)
         return tuple(view for view in given if view is not None)
 
     # All groups take the new row from where it was computed, because one of them is writing it into the cache.
     # They do not read the row that is being written, but another one, and drop what they read.
-    def with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
+    def _with_cache(self, item: str) -> tuple[list[str], list[str], list[str]]:
         keys = self.key.shape[2]
         copies = [
             f"  for (u32 d = lane; d < {new.shape[3]}u; d += {GROUP_THREADS}u) "
-            f"{{ {self.in_head(cache, item, 'at')} = {self.in_head(new, item, '0u')}; }}"
+            f"{{ {self._in_head(cache, item, 'at')} = {self._in_head(new, item, '0u')}; }}"
             for cache, new in ((self.key, self.new_key), (self.value, self.new_value))
         ]
         at = f"u32 at = u32({self.flat(self.index, '0u')});"
-        owner = f"if (head % {self.shared_by}u == 0u && at < {keys}u) {{"
+        owner = f"if (head % {self._shared_by}u == 0u && at < {keys}u) {{"
         other = f"u32 other = select(0u, {min(1, keys - 1)}u, at == 0u);"
-        newest = f"  f32 newest = {self.in_head(self.new_value, item, '0u')};"
+        newest = f"  f32 newest = {self._in_head(self.new_value, item, '0u')};"
         return [at, owner, *copies, "}", other], ["  u32 safe = select(j, other, j == at);"], [newest]
 
-    def key_at(self, item: str, d: str) -> str:
-        cached, new = self.in_head(self.key, item, "safe", d), self.in_head(self.new_key, item, "0u", d)
+    def _key_at(self, item: str, d: str) -> str:
+        cached, new = self._in_head(self.key, item, "safe", d), self._in_head(self.new_key, item, "0u", d)
         return f"select({cached}, {new}, j == at)"
 
-    def value_at(self, item: str, j: str) -> str:
-        return f"select({self.in_head(self.value, item, f'select({j}, other, {j} == at)')}, newest, {j} == at)"
+    def _value_at(self, item: str, j: str) -> str:
+        return f"select({self._in_head(self.value, item, f'select({j}, other, {j} == at)')}, newest, {j} == at)"

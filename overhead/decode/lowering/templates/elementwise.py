@@ -3,10 +3,52 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
-from overhead.decode.lowering.buffers import TensorView
+from overhead.decode.lowering.buffers import NumberType, TensorView
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation
+
+# erf after Abramowitz and Stegun, 7.1.26; its error is at most 1.5e-7.
+_POLYNOMIAL = (
+    "{t} * (0.254829592 + {t} * (-0.284496736 + {t} * (1.421413741 + {t} * (-1.453152027 + {t} * 1.061405429))))"
+)
+_T = "(1.0 / (1.0 + 0.3275911 * abs({0}) * 0.70710678))"
+_ERF = f"(1.0 - {_POLYNOMIAL.format(t=_T)} * exp(-0.5 * {{0}} * {{0}}))"
+
+ARITHMETIC = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "rsub": "{1} - {0}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "maximum": "max({0}, {1})",
+    "minimum": "min({0}, {1})",
+    "neg": "-{0}",
+    "abs": "abs({0})",
+    "square": "{0} * {0}",
+    "clone": "{0}",
+    "copy": "{0}",
+}
+"""Operations that keep the type of their inputs, after the usual promotion. ``{0}`` is the first input."""
+REAL = {
+    "exp": "exp({0})",
+    "log": "log({0})",
+    "sin": "sin({0})",
+    "cos": "cos({0})",
+    "sqrt": "sqrt({0})",
+    "rsqrt": "inverseSqrt({0})",
+    "reciprocal": "1.0 / {0}",
+    "tanh": "tanh(min(max({0}, -20.0), 20.0))",
+    "sigmoid": "1.0 / (1.0 + exp(-{0}))",
+    "silu": "{0} / (1.0 + exp(-{0}))",
+    "relu": "max({0}, 0.0)",
+    "erf_gelu": f"0.5 * {{0}} * (1.0 + select(-1.0, 1.0, {{0}} >= 0.0) * {_ERF})",
+    "tanh_gelu": "0.5 * {0} * (1.0 + tanh(min(max(0.7978845608 * ({0} + 0.044715 * {0} * {0} * {0}), -20.0), 20.0)))",
+}
+"""Operations on f32. Where a large argument of tanh overflows on some GPUs, it is bounded."""
+COMPARISONS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
+"""Operations that give truth values."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,16 +66,15 @@ class Elementwise(Operation):
 
     @property
     def label(self) -> str:
+        """The kind of the expression."""
         return self.kind
 
     def kernel(self) -> Kernel:
-        loads = [
-            f"{view.number} x{i} = {self.flat(view.broadcast(self.output.shape), 'i')};"
-            for i, view in enumerate(self.inputs)
-        ]
-        return self.each_element(
-            self.output.count, "\n".join([*loads, f"{self.flat(self.output, 'i')} = {self.expression};"])
-        )
+        """The kernel: a thread computes one element of the output."""
+        shape = self.output.shape
+        lines = [f"{v.number} x{i} = {self.flat(v.broadcast(shape), 'i')};" for i, v in enumerate(self.inputs)]
+        lines.append(f"{self.flat(self.output, 'i')} = {self.expression};")
+        return self.each_element(self.output.count, "\n".join(lines))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +87,7 @@ class Concat(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread copies one element of each input."""
         body, start = [f"u32 i = group * {GROUP_THREADS}u + lane;"], 0
         for view in self.inputs:
             strides, size = self.output.strides, view.shape[self.dimension]
@@ -66,12 +108,13 @@ class Gather(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread copies one element of the output from its row of the table."""
         row = dataclasses.replace(self.table, shape=self.table.shape[1:], strides=self.table.strides[1:], offset=0)
-        start = self.table.element("at", *["0u"] * len(row.shape))
+        start = self.table.element_index("at", *["0u"] * len(row.shape))
         body = f"""\
 u32 at = u32({self.flat(self.index, f"i / {row.count}u")});
 u32 column = i % {row.count}u;
-{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.at("column")}];"""
+{self.flat(self.output, "i")} = {self.name(self.table)}[{start} + {row.flat_index("column")}];"""
         return self.each_element(self.output.count, body)
 
 
@@ -86,6 +129,7 @@ class Rotary(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread computes one element of the output."""
         shape = self.output.shape
         width, half = shape[-1], shape[-1] // 2
         body = f"""\
@@ -112,6 +156,7 @@ class IndexWrite(Operation):
     source: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a thread copies one element of the source."""
         indices: list[str] = []
         inner = 1
         for size in reversed(self.source.shape):
@@ -124,3 +169,28 @@ if (at < {self.target.shape[self.dimension]}u) {{
   {self.element(self.target, *indices)} = {self.flat(self.source, "i")};
 }}"""
         return self.each_element(self.source.count, body)
+
+
+def power(exponent: float) -> str:
+    """The expression of ``{0}`` to a constant power. A product where that is exact, since ``pow`` is not."""
+    known = {2.0: "{0} * {0}", 3.0: "{0} * {0} * {0}", 0.5: "sqrt({0})", -0.5: "inverseSqrt({0})", 1.0: "{0}"}
+    return known.get(exponent, f"pow({{0}}, {literal(exponent, 'f32')})")
+
+
+def literal(value: float, number: NumberType) -> str:
+    """A number as source text. Infinities become the largest f32, because WGSL has no infinity."""
+    if number == "u32":
+        return f"{int(value)}u"
+    if number == "i32":
+        return f"{int(value)}" if value >= 0 else f"({int(value)})"
+    bounded = math.copysign(min(abs(value), 3.4e38), value)
+    return repr(float(bounded)) if bounded >= 0 else f"({float(bounded)!r})"
+
+
+def converted(text: str, given: NumberType, wanted: NumberType) -> str:
+    """An expression of one type as another type. A truth value is 0 or 1."""
+    if given == wanted:
+        return text
+    if wanted == "u32":
+        return f"select(0u, 1u, {text} != {literal(0, given)})"
+    return f"{wanted}({text})"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 
 from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.kernel import Kernel, combined, each, plus
+from overhead.decode.lowering.kernel import Kernel, loop, reduction, sum_text
 from overhead.decode.lowering.operation import GROUP_THREADS, Operation, threads_along
 
 _MOST_ROWS, _MOST_COLUMNS = 16, 4
@@ -25,7 +25,7 @@ _APART = GROUP_THREADS + 1
 
 
 @dataclasses.dataclass(frozen=True)
-class OneRow:
+class _OneRow:
     """The row ``x`` and its matrices. ``fours``: the elements of the views are vectors of four numbers, not numbers."""
 
     x: TensorView
@@ -53,16 +53,16 @@ class OneRow:
 
     def statements(self, term: Callable[[str], str]) -> str:
         """Statements that run ``term(k)`` for each element ``k`` of the row, each in one of the threads."""
-        return each(self.x.shape[-1], term, threads=self.threads)
+        return loop(self.x.shape[-1], term, threads=self.threads)
 
 
-def one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> OneRow:
+def _one_row(operation: Operation, x: TensorView, *matrices: TensorView) -> _OneRow:
     """The row and the matrices of an operation, in vectors if they are aligned and alone in their buffers."""
     views = (x, *matrices)
     others = {view.buffer for view in (*operation.reads, *operation.writes) if view not in views}
     if any(view.buffer in others or not _aligned(view) for view in views):
-        return OneRow(x, matrices, fours=False)
-    return OneRow(_divided(x), tuple(map(_divided, matrices)), fours=True)
+        return _OneRow(x, matrices, fours=False)
+    return _OneRow(_divided(x), tuple(map(_divided, matrices)), fours=True)
 
 
 def _aligned(view: TensorView) -> bool:
@@ -77,7 +77,7 @@ def _divided(view: TensorView) -> TensorView:
 
 
 @dataclasses.dataclass(frozen=True)
-class RowTiles:
+class _RowTiles:
     """Products with ``rows`` rows of ``inner`` numbers. ``arrays``: the shared array of each product.
 
     A group goes over the rows in tiles, so it reads its rows of the matrix from memory once, and from a cache
@@ -109,6 +109,7 @@ class RowTiles:
 
     @property
     def shared(self) -> tuple[tuple[str, int], ...]:
+        """Names and lengths of the shared arrays."""
         return tuple((array, self.size * _APART) for array in self.arrays)
 
     def sums(self, x: Callable[[str], str], factor: Callable[[str, int], str]) -> str:
@@ -182,53 +183,56 @@ class Gemv(Operation):
 
     @property
     def label(self) -> str:
+        """``gemv`` for one product, ``gemv_2`` for two."""
         return "gemv" if len(self.products) == 1 else f"gemv_{len(self.products)}"
 
     @property
     def reads(self) -> tuple[TensorView, ...]:
+        """The input, then each matrix and its bias."""
         views = ((p.matrix, p.bias) for p in self.products)
         return (self.x, *(view for pair in views for view in pair if view is not None))
 
     @property
     def writes(self) -> tuple[TensorView, ...]:
+        """The output of each product."""
         return tuple(p.output for p in self.products)
 
     def kernel(self) -> Kernel:
+        """The kernel: a group computes one column, or a few columns of several rows."""
         rows, inner = self.x.count // self.x.shape[-1], self.x.shape[-1]
         columns = [p.matrix.shape[0] for p in self.products]
         own = [f"column - {sum(columns[:i])}u" if i else "column" for i in range(len(columns))]
         if rows == 1:
             return self._of_one_row(columns, own)
-        tiles = RowTiles(rows, inner, columns)
+        tiles = _RowTiles(rows, inner, columns)
 
         def sums(product: MatrixProduct, column: str) -> str:
             return tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda _, offset: self.element(product.matrix, plus(column, offset), "k"),
+                lambda _, offset: self.element(product.matrix, sum_text(column, offset), "k"),
             )
 
         def end(offset: int) -> str:
-            ends = self._ends([plus(column, offset) for column in own], "row", "part_sum")
-            return "\n".join(chosen(ends, columns))
+            ends = self._ends([sum_text(column, offset) for column in own], "row", "part_sum")
+            return "\n".join(_by_column(ends, columns))
 
-        all_sums = [sums(product, column) for product, column in zip(self.products, own, strict=True)]
-        return self.compose(tiles.body("\n".join(chosen(all_sums, columns)), end), tiles.groups, shared=tiles.shared)
+        body = "\n".join(_by_column([*map(sums, self.products, own)], columns))
+        return self.compose(tiles.body(body, end), tiles.groups, shared=tiles.shared)
 
     def _of_one_row(self, columns: list[int], own: list[str]) -> Kernel:
-        row = one_row(self, self.x, *(p.matrix for p in self.products))
-        sums = [row.statements(self._term(row, i, column)) for i, column in enumerate(own)]
-        lines = ["u32 column = group;", "f32 sum = 0.0;", *chosen(sums, columns), "part[lane] = sum;"]
-        lines += [combined("part", "x + y", row.threads), "if (lane == 0u) {"]
-        lines += [indent("\n".join(chosen(self._ends(own, "0u", "part[0]"), columns)), "  "), "}"]
+        row = _one_row(self, self.x, *(p.matrix for p in self.products))
+
+        def sums(matrix: TensorView, column: str) -> str:
+            def term(k: str) -> str:
+                return f"sum += {row.product(self.in_row(row.x, '0u', k), self.element(matrix, column, k))};"
+
+            return row.statements(term)
+
+        lines = ["u32 column = group;", "f32 sum = 0.0;", *_by_column([*map(sums, row.matrices, own)], columns)]
+        lines += ["part[lane] = sum;", reduction("part", "x + y", row.threads), "if (lane == 0u) {"]
+        lines += [indent("\n".join(_by_column(self._ends(own, "0u", "part[0]"), columns)), "  "), "}"]
         shared = (("part", row.threads),)
         return self.compose("\n".join(lines), sum(columns), threads=row.threads, shared=shared, fours=row.vectors)
-
-    def _term(self, row: OneRow, i: int, column: str) -> Callable[[str], str]:
-        def term(k: str) -> str:
-            product = row.product(self.in_row(row.x, "0u", k), self.element(row.matrices[i], column, k))
-            return f"sum += {product};"
-
-        return term
 
     def _ends(self, own: list[str], row: str, result: str) -> list[str]:
         """For each product the statement that writes the result, with the bias."""
@@ -251,20 +255,21 @@ class GatedGemv(Operation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a group computes one column, or a few columns of several rows."""
         rows, inner, columns = self.x.count // self.x.shape[-1], self.x.shape[-1], self.gate.shape[0]
         if rows > 1:
-            tiles, matrices = RowTiles(rows, inner, [columns], ("gate", "up")), {"gate": self.gate, "up": self.up}
+            tiles, matrices = _RowTiles(rows, inner, [columns], ("gate", "up")), {"gate": self.gate, "up": self.up}
             sums = tiles.sums(
                 lambda row: self.in_row(self.x, row, "k"),
-                lambda array, offset: self.element(matrices[array], plus("column", offset), "k"),
+                lambda array, offset: self.element(matrices[array], sum_text("column", offset), "k"),
             )
 
             def end(offset: int) -> str:
-                output = self.in_row(self.output, "row", plus("column", offset))
+                output = self.in_row(self.output, "row", sum_text("column", offset))
                 return f"f32 x0 = gate_sum;\n{output} = ({self.activation}) * up_sum;"
 
             return self.compose(tiles.body(sums, end), tiles.groups, shared=tiles.shared)
-        row = one_row(self, self.x, self.gate, self.up)
+        row = _one_row(self, self.x, self.gate, self.up)
 
         def term(k: str) -> str:
             gated, raised = (row.product("x", self.element(matrix, "column", k)) for matrix in row.matrices)
@@ -276,9 +281,9 @@ f32 gated = 0.0;
 f32 raised = 0.0;
 {row.statements(term)}
 gates[lane] = gated;
-{combined("gates", "x + y", row.threads)}
+{reduction("gates", "x + y", row.threads)}
 ups[lane] = raised;
-{combined("ups", "x + y", row.threads)}
+{reduction("ups", "x + y", row.threads)}
 if (lane == 0u) {{
   f32 x0 = gates[0];
   {self.in_row(self.output, "0u", "column")} = ({self.activation}) * ups[0];
@@ -287,7 +292,7 @@ if (lane == 0u) {{
         return self.compose(body, columns, threads=row.threads, shared=shared, fours=row.vectors)
 
 
-def chosen(statements: list[str], columns: list[int]) -> list[str]:
+def _by_column(statements: list[str], columns: list[int]) -> list[str]:
     """Statements that run one of these, by the range of columns in which ``column`` lies."""
     if len(statements) == 1:
         return statements

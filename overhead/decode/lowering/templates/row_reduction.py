@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from overhead.decode.lowering.buffers import TensorView
-from overhead.decode.lowering.kernel import Kernel, combined, each
+from overhead.decode.lowering.kernel import Kernel, loop, reduction
 from overhead.decode.lowering.operation import Operation, threads_along
 
 _ARGMAX_THREADS, _ARGMAX_LOADS = 256, 16
@@ -27,11 +27,11 @@ class _RowOperation(Operation):
 
     def along(self, statement: Callable[[str], str]) -> str:
         """Statements that run ``statement(k)`` for each number ``k`` of the row, shared by the threads."""
-        return each(self.inner, statement, threads=threads_along(self.inner))
+        return loop(self.inner, statement, threads=threads_along(self.inner))
 
-    def combined(self, own: str, how: str) -> str:
+    def reduction(self, own: str, how: str) -> str:
         """Statements after which ``part[0]`` has the combination of ``own`` of all threads."""
-        return f"part[lane] = {own};\n{combined('part', how, threads_along(self.inner))}"
+        return f"part[lane] = {own};\n{reduction('part', how, threads_along(self.inner))}"
 
     def rows(self, body: str) -> Kernel:
         """The kernel that runs this for each row."""
@@ -48,16 +48,18 @@ class RowReduction(_RowOperation):
 
     @property
     def label(self) -> str:
+        """``row_sum``, ``row_mean`` or ``row_max``."""
         return f"row_{self.kind}"
 
     def kernel(self) -> Kernel:
+        """The kernel: the threads of a group combine the numbers of one row."""
         largest = self.kind == "max"
         start, taken = ("-3.4e38", "max(found, {})") if largest else ("0.0", "found + {}")
         mean = f" / {float(self.inner)!r}" * (self.kind == "mean")
         return self.rows(f"""\
 f32 found = {start};
 {self.along(lambda k: f"found = {taken.format(self.in_row(self.x, 'group', k))};")}
-{self.combined("found", "max(x, y)" if largest else "x + y")}
+{self.reduction("found", "max(x, y)" if largest else "x + y")}
 if (lane == 0u) {{ {self.flat(self.output, "group")} = part[0]{mean}; }}""")
 
 
@@ -80,9 +82,11 @@ class Norm(_RowOperation):
 
     @property
     def label(self) -> str:
+        """``rms_norm`` or ``layer_norm``, after ``residual_`` if two inputs are added first."""
         return ("residual_" if self.residual else "") + ("layer_norm" if self.centred else "rms_norm")
 
     def kernel(self) -> Kernel:
+        """The kernel: a group normalises one row."""
         source, residual, count = self.total or self.x, self.residual, repr(float(self.inner))
 
         def x(k: str) -> str:
@@ -96,7 +100,7 @@ class Norm(_RowOperation):
                 self.along(lambda k: f"{x(k)} = {self.in_row(self.x, 'group', k)} + {self.in_row(added, 'group', k)};")
             )
         if self.centred:
-            lines += ["f32 sum = 0.0;", self.along(lambda k: f"sum += {x(k)};"), self.combined("sum", "x + y")]
+            lines += ["f32 sum = 0.0;", self.along(lambda k: f"sum += {x(k)};"), self.reduction("sum", "x + y")]
             lines += [f"f32 middle = part[0] / {count};", "workgroupBarrier();"]
             middle = "middle"
 
@@ -108,7 +112,7 @@ class Norm(_RowOperation):
         lines.append(f"""\
 f32 squares = 0.0;
 {self.along(lambda k: f"squares += ({x(k)} - {middle}) * ({x(k)} - {middle});")}
-{self.combined("squares", "x + y")}
+{self.reduction("squares", "x + y")}
 f32 factor = inverseSqrt(part[0] / {count} + {self.epsilon!r});
 {self.along(scaled)}""")
         return self.rows("\n".join(lines))
@@ -122,6 +126,7 @@ class Argmax(_RowOperation):
     output: TensorView
 
     def kernel(self) -> Kernel:
+        """The kernel: a group finds the column of one row."""
         # The shared arrays are f32. A float32 holds every integer up to 2^24, so a column is exact.
         threads, step = _ARGMAX_THREADS, _ARGMAX_THREADS * _ARGMAX_LOADS
         whole = self.inner - self.inner % step

@@ -1,0 +1,383 @@
+"""The page of decoded tokens: every arm (way to decode), fusions, reads, batches; and a token on the front page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.decode.decoders import LARGE_BYTES, weight_bytes
+from overhead.decode.lowering.fusions import FUSIONS
+from overhead.decode.reading import (
+    MOST_KERNEL_RATIO,
+    MOST_OVER_EAGER,
+    PUBLISHED_INTERCEPT_NS,
+    PUBLISHED_SLOPE_NS,
+    ArmSeries,
+    DecodeArm,
+    DecoderResults,
+    DispatchSlope,
+    decoder_results,
+    device_time_ratio,
+    dispatch_points,
+    eager_graph_arm,
+    fastest_arm,
+    fastest_kernels,
+    slope_over_dispatches,
+)
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, percent_spread, positive_spread, spread
+from overhead.reading.missing_values import why
+from overhead.reading.view import View
+from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
+from overhead.report.core.page_list import register_page, slug
+from overhead.report.core.palette import colour
+from overhead.report.core.registry import register
+from overhead.results import Value, ratio
+
+_MILLI = 1e6
+_LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
+"""The style of the line of each figure over the batch."""
+_MARKERS = {"complete": "o", "issue": "|", "device_busy": "D"}
+"""The marker of each figure of an arm."""
+_PAGE = register_page(
+    "decode",
+    "Decoding tokens",
+    20,
+    "What a token of a language model costs through each stack, what each fusion of dispatches saves, what one "
+    "dispatch costs in a real program, and from which batch on overhead stops mattering.",
+)
+_PUBLISHED = (
+    f"Published times to the first token (arXiv 2604.02344) give {PUBLISHED_SLOPE_NS / 1e3:.1f} {MICRO} a dispatch "
+    f"with an intercept of {PUBLISHED_INTERCEPT_NS / _MILLI:.1f} ms. A negative intercept means that the cost of a "
+    "dispatch was not constant there."
+)
+_Row = list[str | Cell]
+
+
+@register("a-token", "A token of a language model", 27, any_run=True)
+def token_row(view: View) -> Iterator[Part]:
+    """A table of one row: a token by the fastest unfused and fused arms of one decoder; nothing without a time."""
+    both = (0, len(FUSIONS))
+    rows = [(found.name, [fastest_arm(found, fusions) for fusions in both]) for found in decoder_results(view)]
+    timed = [(name, arms) for name, arms in rows if any(arms)]
+    if not timed:
+        return
+    name, arms = max(timed, key=lambda row: (weight_bytes(row[0]) >= LARGE_BYTES, all(row[1])))
+    cells: _Row = [Cell(name, path=_PAGE.path)]
+    for arm in arms:
+        if arm is None or arm.complete is None:
+            cells += ["", "", ""]
+            continue
+        unknown = "too small to measure" if arm.is_host_below_resolution else ""
+        share = unknown if arm.host_share is None else percent_spread(arm.host_share)
+        stack = Cell(f"{arm.target.short}, {arm.issued}", arm.target.stack)
+        cells += [positive_spread(arm.complete / _MILLI), stack, share]
+    columns = ["model", *(text for kind in ("unfused", "fused") for text in (f"{kind}, ms", "by", "host's share"))]
+    yield Table("One token at batch 1, by the fastest arm", columns, [cells], numeric=[1, 3, 4, 6])
+
+
+@register("decode", "A token through each stack", 10, page="decode", any_run=True)
+def token_section(view: View) -> Iterator[Part]:
+    """For each decoder its arms, reads, fusion levels and kernels, and what a dispatch costs in sentences."""
+    for found in decoder_results(view):
+        intro = (
+            f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
+            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
+            "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes."
+        )
+        yield Text([intro, *_one_process(found)])
+        if any(arm.complete is not None for arm in found.arms):
+            yield _arms_drawing(found)
+        yield _arms(found)
+        if found.reads:
+            yield _reads(found)
+        yield from _level_drawing(found)
+        if found.levels:
+            yield _levels(found)
+        yield from _kernels(found)
+        if sentences := [*padded_sentences(found), *level_sentences(found)]:
+            yield Text([*sentences, _PUBLISHED])
+
+
+@register("decode-batch", "Where overhead stops mattering", 20, page="decode", any_run=True)
+def batch_section(view: View) -> Iterator[Part]:
+    """For each decoder with several batches: which arms the device bounds, the time over the batch, and a table."""
+    for found in decoder_results(view):
+        if not found.sweeps:
+            continue
+        intro = (
+            f"{found.name}: a step makes one token of each sequence of a batch, with as many dispatches as for one "
+            "sequence: more work for the device, but hardly more for the host. The kernels of the lowered program read "
+            "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
+            "PyTorch calls: compare device times within an arm."
+        )
+        yield Text([intro, *_bound_sentences(found)])
+        if any(arm.is_resolved("complete") for sweep in found.sweeps for arm in sweep):
+            yield _sweep_drawing(found)
+        yield _sweeps(found)
+
+
+def _one_process(found: DecoderResults) -> Iterator[str]:
+    arms = [*found.arms, *found.reads, *(arm for sweep in found.sweeps for arm in sweep if arm.batch > 1)]
+    alone = sum(arm.is_from_one_process for arm in arms)
+    if alone:
+        yield f"{alone} of {count(len(arms), 'arm')} ran in one process only, so most of their times have no interval."
+
+
+def _bound_sentences(found: DecoderResults) -> Iterator[str]:
+    """At which batches each arm is bound by the device, and where that is not known for want of processes."""
+    yield "Overhead stops mattering where the host issues a step in less time than the device needs."
+    bound, unbound, unknown = list[str](), list[str](), list[str]()
+    for sweep in found.sweeps:
+        name = f"{sweep[0].target.label} ({sweep[0].description})"
+        yes = [arm.batch for arm in sweep if arm.is_device_bound]
+        if yes:
+            bound.append(f"{name} {_from_batch(yes, [arm.batch for arm in sweep])}")
+        elif known := [arm.batch for arm in sweep if arm.is_device_bound is not None]:
+            unbound.append(f"{name} at {_batches(known)}")
+        if lacking := [arm.batch for arm in sweep if arm.lacks_intervals]:
+            unknown.append(f"{name} at {_batches(lacking)}")
+    if bound:
+        yield f"This holds for {'; for '.join(bound)}."
+    if unbound:
+        yield f"It does not hold for {'; for '.join(unbound)}."
+    if unknown:
+        yield (
+            "The run has too few processes to tell whether host or device needs more time for a step. This is so "
+            f"for {'; for '.join(unknown)}."
+        )
+
+
+def _from_batch(bound: list[int], every: list[int]) -> str:
+    if bound == every:
+        return "at every batch measured"
+    return f"from batch {bound[0]} on" if bound == every[-len(bound) :] else f"at {_batches(bound)}"
+
+
+def _batches(batches: list[int]) -> str:
+    return f"batch {listed([*map(str, batches)])}"
+
+
+def _bound_by(arm: DecodeArm) -> str:
+    """Whether the host or the device takes the time of a step; '' where a time is missing."""
+    if arm.lacks_intervals:
+        return "not resolved"
+    return {True: "device", False: "host or both", None: ""}[arm.is_device_bound]
+
+
+def _sweeps(found: DecoderResults) -> Table:
+    rows: list[_Row] = [
+        [_stack(arm), arm.description, str(arm.batch), *_times(arm), _bound_by(arm), _remark(arm)]
+        for sweep in found.sweeps
+        for arm in sweep
+    ]
+    columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
+    return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
+
+
+def _sweep_drawing(found: DecoderResults) -> Drawing:
+    panels = []
+    for sweep in found.sweeps:
+        target = sweep[0].target
+        lines = []
+        for name, style in _LINES.items():
+            times = [(arm.batch, arm.record.value(name)) for arm in sweep if arm.is_resolved(name)]
+            points = [(batch, Value(time / _MILLI)) for batch, time in times if time is not None]
+            lines.append(DrawnLine(points, colour(target.stack), style))
+        panels.append(LinePanel(f"{target.short}: {sweep[0].description}", "batch", lines))
+    return Drawing(
+        f"decode-{slug(found.name)}-batches",
+        f"Time of a step of {found.name} over the batch",
+        f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
+        "Dots: a step with its work done. Dashed: the host's time to issue it. Dotted: the device's time. Both axes "
+        "are logarithmic.",
+        partial(line_panels, panels, "ms a step"),
+    )
+
+
+def _arms(found: DecoderResults) -> Table:
+    columns = ["stack", "how", "dispatches", "a token, ms", "host, ms", "device, ms", "tokens/s", "remark"]
+    rows: list[_Row] = [
+        [_stack(arm), arm.description, _dispatches(arm), *_times(arm), _remark(arm)] for arm in found.arms
+    ]
+    return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
+
+
+def _arms_drawing(found: DecoderResults) -> Drawing:
+    rows = []
+    for arm in found.arms:
+        figures = [(arm.record.measured(name), shape) for name, shape in _MARKERS.items()]
+        marks = [
+            Mark(Value(one.value / _MILLI, status=one.status), colour(arm.target.stack), shape)
+            for one, shape in figures
+            if one is not None and one.resolved
+        ]
+        rows.append(DotRow(f"{arm.target.stack}: {arm.description}", marks, "not resolved"))
+    shapes = dict(zip(("a token with its work done", "the host's time to issue it", "the device's time"),
+                      _MARKERS.values(), strict=True))  # fmt: skip
+    return Drawing(
+        f"decode-{slug(found.name)}",
+        f"Time of a token of {found.name}",
+        f"A row for each of {len(rows)} ways to decode; the numbers are in the table below.",
+        "Host and device work at the same time where the stack allows it, so the two do not add up.",
+        partial(dot_figure, {"": rows}, "ms a token", shapes),
+    )
+
+
+def _reads(found: DecoderResults) -> Table:
+    rows: list[_Row] = []
+    for arm in found.reads:
+        tokens = arm.record.params.get("tokens", 1)
+        read = {"token": "4 bytes", "logits": "all logits"}.get(str(arm.record.params.get("readback")), "")
+        unit = "a token" if tokens == 1 else f"the first token of a prompt of {tokens}, as {tokens} decode steps"
+        rows.append([_stack(arm), unit, read, _shown(arm.complete, _MILLI), _remark(arm)])
+    columns = ["stack", "until", "read", "time with the wait, ms", "remark"]
+    return Table(f"A read after every token of {found.name}", columns, rows, numeric=[3])
+
+
+def _levels(found: DecoderResults) -> Table:
+    """A row for each fusion level of each way to run the program, beside the level before it."""
+    rows: list[_Row] = []
+    for series in found.levels:
+        for before, arm in zip((None, *series), series, strict=False):
+            change, gain = "", None
+            if before is not None:
+                gain = ratio(before.complete, arm.complete)
+                if arm.dispatches and before.dispatches:
+                    change = f"{arm.dispatches - before.dispatches:,}"
+            times = [_shown(arm.complete, _MILLI), factor_spread(gain) if gain else ""]
+            row = [arm.issued, _program(arm, before), _dispatches(arm), change, *times, _bound_by(arm), _remark(arm)]
+            rows.append([_stack(arm), *row])
+    columns = ["stack", "how", "program", "dispatches", "change", "a token, ms", "faster by", "bound by", "remark"]
+    return Table(f"{found.name}: fusions", columns, rows, numeric=range(3, 7), sortable=True)
+
+
+def _program(arm: DecodeArm, before: DecodeArm | None) -> str:
+    level = int(arm.record.params["fusions"])
+    if not level:
+        return "unfused"
+    if before is None or level - int(before.record.params["fusions"]) > 1:
+        return f"with {count(level, 'fusion')}"
+    return f"+ {tuple(FUSIONS)[level - 1]}"
+
+
+def _level_drawing(found: DecoderResults) -> Iterator[Drawing]:
+    """A panel for each program whose time is resolved at three fusion levels or more."""
+    panels = []
+    for series in found.levels:
+        points = dispatch_points([arm for arm in series if arm.is_resolved("complete")])
+        if len(points) > 2:
+            line = DrawnLine([(x, time / _MILLI) for x, time in points], colour(series[0].target.stack), "o-")
+            panels.append(LinePanel(_place(series), "dispatches a token", [line], log=False))
+    if panels:
+        yield Drawing(
+            f"decode-{slug(found.name)}-levels",
+            f"{found.name}: each fusion",
+            f"The time of a token over its dispatches for {count(len(panels), 'program')}; the numbers are in the "
+            "tables below.",
+            "Upright lines: intervals within this run.",
+            partial(line_panels, panels, "ms a token"),
+        )
+
+
+def _kernels(found: DecoderResults) -> Iterator[Part]:
+    """Device times of each program in both languages; nothing if there is nothing to compare them with."""
+    fastest, eager = fastest_kernels(found), eager_graph_arm(found)
+    rows, unfair, slow = list[_Row](), list[str](), list[str]()
+    for fusions in range(len(FUSIONS) + 1):
+        arms = cuda, wgsl = [fastest.get((language, fusions)) for language in ("cuda", "wgsl")]
+        between, *over = (device_time_ratio(*pair) for pair in ((wgsl, cuda), (cuda, eager), (wgsl, eager)))
+        if not any((between, *over)):
+            continue
+        program = next(arm.description.partition(",")[0] for arm in arms if arm)
+        # Device time in ms, with the colour and the name of its stack.
+        times = [Cell(_shown(a.device, _MILLI), a.target.stack, hover=a.target.label) if a else "" for a in arms]
+        rows.append([program, *times, *(factor_spread(one) if one else "" for one in (between, *over))])
+        if between and max(between.value, 1 / between.value) > MOST_KERNEL_RATIO:
+            unfair.append(program)
+        languages = zip(("CUDA C", "WGSL"), over, strict=True)
+        slow += [f"{program} in {language}" for language, one in languages if one and one.value > MOST_OVER_EAGER]
+    if rows:
+        columns = ["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C", "CUDA C over PyTorch", "WGSL over PyTorch"]
+        title = "the kernels on the device, in the fastest stack of each language and in PyTorch's eager step"
+        yield Table(f"{found.name}: {title}", columns, rows, numeric=range(1, 6))
+    said = {
+        f"The device times of WGSL and CUDA C differ by more than {MOST_KERNEL_RATIO}{TIMES} for these programs, so "
+        "their times of a token cannot compare the hosts": unfair,
+        f"On the device these take over {MOST_OVER_EAGER}{TIMES} as long as PyTorch's eager step": slow,
+    }
+    if unfair or slow:
+        yield Text([f"{words}: {listed(programs)}." for words, programs in said.items() if programs])
+
+
+def padded_sentences(found: DecoderResults) -> Iterator[str]:
+    """What a dispatch that is added to an unfused token costs, a sentence for each stack that has such tokens."""
+    for series in found.padded:
+        line, first = slope_over_dispatches(series), series[0]
+        if line and line.slope.floor <= 0:
+            yield (
+                f"What a trivial dependent dispatch adds to an unfused token is not resolved ({first.target.label})."
+                + _on_device("It adds", "to", series)
+            )
+        elif line:
+            yield (
+                f"A trivial dependent dispatch that is added to an unfused token costs {_line(line)} "
+                f"({first.target.label}, {first.description}, {line.points} lengths)."
+            )
+
+
+def level_sentences(found: DecoderResults) -> Iterator[str]:
+    """What each dispatch that fusions remove saves, a sentence for each way to run the program."""
+    for series in found.levels:
+        line = slope_over_dispatches(series)
+        if line and line.slope.floor <= 0:
+            yield (
+                f"What each dispatch that is removed saves over the fusion levels is not resolved ({_place(series)})."
+                + _on_device("It saves", "of", series)
+            )
+        elif line:
+            yield (
+                f"Over the fusion levels each dispatch that is removed saves {_line(line)} ({_place(series)}). "
+                "Fusions also change the work of the kernels, so this is not the cost of a dispatch."
+            )
+
+
+def _on_device(begin: str, of: str, arms: Sequence[DecodeArm]) -> str:
+    """A sentence on the slope of the device's times; '' where that is not resolved either."""
+    line = slope_over_dispatches(arms, on_device=True)
+    if line is None or line.slope.floor <= 0:
+        return ""
+    return f" {begin} {_shown(line.slope, 1e3)} {MICRO} {of} the device's time."
+
+
+def _line(line: DispatchSlope) -> str:
+    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(line.intercept / _MILLI)} ms"
+
+
+def _place(series: ArmSeries) -> str:
+    return f"{series[0].target.label}, {series[0].issued}"
+
+
+def _stack(arm: DecodeArm) -> Cell:
+    return Cell(arm.target.label, arm.target.stack)
+
+
+def _times(arm: DecodeArm) -> list[str]:
+    """The time of a step, the host's and the device's in ms, and tokens a second."""
+    return [*(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)), _shown(arm.tokens_per_s, 1)]
+
+
+def _dispatches(arm: DecodeArm) -> str:
+    return f"{arm.dispatches:,}" if arm.dispatches else ""
+
+
+def _shown(found: Value | None, unit: float) -> str:
+    return "" if found is None else positive_spread(found / unit)
+
+
+def _remark(arm: DecodeArm) -> str:
+    if arm.complete is None:
+        return why(arm.record, "complete")
+    noisy_alone = arm.is_from_one_process and arm.record.status == "noisy"
+    return "" if noisy_alone or arm.record.status == "ok" else arm.record.status

@@ -15,7 +15,7 @@ from overhead.claims.registry import Claim, Source, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, attributed, implied, of_one, overall
 from overhead.claims.select import making
 from overhead.claims.sentences import explain, other_hardware
-from overhead.loading.folders import collect, report_skipped
+from overhead.loading.folders import load_paths, report_skipped
 from overhead.reading.format import count
 from overhead.reading.shown_run import MeasuredSteps, measured_steps, run_to_show
 from overhead.reading.view import View
@@ -70,7 +70,7 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
     Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on standard error.
     """
-    loaded, skipped = collect(paths)
+    loaded, skipped = load_paths(paths)
     report_skipped(skipped)
     return judge_runs([one.fingerprint for one in loaded])
 

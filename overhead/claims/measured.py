@@ -8,7 +8,7 @@ from typing import Any
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.claims.select import against_of, pairs
 from overhead.decode.reading import DecodeArm, decoded, slope_over_dispatches
-from overhead.devices import Processor, processor
+from overhead.devices import Processor, processor_kind
 from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import CALLER_WORDS, View, words
@@ -64,7 +64,7 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             against=against.key if against else "",
             software=any(record.software for record in records),
             status=of.status,
-            on=processor(of),
+            on=processor_kind(of),
             run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:

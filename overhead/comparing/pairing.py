@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from overhead.comparing.sides import Run, Sampled, Side, SideCase
-from overhead.devices import processor
+from overhead.devices import processor_kind
 from overhead.results import Record, Scalar
 
 ABSENT = "absent"
@@ -38,7 +38,7 @@ def _lone_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[Side
     for key, case in side.cases.items():
         if key not in other.cases:
             record = case.record
-            kinds.setdefault((record.stack, record.api, processor(record), record.case.key), []).append(case)
+            kinds.setdefault((record.stack, record.api, processor_kind(record), record.case.key), []).append(case)
     return kinds
 
 

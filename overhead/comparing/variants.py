@@ -6,7 +6,7 @@ import dataclasses
 
 from overhead.comparing.pairing import ABSENT
 from overhead.comparing.sides import Side, SideCase
-from overhead.errors import UsageError, unknown
+from overhead.errors import UsageError, unknown_name
 from overhead.results import Record, scalar_text
 
 
@@ -32,11 +32,11 @@ def read_variants(asked: str, run: Side) -> Variants:
     every = {name: [at.get(name, ABSENT) for _, at in cases] for _, here in cases for name in here}
     known = {name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1}
     if axis not in known:
-        raise unknown("axis", axis, known)
+        raise unknown_name("axis", axis, known)
     values = listed.split(",") if listed else sorted(known[axis], key=lambda value: value == ABSENT)
     for value in values:
         if value not in known[axis]:
-            raise unknown(f"value of {axis}", value, known[axis])
+            raise unknown_name(f"value of {axis}", value, known[axis])
     if len(set(values)) < max(2, len(values)):
         raise UsageError(f"--across {asked}: name two or more different values")
     groups: dict[tuple[object, ...], dict[str, SideCase]] = {}

@@ -80,10 +80,10 @@ class LoweredDecode(DecodeChain):
         return steps
 
     def kernels(self) -> dict[str, str]:
-        from overhead.workloads.sources import digest
+        from overhead.workloads.sources import sha256_of
 
         texts = self.lowered.cuda if self.language == "cuda" else "".join(k.wgsl for k in self.lowered.kernels.values())
-        return {f"{self.case.workload}.{self.language}": digest(texts)}
+        return {f"{self.case.workload}.{self.language}": sha256_of(texts)}
 
     def window(self) -> dict[str, Scalar]:
         return {

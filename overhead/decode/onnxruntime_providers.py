@@ -8,12 +8,12 @@ import os
 import tempfile
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.common.library_import import import_library
 from overhead.probes.vulkan import drivers
 from overhead.results import Target
 
-MEND = install("onnx", "torch")
+MEND = install_command("onnx", "torch")
 CPU_PROVIDER = "CPUExecutionProvider"
 WEBGPU_PROVIDER = "WebGpuExecutionProvider"
 _SOFTWARE_VARIABLE = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"

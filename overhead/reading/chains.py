@@ -115,7 +115,7 @@ class ArmFit:
     @property
     def processor(self) -> str:
         """What computes, one of ``PROCESSOR_KINDS``."""
-        return devices.processor(self.record)
+        return devices.processor_kind(self.record)
 
     def cost(self, steps: float) -> Value:
         """A chain of so many steps and one wait."""

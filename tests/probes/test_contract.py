@@ -225,8 +225,10 @@ def test_cases_on_request_run_only_if_their_workload_is_named(stack: str, worklo
     target = Target(stack=stack, api="CUDA", adapter="A", options={"device": "cuda:0"})
     cases = [case for case in probes.space_of(probe, target).star() if case.workload == workload]
     assert cases
-    assert not any(Choice().takes(case) or Choice(workloads=frozenset({"recurrence"})).takes(case) for case in cases)
-    assert all(Choice(workloads=frozenset({workload})).takes(case) for case in cases)
+    assert not any(
+        Choice().includes(case) or Choice(workloads=frozenset({"recurrence"})).includes(case) for case in cases
+    )
+    assert all(Choice(workloads=frozenset({workload})).includes(case) for case in cases)
 
 
 def test_every_stack_of_this_package_is_tested_here_or_elsewhere() -> None:

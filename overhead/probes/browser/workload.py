@@ -49,8 +49,8 @@ class BrowserWork(WorkChain, PageChain):
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)
-        state = sources.state(self.workload, self.zeros(), self.elements)
-        self._input_values = sources.inputs(self.workload, self.inputs)
+        state = sources.pack_state(self.workload, self.zeros(), self.elements)
+        self._input_values = sources.pack_inputs(self.workload, self.inputs)
         self._sizes = (state.nbytes, self._zeros.nbytes, self._input_values.nbytes, _STEPS_BYTES)
         spec = msgspec.convert({"pattern": case.pattern}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
@@ -78,20 +78,20 @@ class BrowserWork(WorkChain, PageChain):
         super().verify()
 
     def put(self, state: dict[str, Array]) -> None:
-        self._write(_STATE, sources.state(self.workload, state, self.elements))
+        self._write(_STATE, sources.pack_state(self.workload, state, self.elements))
         self._write(_COUNTERS, self._zeros)
         self.wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         raw, at = self._fetch(_STATE, _COUNTERS), self._sizes[_STATE]
         state = np.frombuffer(raw[:at], self.workload.dtype)
-        return sources.unpack(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
+        return sources.unpack_state(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
 
     def count(self) -> int:
         return self.agreed(np.frombuffer(self._fetch(_COUNTERS), np.uint32))
 
     def kernels(self) -> dict[str, str]:
-        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+        return {f"{self.workload.name}.wgsl": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
         split = self.case.pattern == "fused" and self._max_loops

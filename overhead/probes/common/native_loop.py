@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead import scratch
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable
 from overhead.probes.common import loop_text
 from overhead.probes.common.loop_text import Script, Stages, Statement
@@ -263,7 +263,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
     try:
         import numba  # noqa: F401
     except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
-        raise NativeUnavailable(f"numba does not load: {error}", install("wgpu")) from error
+        raise NativeUnavailable(f"numba does not load: {error}", install_command("wgpu")) from error
     module = Path(loop_text.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]

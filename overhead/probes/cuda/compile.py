@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable
 from overhead.probes.kernels import source
 
-INSTALL_CUDA = f"{install('cuda13')} (cuda12 where the driver is for CUDA 12)"
+INSTALL_CUDA = f"{install_command('cuda13')} (cuda12 where the driver is for CUDA 12)"
 
 
 def machine_code(name: str, architecture: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.library_import import import_library
 from overhead.results import Api, Target
@@ -26,7 +26,7 @@ def cuda_torch() -> Any:
     from overhead.probes.cuda.api import driver
 
     driver()
-    torch = import_torch(install("torch"))
+    torch = import_torch(install_command("torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
         raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.torch.targets import import_torch, torch_target
@@ -25,7 +25,7 @@ class TorchProbe(Probe):
 
     name = "torch"
     title = "PyTorch eager"
-    mend = install("torch")
+    mend = install_command("torch")
     distributions = ("torch",)
 
     def targets(self) -> list[Target]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from overhead.measure.sampling import processors
+from overhead.measure.sampling.clock import every_processor
 from overhead.probes.base import DeviceTime, Unsupported
 from overhead.probes.common.python_loops import nothing
 from overhead.probes.torch import waits
@@ -25,7 +25,7 @@ from overhead.workloads.base import Array
 
 _MOST_STEPS_IN_A_GRAPH = 2048
 """Limit of the steps in one graph. A step is many nodes, and torch needs about 10 us to capture each node."""
-_INHERITED_PROCESSORS = set(processors.every()) or set(range(os.cpu_count() or 1))
+_INHERITED_PROCESSORS = set(every_processor()) or set(range(os.cpu_count() or 1))
 """The processors that this process could use when it opened its first workload, before it measured."""
 
 

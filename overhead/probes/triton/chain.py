@@ -102,9 +102,9 @@ class TritonWork(WorkChain):
         self.overlap = "serial" if self._fused else "pipelined"
         self.launches, self.max_n = (0, 1 << 26) if self._fused else (1, 1 << 20)
         self._text, (self._entry,) = kernels_of(self, "triton")
-        self._state = torch.from_numpy(sources.state(self.workload, self.zeros(), self.elements)).to(self._place)
+        self._state = torch.from_numpy(sources.pack_state(self.workload, self.zeros(), self.elements)).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
-        self._inputs = torch.from_numpy(sources.inputs(self.workload, self.inputs)).to(self._place)
+        self._inputs = torch.from_numpy(sources.pack_inputs(self.workload, self.inputs)).to(self._place)
         self._wait = waits.wait(self._place, "stream")
         self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
@@ -115,13 +115,13 @@ class TritonWork(WorkChain):
         )
 
     def put(self, state: dict[str, Array]) -> None:
-        self._state.copy_(torch.from_numpy(sources.state(self.workload, state, self.elements)))
+        self._state.copy_(torch.from_numpy(sources.pack_state(self.workload, state, self.elements)))
         self._counters.zero_()
         self._wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         state, counters = self._state.cpu().numpy(), self._counters.cpu().numpy().view(np.uint32)
-        return sources.unpack(self.workload, state, self.elements), counters
+        return sources.unpack_state(self.workload, state, self.elements), counters
 
     def prepare(self, n: int) -> None:
         if self._fused:
@@ -142,7 +142,7 @@ class TritonWork(WorkChain):
         return self.held(TorchClock(), n)
 
     def kernels(self) -> dict[str, str]:
-        return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
+        return {f"{self.workload.name}.triton.py": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
         return {**super().window(), "entry": "jit", "block": self._entry.threads, "warps": _WORK_WARPS}
@@ -152,7 +152,7 @@ class TritonWork(WorkChain):
 def _module(text: str) -> Any:
     """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
-    path = folder / f"workload_{sources.digest(text)[:12]}.py"
+    path = folder / f"workload_{sources.sha256_of(text)[:12]}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

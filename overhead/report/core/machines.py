@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from overhead.errors import UsageError
-from overhead.loading.folders import Loaded, Skipped, collect
+from overhead.loading.folders import Loaded, Skipped, load_paths
 from overhead.reading.format import plain
 from overhead.reading.shown_run import measured_steps, run_to_show
 from overhead.reading.view import View
@@ -51,7 +51,7 @@ def from_paths(paths: Sequence[Path]) -> Machines:
     The machine of the newest run in the first path that has one is shown in full. Runs with workloads alone count
     only if there is no other run.
     """
-    return _machines(*collect(paths))
+    return _machines(*load_paths(paths))
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:

@@ -6,21 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from overhead import commands
+from overhead import __version__, commands
 from overhead.slices import of_slices
 
 _STACK = ("-p", "--probe")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the command line; ``call`` of what it parses is the command."""
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line; what it parses has the command as ``call``."""
     whole = argparse.ArgumentParser(
         prog="overhead",
         description="Measure what one more dispatch, launch or operation costs on this machine, through each GPU "
         "stack, and who takes the time: Python, the library, the driver or the device.",
         epilog="'make report' measures this machine and draws the page. docs/ explains the method and the file.",
     )
-    whole.add_argument("--version", action="version", version=_version())
+    whole.add_argument("--version", action="version", version=f"overhead {__version__}")
     added = whole.add_subparsers(metavar="COMMAND", required=True)
     for add in (_add_measuring, _add_looking, _add_reading, _add_compare):
         add(added)
@@ -49,12 +49,11 @@ def _add_measuring(added: Any) -> None:
     _answers(run, commands.run_command)
 
     browser = added.add_parser("browser", help="measure in a real browser, or import what a page measured")
-    programs = "chromium (default), firefox, or the path of a program"
-    browser.add_argument("--browser", metavar="BROWSER", default="chromium", help=programs)
-    downloaded = "convert the file that a page offered for download"
-    browser.add_argument("--import", dest="file", metavar="FILE", type=Path, help=downloaded)
-    page = "write the page as one file that you can open in any browser"
-    browser.add_argument("--page", metavar="FILE.html", type=Path, help=page)
+    add = browser.add_argument
+    add("--browser", default="chromium", help="chromium (default), firefox, or the path of a program")
+    imported = "convert the file that a page offered for download"
+    add("--import", dest="file", metavar="FILE", type=Path, help=imported)
+    add("--page", metavar="FILE.html", type=Path, help="write the page as one file that you can open in any browser")
     _add_measuring_options(browser)
     _answers(browser, commands.browser_command)
 
@@ -111,12 +110,6 @@ def _add_compare(added: Any) -> None:
     _answers(compare, commands.compare_command)
 
 
-def _version() -> str:
-    from overhead import __version__
-
-    return f"overhead {__version__}"
-
-
 def _repeatable(parser: argparse.ArgumentParser, *names: str, metavar: str, help: str, type: Any = str) -> None:
     parser.add_argument(*names, metavar=metavar, action="append", default=[], type=type, help=help)
 
@@ -138,10 +131,10 @@ def _answers(parser: argparse.ArgumentParser, call: Any) -> None:
 
 
 def add_markdown(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--markdown``."""
+    """Add the option ``--markdown`` to the parser of a command that calls ``commands.answer``."""
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--json``."""
+    """Add the option ``--json`` to the parser of a command that calls ``commands.answer``."""
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -27,7 +27,7 @@ def read_whole(path: Path, limit: int) -> bytes:
 
 
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
-    """The lines of such a file. All end with a line break, except a last line that was cut off.
+    """The lines of a file, read as by ``read_whole``. All end with a line break, except a last one that was cut off.
 
     Raises ``BadFile`` like ``read_whole``, and for a line of more than 16 MiB.
     """

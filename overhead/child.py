@@ -49,8 +49,8 @@ class ChildEnded(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class ChildLimits:
-    """``silence_s``: the longest time without an answer. ``memory_bytes``: of resident memory; 0 for three quarters of
-    the machine's.
+    """When a child is killed. ``silence_s``: the longest time without an answer. ``memory_bytes``: of resident memory,
+    0 for three quarters of the machine's.
 
     ``count_descendants``: the processes that the child started count too, which requires reading the list of all
     processes. ``poll_s``: seconds between two checks of the memory while the parent waits for an answer.
@@ -68,7 +68,7 @@ Send = Callable[[Any], None]
 
 
 class ChildProcess(Generic[_Received]):
-    """A running child process: a module that calls ``serve``. A context manager, which ends it.
+    """A running child process: a module that calls ``serve``. The end of a ``with`` block ends it.
 
     ``decode`` makes an answer from a line of JSON. ``python``: the interpreter and its options. Iterating gives the
     answers. Sending never fails. ``peak_bytes``: the highest resident memory seen so far.
@@ -112,6 +112,7 @@ class ChildProcess(Generic[_Received]):
 
     @property
     def pid(self) -> int:
+        """The process id of the child."""
         return self._process.pid
 
     def send(self, job: object) -> None:
@@ -132,11 +133,8 @@ class ChildProcess(Generic[_Received]):
         try:
             return self._decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            raise ChildEnded(
-                "rubbish",
-                "something was written to the pipe that carries the answers; write only to file descriptors that your "
-                "code has opened",
-            ) from None
+            words = "something was written to the pipe that carries the answers; write only to file descriptors that "
+            raise ChildEnded("rubbish", f"{words}your code has opened") from None
 
     def __iter__(self) -> Iterator[_Received]:
         while True:
@@ -220,8 +218,7 @@ class ChildProcess(Generic[_Received]):
     def end(self, exit_s: float = 0.0) -> None:
         """Give the child ``exit_s`` seconds to exit, then kill it and the processes that it started.
 
-        A second call does nothing. A process that the child started may still hold the output pipe. Then the reading
-        thread continues until that process ends.
+        A second call does nothing. While such a process holds the output pipe, the reading thread continues.
         """
         self.exit_code(exit_s)
         self.kill()
@@ -233,7 +230,7 @@ class ChildProcess(Generic[_Received]):
 
 
 class Parent:
-    """The parent, in the child. Calling it sends an answer at once.
+    """The parent as the child sees it. Calling it sends an answer at once; ``lines`` are the jobs, as JSON.
 
     Making it redirects standard output to standard error, and reads standard input (see ``input_lines``), so do what
     may hang only afterwards.
@@ -254,6 +251,7 @@ class Parent:
         self._out.write(msgspec.json.encode(answer) + b"\n")
 
     def flush(self) -> None:
+        """Deliver the answers that ``add`` wrote."""
         self._out.flush()
 
     def wait(self) -> None:
@@ -262,7 +260,7 @@ class Parent:
 
 
 def serve(job_type: type[_Job], handle: Callable[[_Job, Parent], None]) -> None:
-    """Call ``handle`` for each job until the parent ends; called in the child. Its second argument sends an answer.
+    """In the child: call ``handle`` for each job until the parent ends; its second argument sends an answer.
 
     Output that libraries print goes to standard error. What ``handle`` raises ends the process.
     """
@@ -307,8 +305,8 @@ def input_lines() -> Iterator[bytes]:
 def _take_input() -> int:
     """A new descriptor of the pipe that was standard input, which is the null device afterwards.
 
-    On Windows a library that asks for the type of standard input while it is loaded (OpenBLAS of NumPy and SciPy) would
-    hang until a pending read of that pipe returns. On every system a child process would inherit the pipe.
+    On Windows OpenBLAS, while it is loaded, would hang until a pending read of standard input returns. On every system
+    a child process would inherit the pipe.
     """
     pipe, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -325,11 +323,10 @@ def _read_input(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process when its parent ends, in case a library hangs without giving up the interpreter lock.
+    """Let Linux end this process when its parent ends, also if a library hangs with the interpreter lock.
 
-    Then no Python code runs, neither a signal handler nor the thread that sees the end of the input. So the signal is
-    SIGHUP, which has the number 1, and its handler is the C function ``alarm``: ``alarm(1)`` ends the process one
-    second later by SIGALRM. Until then that thread can kill the whole group.
+    Then no Python code runs. So the handler of the signal SIGHUP, which has the number 1, is the C function ``alarm``:
+    ``alarm(1)`` ends the process one second later by SIGALRM. Until then ``_read_input`` can kill the whole group.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)

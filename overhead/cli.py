@@ -9,10 +9,10 @@ import sys
 from typing import NoReturn
 
 from overhead import scratch
-from overhead.arguments import parser
+from overhead.arguments import make_parser
 from overhead.commands import DONE, INTERRUPTED, complain
 from overhead.errors import UsageError, one_line
-from overhead.runner.ending import ending_on_signals
+from overhead.scratch import ending_on_signals
 from overhead.terminal import Streams
 
 _USAGE, _OWN_ERROR = 2, 70
@@ -44,7 +44,7 @@ def program() -> NoReturn:
 
 def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     try:
-        parser().parse_args(argv, arguments)
+        make_parser().parse_args(argv, arguments)
     except SystemExit as end:  # --help, or wrong use
         return end.code if isinstance(end.code, int) else DONE
     try:

@@ -1,4 +1,4 @@
-"""The commands of the command line. Each takes the parsed arguments and returns the exit code.
+"""The commands of the command line. Each takes the parsed arguments and returns the exit code (see ``cli.main``).
 
 Each command imports the modules that it needs when it runs, so that ``--help`` is fast.
 """
@@ -32,21 +32,13 @@ def complain(text: str) -> None:
 
 
 def run_command(a: argparse.Namespace) -> int:
-    return _measure(
-        a,
-        a.probe,
-        patterns=a.pattern,
-        workloads=a.workload,
-        plugins=a.plugin,
-        software=a.software,
-        require=a.require,
-        pythons=a.python,
-        env=a.env,
-        env_new=a.env_new,
-    )
+    """Measure this machine, write the files, and print the figures."""
+    chosen = {"patterns": a.pattern, "workloads": a.workload, "plugins": a.plugin, "software": a.software}
+    return _measure(a, a.probe, a.require, **chosen, pythons=a.python, env=a.env, env_new=a.env_new)
 
 
 def browser_command(a: argparse.Namespace) -> int:
+    """Measure in a browser, import what a page measured (``--import``), or write that page (``--page``)."""
     from overhead.probes.browser import launch, page_files
     from overhead.probes.browser.importing import import_file
 
@@ -103,16 +95,18 @@ def _show_outcome(a: argparse.Namespace, outcome: Outcome) -> int:
 
 
 def list_command(a: argparse.Namespace) -> int:
+    """Print the stacks and their devices here, and what is missing."""
     from overhead import results
-    from overhead.runner.listing import listing, listing_blocks
+    from overhead.runner.listing import list_stacks, listing_blocks
     from overhead.runner.progress import Progress
 
     with Progress() as progress:
-        found = listing(a.plugin, a.probe, progress.working)
+        found = list_stacks(a.plugin, a.probe, progress.working)
     return answer(a, lambda: results.to_builtins(found), listing_blocks(found))
 
 
 def check_command(a: argparse.Namespace) -> int:
+    """Test stacks and print a row for each case; the exit code is 1 if one failed."""
     from overhead import results
     from overhead.blocks.terminal import show
     from overhead.checking.check import SECONDS, check
@@ -126,30 +120,33 @@ def check_command(a: argparse.Namespace) -> int:
 
 
 def doctor_command(a: argparse.Namespace) -> int:
+    """Print what would disturb a measurement on this machine."""
     import dataclasses
 
     from overhead.blocks.parts import Table
-    from overhead.machine.doctor import checks
+    from overhead.machine.doctor import run_checks
 
-    found = checks()
+    found = run_checks()
     rows = [(check.status, check.name, check.found, check.advice) for check in found]
     table = Table("What would disturb a measurement here", ["", "check", "found", "advice"], rows, status=0)
     return answer(a, lambda: [dataclasses.asdict(check) for check in found], [table])
 
 
 def show_command(a: argparse.Namespace) -> int:
+    """Print the figures of a file."""
     from overhead import results
-    from overhead.loading.files import newest
+    from overhead.loading.files import newest_file
     from overhead.loading.reduce import load
     from overhead.report.brief import brief_blocks
 
     if a.file is not None and os.path.isdir(a.file):
-        raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest(a.file)}")
-    fingerprint = load(a.file or newest(LOCAL))
+        raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest_file(a.file)}")
+    fingerprint = load(a.file or newest_file(LOCAL))
     return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
 
 
 def report_command(a: argparse.Namespace) -> int:
+    """Write the pages from files, and print where."""
     from overhead.blocks.parts import Text
     from overhead.report import build
 
@@ -158,6 +155,7 @@ def report_command(a: argparse.Namespace) -> int:
 
 
 def compare_command(a: argparse.Namespace) -> int:
+    """Compare two runs and print the verdicts; with ``--fail-over``, the exit code is that of the gate."""
     from overhead.comparing import compare
     from overhead.comparing.show import comparison_blocks
 
@@ -178,6 +176,7 @@ def compare_command(a: argparse.Namespace) -> int:
 
 
 def export_command(a: argparse.Namespace) -> int:
+    """Print the figures of runs as CSV or JSON."""
     from overhead.export import export
 
     print(export(a.path, a.format), end="")
@@ -192,7 +191,7 @@ def completion_command(a: argparse.Namespace) -> int:
 
 
 def answer(a: argparse.Namespace, data: Callable[[], Any], blocks: Iterable[Part]) -> int:
-    """Print the data with ``--json``, else the blocks: as Markdown with ``--markdown``, else for a terminal."""
+    """Print the data with ``--json``, else the blocks, as Markdown with ``--markdown``. Returns exit code 0."""
     if a.json:
         import json
 

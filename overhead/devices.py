@@ -1,4 +1,4 @@
-"""Decide whether two targets or records ran on the same device.
+"""Decide whether two targets (stacks on devices) or records (results) belong to the same device.
 
 Each API names a device differently, and browsers and some libraries give no device id. So there are several rules, from
 strict to lenient. A caller chooses the strictest rule that its data allow.
@@ -59,8 +59,8 @@ def same_device_across_apis(one: Placed, other: Placed) -> bool:
     return same_adapter(one, other) or bool(_name_words(one.adapter) & _name_words(other.adapter))
 
 
-def processor(place: Placed) -> Processor:
-    """What runs the work of this target or record."""
+def processor_kind(place: Placed) -> Processor:
+    """What runs the work of a target or record: ``gpu``, ``software`` or ``cpu``."""
     return "cpu" if place.api == "CPU" else "software" if place.software else "gpu"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import itertools
 import os
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 _MOST_TEXT = 2000
 
@@ -15,7 +16,7 @@ class UsageError(ValueError):
     """Wrong use or bad input. The message is one line that says what and where; the command line exits with 2."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist: ``unknown stack 'tourch', did you mean 'torch'? known: ...``."""
     import difflib
 
@@ -41,11 +42,20 @@ class CannotWrite(UsageError):
     """A file cannot be written; one line that names it and says what was saved."""
 
 
+@contextlib.contextmanager
+def raising_cannot_write(path: object, more: str = "") -> Iterator[None]:
+    """A ``with`` block whose ``OSError`` becomes ``CannotWrite``: a line with the path, the cause, and ``more``."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror or error}{more}") from None
+
+
 class MissingExtra(UsageError, ImportError):
     """A package of an extra is not installed; one line with the command that installs the extra."""
 
 
-def install(*extras: str) -> str:
+def install_command(*extras: str) -> str:
     """The command that adds these extras to this installation, from a wheel or a clone, in any shell."""
     return f'pip install "overhead[{",".join(extras)}]"'
 
@@ -54,7 +64,7 @@ def require_extra(extra: str, *packages: str) -> None:
     """Raise ``MissingExtra`` if one of these packages is not installed."""
     for name in packages:
         if importlib.util.find_spec(name) is None:
-            raise MissingExtra(f"{name} is not installed: {install(extra)}")
+            raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
 
 
 class Unavailable(Exception):
@@ -78,7 +88,7 @@ class Unverified(Exception):
 
 
 def check_text(*texts: str) -> None:
-    """Raise ``UsageError`` unless this is text that the encoding of the locale can hold."""
+    """Raise ``UsageError`` if one of these is no text, or not valid in the encoding of the locale."""
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"{text!r:.100}: not a text")
@@ -87,7 +97,7 @@ def check_text(*texts: str) -> None:
 
 
 def file_text(value: object, most: int = _MOST_TEXT) -> str:
-    """The value as text that a file can hold: in UTF-8, and not too long."""
+    """The value as text that a file can hold: in UTF-8, of at most ``most`` characters."""
     try:
         text = str(value)
     except Exception:  # the class of another package may raise anything
@@ -96,7 +106,7 @@ def file_text(value: object, most: int = _MOST_TEXT) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an exception in one line that a file can hold."""
+    """The message of an exception in one line, as ``file_text``."""
     return " ".join(file_text(error).split())
 
 
@@ -105,12 +115,12 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {message_of(error)}".rstrip(": ")[:500]
 
 
-def cause_of(reason: str) -> str:
-    """A reason without its numbers and quoted names, but with its line of code: the same for failures alike."""
+def without_details(reason: str) -> str:
+    """A reason without numbers and quoted names, but with its line of code: equal for failures of one cause."""
     return re.sub(r"'[^']*'|\"[^\"]*\"|(?<!\.py:)(?<![\d.])\d[\d.]*", "#", reason)
 
 
-def raised_in(error: BaseException) -> str:
+def stack_code_of(error: BaseException) -> str:
     """The line of a stack's own code from which the error came: ``my_stack.py:57, in issue``; empty if there is none.
 
     Libraries that the stack calls, and this suite, are left out.
@@ -119,22 +129,15 @@ def raised_in(error: BaseException) -> str:
     while at is not None:
         frames.append((at.tb_frame, at.tb_lineno))
         at = at.tb_next
-    names = [_module_of(frame.f_globals) for frame, _ in frames]
+    scopes = [frame.f_globals for frame, _ in frames]  # a module that runs as __main__ has its name in its spec
+    names = [str(getattr(s.get("__spec__"), "name", None) or s.get("__name__", "")) for s in scopes]
     first = next((name for name in names if not _is_suite(name)), None)
     if first is None:
         return ""
     own = first.partition(".")[0]
-    frame, line = [
-        each
-        for each, name in zip(frames, names, strict=True)
-        if f"{name}.".startswith(f"{own}.") and not _is_suite(name)
-    ][-1]
+    of_stack = [f"{name}.".startswith(f"{own}.") and not _is_suite(name) for name in names]
+    frame, line = list(itertools.compress(frames, of_stack))[-1]
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
-
-
-def _module_of(scope: dict[str, Any]) -> str:
-    """The name of the module of a frame, also where it runs as ``__main__``."""
-    return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
 
 
 _INTERFACE = frozenset(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import unknown
-from overhead.loading.folders import Loaded, collect, report_skipped
+from overhead.errors import unknown_name
+from overhead.loading.folders import Loaded, load_paths, report_skipped
 from overhead.reading.format import plain
 from overhead.reading.tables import COLUMNS, rows
 
@@ -21,13 +21,13 @@ _LONGEST_TEXT = 4000
 
 
 def export(path: Path, format: str) -> str:
-    """The text of a file or folder of runs in ``format``: ``csv`` or ``json``, one entry per figure, times in ns.
+    """The figures of a file or folder of runs as text in ``format`` (``csv`` or ``json``), times in ns.
 
     Raises ``UsageError`` for an unknown format and ``BadFile`` for a bad file.
     """
     if format not in FORMATS:
-        raise unknown("format", format, FORMATS)
-    loaded, skipped = collect([path])
+        raise unknown_name("format", format, FORMATS)
+    loaded, skipped = load_paths([path])
     report_skipped(skipped)
     return FORMATS[format](loaded)
 

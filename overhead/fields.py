@@ -17,12 +17,12 @@ _WORDS = {"bool": "True or False", "int": "an integer", "float": "a number", "st
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a file can hold the text. Bytes of the command line or of a file name need not be UTF-8."""
+    """Whether a file can hold the text: bytes of the command line or of a file name need not be UTF-8."""
     return text == text.encode(errors="ignore").decode()
 
 
 def checked(where: str, value: Any, kind: Any) -> Any:
-    """The value as ``kind``; a NumPy scalar as the plain value.
+    """The value as the type ``kind``; a NumPy scalar as the plain value.
 
     Raises ``BadValue``: one line that names the field ``where``, the value, and what is allowed.
     """

@@ -20,10 +20,7 @@ _WINDOWS_OFFSET = 2**31 - 2
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock the open file, which may not be locked twice. Returns False if it is locked already.
-
-    Returns True on a file system that has no locks.
-    """
+    """Lock the open file; False if it is locked already. True also on a file system that has no locks."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -38,10 +35,8 @@ def try_lock(descriptor: int) -> bool:
             import fcntl
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, BlockingIOError | PermissionError)
     return True
 
 
@@ -53,7 +48,7 @@ def shared_folder() -> Path:
 
 @contextlib.contextmanager
 def device_lock(waiting: Callable[[], None], folder: Path | None = None) -> Iterator[None]:
-    """Hold the lock of this machine's devices, so that two runs never measure at the same time.
+    """A ``with`` block that holds the lock of this machine's devices: no two runs measure at the same time.
 
     ``waiting`` is called if another run holds the lock. Raises ``UsageError`` if there can be no lock.
     """
@@ -69,7 +64,7 @@ def device_lock(waiting: Callable[[], None], folder: Path | None = None) -> Iter
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of this file, which is created if it is missing. Waits while another process holds it."""
+    """A ``with`` block that holds the lock of this file, made if missing. Waits while another process holds it."""
     with open(path, "ab") as file:
         _wait_for(file.fileno())
         yield

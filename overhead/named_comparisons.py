@@ -1,6 +1,6 @@
 """The named comparisons: which cases may be subtracted or divided, and the axes on which they may differ.
 
-On all other axes the two cases must be equal.
+An axis is a property of a case on a stack, such as ``caller``. On all other axes the two cases must be equal.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ def coordinates(target: Target, case: Case) -> dict[str, Scalar]:
 
 
 def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scalar]) -> bool:
-    """Whether the coordinates ``at`` have the value, or one of the values, that ``where`` has for each of its axes."""
+    """Whether ``at`` has, for each key of ``where``, the same value or one of the set of values there."""
     return all(at.get(k) in v if isinstance(v, frozenset) else at.get(k) == v for k, v in where.items())
 
 
-def comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
+def is_comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
     """Whether ``of`` may be compared with ``against``: both selected, same adapter if required, other axes equal."""
     first, second = coordinates(*of), coordinates(*against)
     if named.figure == "host" and of[1].pattern == "fused":  # one call for any n
@@ -142,5 +142,5 @@ def comparable_pairs(
         for named in NAMED_COMPARISONS
         for a in cases
         for b in cases
-        if a is not b and comparable(named, a, b)
+        if a is not b and is_comparable(named, a, b)
     ]

@@ -16,7 +16,7 @@ WEIGHT: Mapping[Cost, float] = {"cheap": 0.5, "fast": 1.0, "slow": 2.8, "polling
 
 @dataclass(frozen=True)
 class Plan:
-    """One profile.
+    """What one profile plans.
 
     ``target``: largest relative half-width of a figure that is ``ok``. ``sampling_s``, ``wall_s``: seconds for the
     whole run, None without a limit. ``case_s``: least seconds of sampling for a fast case in each process.
@@ -37,7 +37,7 @@ class Plan:
     max_rounds: int = 400
 
     def processes_of(self, cost: Cost) -> int:
-        """Number of planned processes of a target whose cases have this cost."""
+        """The number of processes of a target whose cases have this cost."""
         return self.processes_by_cost.get(cost, self.processes)
 
 
@@ -52,12 +52,6 @@ PROFILES: Mapping[str, Plan] = {
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},
     ),
-    "default": Plan(
-        processes=8,
-        target=0.03,
-        sampling_s=290.0,
-        wall_s=600.0,
-        case_s=0.4,
-    ),
+    "default": Plan(processes=8, target=0.03, sampling_s=290.0, wall_s=600.0, case_s=0.4),
     "thorough": Plan(processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }

@@ -21,8 +21,7 @@ class Registry(Generic[T]):
 
     A folder in ``package`` names in ``REGISTERS`` those of its modules that do so. Modules named in ``skip``, and those
     whose names begin with an underscore, are not imported. ``in_slices``: the name of the module in which a slice
-    registers items of this kind. ``packages``: the installed package of each item that came from one, by the item's
-    name.
+    registers items of this kind. ``packages``: by item, the installed package that it came from.
     """
 
     def __init__(self, kind: str, package: str, skip: frozenset[str] = frozenset(), in_slices: str = "") -> None:
@@ -50,7 +49,7 @@ class Registry(Generic[T]):
 
     @contextlib.contextmanager
     def adding(self, package: str = "") -> Iterator[list[str]]:
-        """Collect the names of the items that the block adds, as items of the installed ``package`` if there is one.
+        """A ``with`` block that gives the names that it adds, as items of the installed ``package`` if there is one.
 
         If the block raises, nothing is added.
         """
@@ -72,7 +71,7 @@ class Registry(Generic[T]):
         self._items.pop(name, None)
 
     def load(self) -> bool:
-        """Import the modules of the package and of the slices. True if this call was the first."""
+        """Import the modules that register items. True if this call was the first; later ones do nothing."""
         first, self._loaded = not self._loaded, True
         if first:
             for found in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
@@ -91,5 +90,5 @@ class Registry(Generic[T]):
 
 
 def owner_of(cls: type) -> str:
-    """The owner of a class. A second import of its file under another module name has the same owner."""
+    """What identifies the definition of a class, also after a second import of its file under another module name."""
     return f"{cls.__module__}." * cls.__module__.startswith("overhead.") + cls.__qualname__

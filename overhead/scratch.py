@@ -1,4 +1,4 @@
-"""Temporary files of this process: one folder, which is removed when the process ends.
+"""What a process must not leave behind: its temporary files, and how a signal ends it without losing or leaving any.
 
 The folder of a child process is inside that of its parent, which removes it also if the child was killed.
 """
@@ -10,10 +10,13 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from overhead.errors import CannotWrite
 
@@ -51,10 +54,7 @@ def _new_folder() -> Path:
 
 
 def subfolder() -> tempfile.TemporaryDirectory[str]:
-    """A folder in the temporary folder of this process, for a ``with`` block.
-
-    Windows removes no file that is in use. Such a file is removed when this process ends.
-    """
+    """A new folder in that of this process, for a ``with`` block. What is in use on Windows is removed at the end."""
     return tempfile.TemporaryDirectory(dir=folder(), ignore_cleanup_errors=True)
 
 
@@ -73,3 +73,40 @@ def sweep() -> None:
             old = time.time() - path.lstat().st_mtime > _OLD_S
             if old and _NAME.fullmatch(path.name) and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
+
+
+_SIGNALS = (
+    "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2",
+    "SIGXCPU", "SIGIO", "SIGPWR",
+)  # fmt: skip
+_DEAF_S = 15.0
+"""So long after a signal further ones are ignored: the run is ending its workers, which takes a bounded time."""
+
+
+@contextlib.contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """A ``with`` block in which signals that would end the process raise ``KeyboardInterrupt``.
+
+    Not those that the process ignores or handles already. Does nothing outside the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    last_s = -_DEAF_S
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= _DEAF_S:
+            last_s = time.monotonic()
+            raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) in usual}
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -13,7 +13,7 @@ SLICES = ("claims", "decode", "explain")
 
 @functools.cache
 def of_slices(kind: str) -> tuple[ModuleType, ...]:
-    """Import the module ``kind`` of each slice that has one, such as ``stacks`` or ``sections``.
+    """Import and return the module ``kind`` of each slice that has one, such as ``stacks`` or ``sections``.
 
     What a slice offers registers itself when that module is imported.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.named_comparisons import NAMED_COMPARISONS, comparable, comparable_pairs
+from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs, is_comparable
 from overhead.results import Case, Scalar, Target
 
 GPU = "A GPU"
@@ -49,4 +49,4 @@ def test_host_times_of_fused_chains_are_not_compared() -> None:
     share = next(n for n in NAMED_COMPARISONS if n.name == "python-share")
     for pattern, split in (("per-submit", True), ("fused", False)):
         binding, native = (at("dawn", caller, pattern=pattern) for caller in ("binding", "native"))
-        assert comparable(share, binding, native) is split
+        assert is_comparable(share, binding, native) is split

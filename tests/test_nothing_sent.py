@@ -16,8 +16,8 @@ LOOK_UP = "import socket; socket.getaddrinfo('proof.example', 443)"
 ASK_PROXY = "import urllib.request; urllib.request.urlopen('http://proof.example')"
 # Each prints the stacks that worked.
 LIST = """
-from overhead.runner.listing import listing
-print(*{row.stack for row in listing(stacks=sys.argv[1:]) if row.targets})
+from overhead.runner.listing import list_stacks
+print(*{row.stack for row in list_stacks(stacks=sys.argv[1:]) if row.targets})
 """
 CHECK = """
 from overhead.checking.check import check

@@ -17,7 +17,7 @@ from overhead.errors import UsageError
 from overhead.probes import load_plugin, registry
 from overhead.results import Target
 from overhead.runner.campaign import WorkerLimits
-from overhead.runner.discovery import answers, known_stacks
+from overhead.runner.discovery import ask_stacks, known_stacks
 
 SECONDS = 10.0
 """No case but the base case of a target begins later than this after the start, unless every case is wanted."""
@@ -84,7 +84,7 @@ def _targets(
 ) -> dict[tuple[tuple[str, str], ...], list[Target]]:
     """The environments of these stacks, each with the targets in it. A stack without a target becomes a row."""
     found: dict[tuple[tuple[str, str], ...], list[Target]] = {}
-    for name, environment, answer in answers(names, plugins):
+    for name, environment, answer in ask_stacks(names, plugins):
         counts = Counter(target.key for target in answer.targets)
         errors = [f"two targets have the key {key}; give each its own device" for key, n in counts.items() if n > 1]
         if answer.failed or errors:

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from overhead.blocks.parts import Part, StatusLine, Text
-from overhead.errors import OutOfTime, UsageError, raised_in
+from overhead.errors import OutOfTime, UsageError, stack_code_of
 from overhead.measure.sampling.events import status_of
 
 Level = Literal["error", "warning"]
@@ -95,13 +95,13 @@ class Findings:
             self.unavailable = words
             return
         named = words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")
-        self.found.append(CheckFinding("error", self.step, named, raised_in(error), _trace(error)))
+        self.found.append(CheckFinding("error", self.step, named, stack_code_of(error), _trace(error)))
 
 
 def _trace(error: BaseException) -> list[str]:
     """The lines of the traceback, without the frames of the suite that called the stack."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = raised_in(error).partition(":")[0]
+    where = stack_code_of(error).partition(":")[0]
     own = [i for i, frame in enumerate(frames) if where and frame.filename.endswith(where)]
     kept = frames[own[0] : own[-1] + 1] if own else []
     return [f"{frame.filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.lineno}: {frame.line}" for frame in kept]

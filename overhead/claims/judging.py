@@ -15,7 +15,7 @@ from overhead.claims.measured import ClaimValue, measure, measuring_command
 from overhead.claims.registry import Claim, ClaimTest, Source, Unit, citation, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, published
 from overhead.devices import Processor
-from overhead.loading.folders import collect, report_skipped
+from overhead.loading.folders import load_paths, report_skipped
 from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
 from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Value
@@ -119,7 +119,7 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
     Raises ``BadFile`` if the only file is bad. Among several, a bad file is skipped and listed on standard error.
     """
-    loaded, skipped = collect(paths)
+    loaded, skipped = load_paths(paths)
     report_skipped(skipped)
     return judge_runs([one.fingerprint for one in loaded])
 

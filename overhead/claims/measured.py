@@ -10,7 +10,7 @@ import msgspec
 
 from overhead.claims.registry import ClaimTest, Selector
 from overhead.decode.reading import DecodeArm, decoder_results, slope_over_dispatches
-from overhead.devices import Processor, processor, same_device_across_apis
+from overhead.devices import Processor, processor_kind, same_device_across_apis
 from overhead.reading.format import plain, spread
 from overhead.reading.missing_values import missing_figure, why
 from overhead.reading.view import CALLER_WORDS, View, words
@@ -64,7 +64,7 @@ def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
             against=against.key if against else "",
             software=any(record.software for record in records),
             status=of.status,
-            on=processor(of),
+            on=processor_kind(of),
             run=plain(f"{view.fingerprint.profile} run of {view.fingerprint.created[:16]}"),
         )
         try:

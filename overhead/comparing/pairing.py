@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from overhead.comparing.sides import Run, Sampled, Side, SideCase
-from overhead.devices import processor
-from overhead.errors import UsageError, unknown
+from overhead.devices import processor_kind
+from overhead.errors import UsageError, unknown_name
 from overhead.results import Record, Scalar, scalar_text
 
 ABSENT = "absent"
@@ -40,7 +40,7 @@ def _lone_by_kind(side: Side, other: Side) -> dict[tuple[object, ...], list[Side
     for key, case in side.cases.items():
         if key not in other.cases:
             record = case.record
-            kinds.setdefault((record.stack, record.api, processor(record), record.case.key), []).append(case)
+            kinds.setdefault((record.stack, record.api, processor_kind(record), record.case.key), []).append(case)
     return kinds
 
 
@@ -139,11 +139,11 @@ def read_variants(asked: str, run: Side) -> Variants:
     every = {name: [at.get(name, ABSENT) for _, at in cases] for _, here in cases for name in here}
     known = {name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1}
     if axis not in known:
-        raise unknown("axis", axis, known)
+        raise unknown_name("axis", axis, known)
     values = listed.split(",") if listed else sorted(known[axis], key=lambda value: value == ABSENT)
     for value in values:
         if value not in known[axis]:
-            raise unknown(f"value of {axis}", value, known[axis])
+            raise unknown_name(f"value of {axis}", value, known[axis])
     if len(set(values)) < max(2, len(values)):
         raise UsageError(f"--across {asked}: name two or more different values")
     groups: dict[tuple[object, ...], dict[str, SideCase]] = {}

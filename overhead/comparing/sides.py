@@ -14,10 +14,9 @@ from overhead import results
 from overhead.comparing.decide import FloatArray
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.loading.folders import Skipped, collect
-from overhead.loading.reduce import series_of
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.one_process import fit_process
+from overhead.loading.folders import Skipped, load_paths
+from overhead.loading.reduce import series_by_record
+from overhead.measure.fitting.one_process import Process, Series, fit_process
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, same_figures
 
@@ -117,7 +116,7 @@ def read_side(name: str, paths: Sequence[Path]) -> Side:
     Raises ``BadFile`` if a file is bad or the runs have different machines or method versions. Among several runs,
     a run with bad raw samples is skipped instead.
     """
-    loaded, skipped = collect(paths)
+    loaded, skipped = load_paths(paths)
     first = loaded[0]
     for other in loaded[1:]:
         machines = first.fingerprint.machine.id, other.fingerprint.machine.id
@@ -161,7 +160,7 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
             raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
         if isinstance(line, results.OpenedLine) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
-    return Run(path, fingerprint, {key: _sampled(series) for key, series in series_of(samples).items()}, kernels)
+    return Run(path, fingerprint, {key: _sampled(series) for key, series in series_by_record(samples).items()}, kernels)
 
 
 def _sampled(series: Series) -> Sampled:

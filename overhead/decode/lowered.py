@@ -127,10 +127,10 @@ class LoweredDecode(DecodeChain):
 
     def kernels(self) -> dict[str, str]:
         """A digest of the source text of all kernels, by the workload and the language."""
-        from overhead.workloads.sources import digest
+        from overhead.workloads.sources import sha256_of
 
         texts = self.lowered.cuda if self.language == "cuda" else "".join(k.wgsl for k in self.lowered.kernels.values())
-        return {f"{self.case.workload}.{self.language}": digest(texts)}
+        return {f"{self.case.workload}.{self.language}": sha256_of(texts)}
 
     def window(self) -> dict[str, Scalar]:
         """What was timed, with the language, dispatches, kernels and the bytes of the weights."""

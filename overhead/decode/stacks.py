@@ -6,7 +6,7 @@ import os
 
 from overhead.decode.cases import DecodeWay, decode_cases, reading_ways
 from overhead.decode.decoders import DECODERS
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.probes.common.availability import import_library
@@ -23,7 +23,7 @@ class OnnxRuntimeProbe(Probe):
 
     name = "onnxruntime"
     title = "ONNX Runtime"
-    mend = install("onnx", "torch")
+    mend = install_command("onnx", "torch")
     distributions = ("onnxruntime", "onnxruntime-ep-webgpu", "onnx", "onnxscript", "torch")
     cost = "slow"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from overhead.errors import UsageError, check_text, one_line, unknown
+from overhead.errors import UsageError, check_text, one_line, unknown_name
 from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
 from overhead.explain.state import is_own_code
@@ -105,7 +105,7 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
     for name in function.split("."):
         if not hasattr(found, name):
             named = [each for each, value in vars(found).items() if callable(value) and not each.startswith("_")]
-            raise unknown(f"function in {os.path.basename(place)}:", name, named)
+            raise unknown_name(f"function in {os.path.basename(place)}:", name, named)
         found = getattr(found, name)
     if not callable(found):
         raise UsageError(f"{function} is {type(found).__name__} and no function")
@@ -159,7 +159,7 @@ def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list
     if not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
         for name in arguments:
             if name not in parameters:
-                raise unknown("argument", name, [p.name for p in plain])
+                raise unknown_name("argument", name, [p.name for p in plain])
     return [p.name for p in plain if p.default is p.empty and p.name not in arguments]
 
 

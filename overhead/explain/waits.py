@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from overhead.errors import Unavailable, UsageError, unknown
+from overhead.errors import Unavailable, UsageError, unknown_name
 
 Names = Mapping[str, Any]
 _LOOKED_AT = 200
@@ -44,7 +44,7 @@ def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
     """The wait with a name of ``KNOWN_WAITS``; None for any other text. Raises ``UsageError`` if it cannot be used."""
     if name not in KNOWN_WAITS:
         if name.isidentifier():
-            raise unknown("wait", name, KNOWN_WAITS)
+            raise unknown_name("wait", name, KNOWN_WAITS)
         return None
     try:
         return KNOWN_WAITS[name](names, list(results), True)

@@ -14,7 +14,7 @@ from typing import IO
 import msgspec
 
 from overhead.bounded_files import read_lines, read_whole
-from overhead.errors import BadFile, CannotWrite
+from overhead.errors import BadFile, raising_cannot_write
 from overhead.results import SCHEMA_VERSION, Fingerprint, HeaderLine, JournalLine, decode_line
 
 MAX_FINGERPRINT_BYTES = 4_000_000
@@ -27,17 +27,17 @@ def is_journal(path: Path) -> bool:
     return path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
-def in_folder(folder: Path) -> list[Path]:
-    """The fingerprints of a folder, and its journals that have no fingerprint."""
+def files_in_folder(folder: Path) -> list[Path]:
+    """The paths of the fingerprints in a folder, then of its journals that have no fingerprint; sorted."""
     done = sorted(folder.glob("*.json"))
     stems = {path.stem for path in done}
     return [*done, *(path for path in sorted(folder.glob("*.jsonl")) if path.stem not in stems)]
 
 
-def newest(folder: Path) -> Path:
+def newest_file(folder: Path) -> Path:
     """The fingerprint or journal in the folder that was written last. Raises ``BadFile`` if there is none."""
     written = {}
-    for path in in_folder(folder):
+    for path in files_in_folder(folder):
         with contextlib.suppress(OSError):  # a link to a file that is gone
             if stat.S_ISREG((found := path.stat()).st_mode):
                 written[path] = (found.st_mtime_ns, path.name)
@@ -47,7 +47,7 @@ def newest(folder: Path) -> Path:
 
 
 def read_fingerprint(path: Path) -> Fingerprint:
-    """The fingerprint in a file. Raises ``BadFile``."""
+    """The fingerprint (all figures of a run) in a file. Raises ``BadFile``."""
     raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
         raise BadFile(f"{path}: downloaded from the browser page; convert it first: overhead browser --import {path}")
@@ -93,7 +93,7 @@ def write_fingerprint(path: Path, fingerprint: Fingerprint) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A new file that gets this path when it is whole and on the disk. If this fails, no part of it remains."""
+    """A ``with`` block with a new file, which gets this path when it is whole and on the disk, or leaves nothing."""
     _check_regular(path)
     part = part_path(path)
     part.unlink(missing_ok=True)  # of a killed run; what a link or a pipe of this name leads to must not be written
@@ -121,23 +121,19 @@ def make_folder(path: Path) -> None:
 
 def save_file(path: Path, data: bytes) -> None:
     """Write a file and make its folder. Raises ``CannotWrite``; then no partial file remains."""
-    try:
+    with raising_cannot_write(path):
         make_folder(path.parent)
         with replacing(path) as file:
             file.write(data)
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror or error}") from None
 
 
 def check_writable(path: Path) -> None:
     """Raise ``CannotWrite`` if no file can be made at this path. Makes its folder."""
-    try:
+    with raising_cannot_write(path):
         _check_regular(path)
         make_folder(path.parent)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror or error}") from None
 
 
 def _check_regular(path: Path) -> None:

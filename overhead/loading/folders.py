@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead.errors import BadFile
-from overhead.loading.files import in_folder
+from overhead.loading.files import files_in_folder
 from overhead.loading.reduce import load_file
 from overhead.reading.format import plain
 from overhead.results import Fingerprint, Machine
@@ -32,7 +32,7 @@ class Skipped:
     reason: str
 
 
-def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
+def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     """All fingerprints and journals of these files and folders in order, and the files that were skipped.
 
     If two files have the same machine id but describe different machines, the second one is skipped. Raises ``BadFile``
@@ -42,7 +42,7 @@ def collect(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     machines: dict[str, tuple[Machine, Path]] = {}
     loaded: list[Loaded] = []
     skipped: list[Skipped] = []
-    for argument, path in files(paths):
+    for argument, path in files_of(paths):
         try:
             found = load_file(path)
         except BadFile as error:
@@ -74,10 +74,10 @@ def _description(machine: Machine) -> tuple[str, int, int, int]:
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
 
 
-def files(paths: Iterable[Path]) -> list[tuple[int, Path]]:
+def files_of(paths: Iterable[Path]) -> list[tuple[int, Path]]:
     """The files to load, each with the index of its path in ``paths``. A folder stands for the files in it."""
     return [
         (argument, file)
         for argument, path in enumerate(paths)
-        for file in (in_folder(path) if os.path.isdir(path) else [path])
+        for file in (files_in_folder(path) if os.path.isdir(path) else [path])
     ]

@@ -16,8 +16,8 @@ from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.drift import drift
+from overhead.measure.fitting.drift import find_drift
+from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
@@ -47,14 +47,18 @@ from overhead.results import (
     Volatile,
 )
 
+_OF_HEADER = [name for name in HeaderLine.__struct_fields__ if name in Fingerprint.__struct_fields__]
+_OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
+"""The fields that a fingerprint has from its header, and a record from its target."""
+
 
 def load(path: str | Path) -> Fingerprint:
-    """The fingerprint in a file, or the newest one of a folder. A journal is reduced to a fingerprint.
+    """The fingerprint (all figures of a run) in a file, or the newest of a folder; a journal is reduced to one.
 
     Raises ``BadFile``.
     """
     path = Path(path)
-    return load_file(files.newest(path) if os.path.isdir(path) else path)
+    return load_file(files.newest_file(path) if os.path.isdir(path) else path)
 
 
 def load_file(path: Path) -> Fingerprint:
@@ -63,12 +67,12 @@ def load_file(path: Path) -> Fingerprint:
 
 
 def reduce_journal(path: Path) -> Fingerprint:
-    """The fingerprint of a finished or unfinished journal. Raises ``BadFile``."""
+    """Compute the fingerprint of a finished or unfinished journal. Raises ``BadFile``."""
     return _Journal(path, files.read_journal(path)).fingerprint()
 
 
-def series_of(path: Path) -> dict[str, Series]:
-    """The raw samples of a journal, by record key. Comparisons of files use them."""
+def series_by_record(path: Path) -> dict[str, Series]:
+    """The raw samples in a journal: a series for each key of a record. Raises ``BadFile``."""
     journal = _Journal(path, files.read_journal(path))
     return {key.record: journal.series(key) for key in journal.planned if key.own}
 
@@ -117,12 +121,9 @@ class _Journal:
                 self.header = line
             case PlannedLine(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
-                self.wanted[worker] = line.wanted(self.header.profile)
+                self.wanted[worker] = line.planned_processes(self.header.profile)
             case OpenedLine() | RoundLine() | OneOffLine() | FailedLine():
-                key = _Key(line.worker, line.target, line.case)
-                if key not in self.planned:
-                    raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
-                self._add_of_case(key, line)
+                self._add_of_case(line)
             case DiedLine(worker=worker):
                 self.died[worker].append(line)
             case MissingLine(unavailable=unavailable):
@@ -132,7 +133,10 @@ class _Journal:
             case EndedLine():
                 self.rules[line.worker, line.process] = line.rule
 
-    def _add_of_case(self, key: _Key, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> None:
+    def _add_of_case(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> None:
+        key = _Key(line.worker, line.target, line.case)
+        if key not in self.planned:
+            raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
         match line:
             case OpenedLine():
                 self.opened[key] = line
@@ -153,13 +157,9 @@ class _Journal:
         return PROFILES[self.header.profile].target
 
     def series(self, key: _Key) -> Series:
+        rounds, once, pace = self.rounds[key], self.once[key], self.paces.get
         processes = [
-            Process(
-                rounds=self.rounds[key].get(number, ()),
-                one_off=self.once[key].get(number, {}),
-                number=number,
-                pace=self.paces.get((key.worker, number), 0.0),
-            )
+            Process(rounds.get(number, ()), once.get(number, {}), number, pace((key.worker, number), 0.0))
             for number in self._counted(key)
         ]
         opened = self.opened.get(key)
@@ -183,26 +183,14 @@ class _Journal:
         return [process for process in found if (key.worker, process) in self.rules]
 
     def _loss(self, key: _Key) -> FailedLine | None:
-        """The failure that leaves the case without figures; None if there is none.
-
-        An error or the death of a worker costs only its own process, so the figures of whole processes stay. Wrong
-        values cost all figures.
-        """
+        """The failure that leaves the case without figures: wrong values, or another where no process is whole."""
         kept = bool(self._whole(key))
         return next((line for line in self.failed[key].values() if line.status != "failed" or not kept), None)
 
     def fingerprint(self) -> Fingerprint:
-        header = self.header
+        own = {name: getattr(self.header, name) for name in _OF_HEADER}
         return Fingerprint(
-            schema_version=header.schema_version,
-            method_version=header.method_version,
-            created=header.created,
-            profile=header.profile,
-            machine=header.machine,
-            together=header.together,
-            environment=header.environment,
-            volatile={**header.volatile, **self._canaries()},
-            versions=header.versions,
+            **own | {"volatile": {**self.header.volatile, **self._canaries()}},
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
             records=[self._record(key) for key in self.planned if key.own],
             comparisons=self._comparisons(),
@@ -241,13 +229,7 @@ class _Journal:
             figures = [f if f.rule else msgspec.structs.replace(f, rule="; ".join(rules)) for f in found.values()]
             status, reason = found["complete"].status, found["complete"].reason
         return Record(
-            stack=target.stack,
-            api=target.api,
-            adapter=target.adapter,
-            device=target.device,
-            software=target.software,
-            executes=target.executes,
-            environment=target.environment,
+            **{name: getattr(target, name) for name in _OF_TARGET},
             **msgspec.structs.asdict(case),
             overlap=opened.overlap if opened else "pipelined",
             window=self._window(key),
@@ -276,8 +258,7 @@ class _Journal:
         return sorted(found, key=lambda c: order.get(c.name, len(order)))
 
     def _marginal(self, keys: Sequence[_Key]) -> Iterator[Comparison]:
-        """Marginal cost per submit, pass, dispatch and bind change, from the worker's own cases that differ only in
-        their numbers of these."""
+        """What one more submit, pass, dispatch or bind change costs, from own cases that differ only in these."""
         alike: dict[str, dict[PerDispatch, _Key]] = defaultdict(dict)
         for key in keys:
             case = self.planned[key][1]
@@ -310,7 +291,7 @@ class _Journal:
         for worker, deaths in self.died.items():
             count = f"{len(deaths)} worker process{'es' * (len(deaths) > 1)} died"
             flags.append(f"{worker}: {count} and did not count; the last: {deaths[-1].reason}"[:4000])
-        trend = drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
+        trend = find_drift([_canary_by_round(rounds) for rounds in self.canary.values()], self.target)
         if trend:
             both = f"{trend.early / 1e3:.1f} us early and {trend.late / 1e3:.1f} us late"
             flags.append(f"the processor's speed drifts within the processes: the canary's loop takes {both}")
@@ -338,10 +319,7 @@ def _comparison(name: str, keys: Sequence[_Key], figures: Iterable[Figure]) -> C
 
 
 def _curve(series: Series, most: int = 24) -> list[Point]:
-    """Median and quartiles, over all processes, of the samples of an n that were taken without CPU time.
-
-    At most ``most`` points, spread over the range of n with both ends: processes may have different sizes of n.
-    """
+    """Median and quartiles of the samples of each n over all processes; at most ``most`` n, spread over their range."""
     by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
         for row in (row for one in process.rounds for row in one.samples if len(row) == 3):
@@ -353,15 +331,9 @@ def _curve(series: Series, most: int = 24) -> list[Point]:
     points = []
     for n in ns:
         totals = sorted(total for _, _, total in by_n[n])
-        points.append(
-            Point(
-                n=n,
-                issue=statistics.median(issue for _, issue, _ in by_n[n]),
-                total=statistics.median(totals),
-                q1=totals[len(totals) // 4],
-                q3=totals[(3 * len(totals)) // 4],
-            )
-        )
+        issue = statistics.median(issue for _, issue, _ in by_n[n])
+        q1, q3 = totals[len(totals) // 4], totals[(3 * len(totals)) // 4]
+        points.append(Point(n=n, issue=issue, total=statistics.median(totals), q1=q1, q3=q3))
     return points
 
 

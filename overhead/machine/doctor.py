@@ -9,7 +9,7 @@ from typing import Any, Literal
 from overhead.machine.host import HOST, Host
 from overhead.machine.identity import identity
 from overhead.machine.state import volatile
-from overhead.measure.sampling.processors import INTERRUPTS, serving_gpus
+from overhead.measure.sampling.clock import INTERRUPTS, processors_serving_gpus
 
 _ADVICE = {
     "governor": "sudo cpupower frequency-set -g performance",
@@ -37,7 +37,10 @@ CheckStatus = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """The result of one check. ``warn``: the figures may be disturbed. ``bad``: they would be wrong or missing."""
+    """The result of one check. ``warn``: the figures may be disturbed. ``bad``: they would be wrong or missing.
+
+    ``advice``: how to avoid it; '' for ``ok``.
+    """
 
     name: str
     status: CheckStatus
@@ -45,8 +48,8 @@ class DoctorCheck:
     advice: str = ""
 
 
-def checks(host: Host = HOST) -> list[DoctorCheck]:
-    """The results of all checks that apply to this operating system."""
+def run_checks(host: Host = HOST) -> list[DoctorCheck]:
+    """Look for disturbances: the result of every check that applies to this operating system."""
     state: dict[str, Any] = dict(volatile(host))
     return [*_processor(state), *_surroundings(state), *_injected(state), *_devices(host, state)]
 
@@ -95,7 +98,7 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
         yield _check("GPU in use", True, f"{', '.join(busy)} % busy")
     if host.platform == "linux":
-        if serving := sorted(serving_gpus(host.read(str(INTERRUPTS)))):
+        if serving := sorted(processors_serving_gpus(host.read(str(INTERRUPTS)))):
             yield _check("GPU interrupts", True, f"served by processor {', '.join(map(str, serving))}")
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")

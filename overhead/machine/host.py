@@ -21,6 +21,7 @@ class Host:
 
     @property
     def environ(self) -> Mapping[str, str]:
+        """The environment variables of this process."""
         return os.environ
 
     def read(self, path: str) -> str:
@@ -36,10 +37,7 @@ class Host:
         return sorted(glob.glob(pattern))
 
     def run(self, *command: str) -> str:
-        """The output of a program without space around it.
-
-        Empty if the program does not exist, fails, or takes more than 10 s.
-        """
+        """The output of a program without space around it; empty if it is missing, fails, or takes more than 10 s."""
         program = shutil.which(command[0])
         if program is None:
             return ""
@@ -52,7 +50,7 @@ class Host:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def nvidia_smi(self, *fields: str) -> list[list[str]]:
-        """One row per GPU with these fields. Empty if the program, a GPU or one of the fields is missing."""
+        """These fields of ``nvidia-smi``, one row per GPU; empty if the program, a GPU or a field is missing."""
         text = self.run("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
         rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
         return [row for row in rows if len(row) == len(fields)]
@@ -67,7 +65,7 @@ class Host:
             return None
 
     def usable_cores(self) -> int | None:
-        """The number of cores that this process may run on."""
+        """The number of cores that this process may run on; None if unknown."""
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count()
@@ -90,14 +88,12 @@ class Host:
         return (pretty or [platform.system()])[0], platform.release()
 
     def processor(self) -> str:
+        """The name of the processor, or of its architecture where the system does not tell."""
         return platform.processor() or platform.machine()
 
     def debugged(self) -> list[str]:
-        """Reasons why this interpreter and the workers are slow."""
-        slow = {
-            "debug build of Python": hasattr(sys, "gettotalrefcount"),
-            "development mode": sys.flags.dev_mode,
-        }
+        """Reasons why this interpreter and the workers are slow; empty for a plain interpreter."""
+        slow = {"debug build of Python": hasattr(sys, "gettotalrefcount"), "development mode": sys.flags.dev_mode}
         return [words for words, present in slow.items() if present]
 
     def vulkan_loader(self) -> str:

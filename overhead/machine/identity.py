@@ -16,7 +16,7 @@ _VENDORS = {"1002": "AMD", "10de": "NVIDIA", "1ed5": "Moore Threads", "5143": "Q
 
 
 def identity(host: Host = HOST) -> Machine:
-    """CPU, number of cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of these as the id."""
+    """This machine: CPU, cores (physical ones if known), memory (GiB), hardware GPUs, and a hash of these as the id."""
     cpu = _cpu(host)
     cores = host.psutil("cpu_count", logical=False) or host.psutil("cpu_count") or 0
     memory = round(getattr(host.psutil("virtual_memory"), "total", 0) / 2**30)
@@ -32,7 +32,7 @@ def identity(host: Host = HOST) -> Machine:
 
 
 def versions(distributions: Iterable[str] = (), host: Host = HOST) -> dict[str, str]:
-    """Versions of Python, operating system, kernel, drivers, and of those ``distributions`` that are installed."""
+    """Versions of Python, operating system, kernel, drivers, and the installed ``distributions``, by name."""
     system, kernel = host.system()
     python = f"{platform.python_implementation()} {platform.python_version()}"
     found = {"python": python, "os": system, "kernel": kernel}
@@ -61,10 +61,7 @@ def _cpu(host: Host) -> str:
 
 
 def _gpus(host: Host) -> list[tuple[str, str]]:
-    """For each hardware GPU a number and a name. The number is PCI vendor and device, which drivers do not change.
-
-    Virtual displays are left out.
-    """
+    """For each hardware GPU a key and a name. The key is PCI vendor and device, which drivers do not change."""
     nvidia = [
         (f"10de:{device[2:6].lower()}" if device.startswith("0x") else name, name)
         for name, device in host.nvidia_smi("name", "pci.device_id")

@@ -50,7 +50,7 @@ _PAIR = re.compile(r"([\w-]+)=([^\s&;,]+)")
 
 @dataclass(frozen=True)
 class Owner:
-    """The words that identify the owner of a machine."""
+    """The words that identify the owner of a machine: names of hosts, the user's name, and the home folder."""
 
     hosts: frozenset[str]
     user: str
@@ -71,7 +71,7 @@ def owner() -> Owner:
 def redact(text: str, of: Owner | None = None) -> str:
     """The text without host and user name. Only the last part of an absolute path remains (``…/lib.so``).
 
-    Redacting a text twice gives the same result as redacting it once.
+    Redacting twice gives the same. ``of``: whose names; None for the owner of this machine.
     """
     of = of or owner()
     for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {"", "/", "~"}:

@@ -15,19 +15,20 @@ _INJECTING = (
     "MTL_CAPTURE_ENABLED", "MTL_DEBUG_LAYER", "NVTX_INJECTION64_PATH", "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS",
     "VK_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE",
 )  # fmt: skip
+_FREQUENCIES = ("cpu_mhz", "cpu_mhz_min", "cpu_mhz_max")
 _LAYERS = tuple(f"{root}/vulkan/implicit_layer.d/*.json" for root in ("/etc", "/usr/share", "/usr/local/share"))
 
 
 def volatile(host: Host = HOST) -> Volatile:
-    """Properties that may differ in the next run on this machine. Those that the system does not report are absent."""
+    """What may differ in the next run on this machine, by name; without what the system does not report."""
     found: Volatile = {
         "load_1m": round(load, 2) if (load := host.load()) is not None else "",
         "usable_cores": host.usable_cores() or "",
-        "injected": injected(host),
+        "injected": injected_code(host),
         "debugged": host.debugged(),
-        "virtual": virtual(host),
-        "container": container(host),
-        **_frequency(host),
+        "virtual": hypervisor(host),
+        "container": container_kind(host),
+        **{name: round(mhz) for name, mhz in zip(_FREQUENCIES, host.psutil("cpu_freq") or (), strict=False) if mhz},
         **_power(host),
         **_gpu(host),
     }
@@ -36,8 +37,8 @@ def volatile(host: Host = HOST) -> Volatile:
     return {name: value for name, value in found.items() if value not in ("", [])}
 
 
-def injected(host: Host) -> list[str]:
-    """Environment variables that load code into the measured processes, and implicit Vulkan layers."""
+def injected_code(host: Host) -> list[str]:
+    """What loads code into the measured processes: environment variables (``NAME=value``) and Vulkan layers."""
     variables = [f"{name}={redact(host.environ[name])}"[:200] for name in _INJECTING if host.environ.get(name)]
     layers = []
     for pattern in _LAYERS:
@@ -50,7 +51,7 @@ def injected(host: Host) -> list[str]:
     return variables + layers
 
 
-def virtual(host: Host) -> str:
+def hypervisor(host: Host) -> str:
     """The name of the hypervisor, ``yes`` if its name is unknown, empty if there is none."""
     if host.platform == "darwin":
         return "yes" if host.run("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
@@ -65,7 +66,7 @@ def virtual(host: Host) -> str:
     return name or host.read("/sys/class/dmi/id/sys_vendor")[:200] or "yes"
 
 
-def container(host: Host) -> str:
+def container_kind(host: Host) -> str:
     """The kind of container; empty if none is recognised."""
     if host.names("/.dockerenv"):
         return "docker"
@@ -73,11 +74,6 @@ def container(host: Host) -> str:
         return "podman"
     found = re.search(r"kubepods|docker|lxc|containerd", host.read("/proc/1/cgroup"))
     return found[0] if found else ""
-
-
-def _frequency(host: Host) -> Volatile:
-    names = ("cpu_mhz", "cpu_mhz_min", "cpu_mhz_max")
-    return {name: round(mhz) for name, mhz in zip(names, host.psutil("cpu_freq") or (0, 0, 0), strict=True) if mhz}
 
 
 def _power(host: Host) -> Volatile:

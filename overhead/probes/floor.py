@@ -10,7 +10,7 @@ import importlib.util
 import sys
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.common.native_loop import NativeCall, NativeProgram, address_of, compile_ffi, compile_native
@@ -26,7 +26,7 @@ class Floor(Probe):
 
     name = "floor"
     title = "foreign-call floor"
-    mend = install("wgpu")
+    mend = install_command("wgpu")
     distributions = ("numba",)
     cost = "cheap"
 

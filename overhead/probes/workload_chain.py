@@ -19,7 +19,7 @@ from overhead.probes.held_chain import HeldChain
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads import sources, workloads
 from overhead.workloads.base import Array, KernelEntry, Workload
-from overhead.workloads.equivalence import Differs, check
+from overhead.workloads.equivalence import Differs, check_chain
 
 _WRAP = 1 << 32
 """Counters are 32 bits wide."""
@@ -169,7 +169,7 @@ class WorkChain(HeldChain):
         """Compare the chain with NumPy on random inputs, then set a start state. Raises ``Unverified``."""
         self.start_state = {}
         try:
-            check(self.workload, self.elements, self.inputs, self, self.rng)
+            check_chain(self.workload, self.elements, self.inputs, self, self.rng)
         except Differs as error:
             raise Unverified(f"differs from the reference: {error} (seed {self.__seed})") from error
         self.begin()
@@ -227,7 +227,7 @@ def kernels_of(chain: WorkChain, language: str) -> tuple[str, tuple[KernelEntry,
 
     The kernels are in launch order. Raises ``Unsupported`` if the workload is not written in the language.
     """
-    name, found = chain.workload.name, sources.kernels(chain.workload, language, chain.elements)
+    name, found = chain.workload.name, sources.kernels_of(chain.workload, language, chain.elements)
     if found is None:
         reason = chain.workload.missing.get(language, "it is not written in it")
         raise Unsupported(f"{name} has no {language}: {reason}")

@@ -6,7 +6,7 @@ import dataclasses
 
 from overhead import results
 from overhead.devices import same_device_if_ids_allow
-from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, comparable
+from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, is_comparable
 from overhead.reading.format import MICRO, factor, listed, plain, resolved, time, unresolved
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns
@@ -86,7 +86,7 @@ def _like(
         r
         for t in near
         for r in t.records
-        if r.caller == caller and comparable(named, (here, record.case), (_as_target(r, place), r.case))
+        if r.caller == caller and is_comparable(named, (here, record.case), (_as_target(r, place), r.case))
     ]
     if not alike:
         return None, f"{library} has no such case {CALLER_WORDS[caller]}"

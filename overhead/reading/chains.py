@@ -112,7 +112,7 @@ class ArmFit:
     @property
     def processor(self) -> str:
         """What computes: ``gpu``, ``software`` (a GPU driver on the CPU) or ``cpu``."""
-        return devices.processor(self.record)
+        return devices.processor_kind(self.record)
 
     def cost(self, steps: float) -> Value:
         """The time in ns of a chain of so many steps and one wait, by the fit."""

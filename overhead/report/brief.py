@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cards, Heading, Part, Table, Text, micro_cell
-from overhead.errors import cause_of
+from overhead.errors import without_details
 from overhead.reading.browser_tax import base_case_sentences, taxes
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.findings import findings_of
@@ -140,7 +140,7 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
         if record.value("complete") is None:
             case = f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
             reason = why(record, "complete")
-            causes.setdefault(cause_of(reason), {}).setdefault(reason, []).append(case)
+            causes.setdefault(without_details(reason), {}).setdefault(reason, []).append(case)
     said = []
     for reasons in causes.values():
         named = [case for cases in reasons.values() for case in cases]

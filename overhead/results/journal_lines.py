@@ -61,8 +61,8 @@ class PlannedLine(_Line, kw_only=True, tag="planned"):
     processes: Count = 0
     """Planned processes of the worker; 0 in an older journal without this field."""
 
-    def wanted(self, profile: Profile) -> int:
-        """``processes``, or the number in the profiles of that time for an older journal."""
+    def planned_processes(self, profile: Profile) -> int:
+        """The number of planned processes; for an older journal that of the profiles of its time."""
         return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
 
 
@@ -80,9 +80,9 @@ class OpenedLine(_CaseLine, kw_only=True, tag="opened"):
 class RoundLine(_CaseLine, kw_only=True, tag="round"):
     """Samples of one case in one round of one process: emitted by the sampling, and the input of the fit.
 
-    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the window also contained
-    two readings of the thread's CPU clock. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop,
-    each the longer of two readings, before and after the samples.
+    ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the thread's CPU clock was
+    read twice too. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop, which show the
+    processor's speed, each the longer of two readings, before and after the samples.
     """
 
     round: Count
@@ -156,10 +156,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_line(line: JournalLine) -> bytes:
-    """One journal line, newline included."""
+    """The JSON text of one journal line, newline included."""
     return _encoder.encode(line) + b"\n"
 
 
 def decode_line(raw: bytes) -> JournalLine:
-    """One journal line; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
+    """The journal line in this JSON text. Raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
     return _line_decoder.decode(raw)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from overhead.fields import check_struct
-from overhead.results.value import Value, plausible
+from overhead.results.value import Value, is_plausible
 from overhead.results.vocabulary import (
     KNOWN_APIS,
     UFUNC_LOOP,
@@ -66,7 +66,7 @@ class Case(_Base, kw_only=True):
 
     @property
     def coordinates(self) -> dict[str, Scalar]:
-        """The value of the case on every axis. The unit is not an axis."""
+        """The value of the case on every axis: pattern, caller, dependency, workload, and each of ``params``."""
         return {
             "pattern": self.pattern,
             "caller": self.caller,
@@ -130,9 +130,9 @@ class Figure(_Base, kw_only=True):
 
         It has no interval where an end is missing or implausible.
         """
-        if self.value is None or self.status not in VALUED or not plausible(self.value):
+        if self.value is None or self.status not in VALUED or not is_plausible(self.value):
             return None
-        bounded = all(end is not None and plausible(end) for end in (self.low, self.high))
+        bounded = all(end is not None and is_plausible(end) for end in (self.low, self.high))
         ends = (self.low, self.high) if bounded else (None, None)
         return Value(self.value, *ends, self.status, self.reason, self.unit)
 
@@ -156,7 +156,7 @@ class ProcessorCost(_Base, kw_only=True):
 
 
 class WithFigures(Struct, frozen=True):
-    """Look-ups by name for a type that has ``figures``."""
+    """Finds figures by name, for a type that has ``figures``."""
 
     if TYPE_CHECKING:
 
@@ -168,12 +168,12 @@ class WithFigures(Struct, frozen=True):
         return next((f for f in self.figures if f.name == name), None)
 
     def measured(self, name: str) -> Value | None:
-        """The figure's value with its interval; None where it has no value to show."""
+        """The value of that figure with its interval; None where it has no value to show."""
         found = self.figure(name)
         return found.measured if found is not None else None
 
     def value(self, name: str) -> float | None:
-        """The figure's value in its unit, or None if it has none."""
+        """The value of that figure alone, in its unit, or None if it has none."""
         found = self.figure(name)
         return found.value if found is not None and found.status in VALUED else None
 
@@ -206,10 +206,12 @@ class Record(_Base, WithFigures, kw_only=True, dict=True):
 
     @cached_property
     def case(self) -> Case:
+        """The coordinates of the case, without its results."""
         return Case(**{name: getattr(self, name) for name in Case.__struct_fields__})
 
     @cached_property
     def target_key(self) -> str:
+        """``Target.key`` of the target that was measured."""
         return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
 
     @cached_property
@@ -223,7 +225,7 @@ class Record(_Base, WithFigures, kw_only=True, dict=True):
         return self.window.get("entry") == UFUNC_LOOP
 
     def measured(self, name: str) -> Value | None:
-        """The figure's value with its interval, from this record's device; None where it has no value to show."""
+        """The value of that figure with its interval and this record's device; None where it has no value to show."""
         found = WithFigures.measured(self, name)
         return None if found is None else replace(found, source=self.device)
 
@@ -259,6 +261,8 @@ class LeftOut(_Base, kw_only=True):
 
 
 class Gpu(_Base, kw_only=True):
+    """A GPU of a machine. ``software``: True if a processor imitates it."""
+
     name: Name
     software: bool = False
 

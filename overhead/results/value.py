@@ -44,7 +44,7 @@ class Value:
 
     @property
     def bounded(self) -> bool:
-        """Whether both ends are known."""
+        """Whether both ends of the interval are known."""
         return self.low is not None and self.high is not None
 
     @property
@@ -54,12 +54,12 @@ class Value:
 
     @property
     def share_saved(self) -> Value:
-        """Of a ratio: the share of the first (0.46 is 46 %) that the second does without, ``1 - second / first``."""
+        """Of a ratio ``first / second``: the share of ``first`` (0.46 is 46 %) that ``second`` saves."""
         low, high = (None if end is None or end <= 0 else 1 - 1 / end for end in (self.low, self.high))
         return replace(self, value=1 - 1 / self.value, low=low, high=high, unit="share")
 
     def at_least(self, least: float) -> Value:
-        """The value and its interval, cut off below ``least``."""
+        """The same with all that is below ``least`` raised to ``least``: the value and the ends of its interval."""
         low, high = (None if end is None else max(end, least) for end in (self.low, self.high))
         return replace(self, value=max(self.value, least), low=low, high=high)
 
@@ -76,10 +76,7 @@ class Value:
         return replace(self, value=self.value * by, low=low, high=high)
 
     def __truediv__(self, by: Value | float) -> Value:
-        """The quotient by a number above zero, or the ratio of two values above zero.
-
-        The upper end of a ratio is None where the divisor's interval reaches zero.
-        """
+        """The quotient by a number or value above zero; no upper end where the divisor's interval reaches zero."""
         if not isinstance(by, Value):
             low, high = (None if end is None else end * (1 / by) for end in (self.low, self.high))
             return replace(self, value=self.value / by, low=low, high=high)
@@ -98,7 +95,7 @@ class Value:
 
 
 def exactly(number: float, unit: str = "") -> Value:
-    """A number without uncertainty."""
+    """A value without uncertainty: both ends of its interval are the number."""
     return Value(number, number, number, unit=unit)
 
 
@@ -119,6 +116,6 @@ def why_apart(first: str, second: str) -> str:
     return ""
 
 
-def plausible(value: float) -> bool:
-    """Whether a measurement can have this size."""
+def is_plausible(value: float) -> bool:
+    """Whether a measurement (ns, or a ratio) can have this size."""
     return value == 0 or _SMALLEST <= abs(value) <= _LARGEST

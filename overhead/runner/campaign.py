@@ -1,4 +1,4 @@
-"""A campaign measures every target in several new worker processes.
+"""A campaign measures every target (a stack on a device) in several new worker processes.
 
 Open workers measure in turns of whole rounds. A worker that dies is started again.
 """
@@ -6,25 +6,26 @@ Open workers measure in turns of whole rounds. A worker that dies is started aga
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import os
 import random
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 import psutil
 
 from overhead.devices import same_adapter
-from overhead.errors import cause_of
+from overhead.errors import without_details
 from overhead.locks import device_lock
 from overhead.machine import redacted
 from overhead.measure.sampling.events import Settings
 from overhead.profiles import Plan
 from overhead.results import DiedLine, EndedLine, FailedLine, JournalLine, OneOffLine, Target, Together
 from overhead.runner.interpreter import HERE, Interpreter
-from overhead.runner.journal import Journal
+from overhead.runner.output import Journal
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
 from overhead.runner.workers import Job, Pause, Ready, WorkerDied, WorkerProcess
@@ -54,7 +55,7 @@ class InterpreterRun:
     ladders: dict[str, list[int]] = dataclasses.field(init=False, default_factory=dict)
     _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)
 
-    def keep(self, line: JournalLine, listener: Listener) -> None:
+    def store(self, line: JournalLine, listener: Listener) -> None:
         """Write a line to the journal, and note what later processes need to know."""
         if isinstance(line, FailedLine):
             self.dropped.add(f"{line.target} {line.case}")
@@ -68,15 +69,16 @@ class InterpreterRun:
 
     def _tell(self, line: FailedLine, listener: Listener) -> None:
         """Tell a failure. Of several with one cause, tell the first, and that there are more."""
-        cause = (line.target, line.status, cause_of(line.reason))
+        cause = (line.target, line.status, without_details(line.reason))
         self._told[cause] += 1
         if self._told[cause] == 1:
-            listener.note(self.named(f"{line.target} {line.case}: {line.status}: {line.reason}"))
+            listener.note(self.with_side(f"{line.target} {line.case}: {line.status}: {line.reason}"))
         elif self._told[cause] == 2:
-            listener.note(self.named(f"{line.target}: more cases {line.status} alike; overhead show --all lists them"))
+            more = f"{line.target}: more cases {line.status} alike; overhead show --all lists them"
+            listener.note(self.with_side(more))
 
-    def named(self, text: str) -> str:
-        """The text. If two interpreters are compared, the name of the side precedes it."""
+    def with_side(self, text: str) -> str:
+        """The text, with ``base: `` or ``new: `` in front if two interpreters are compared."""
         return f"{self.together.side}: {text}" if self.together else text
 
 
@@ -86,15 +88,13 @@ TargetTasks = list[tuple[InterpreterRun, Task]]
 
 @dataclasses.dataclass(frozen=True)
 class WorkerLimits:
-    """Limits of the workers of a campaign."""
+    """Limits of time, memory and number for the workers of a campaign."""
 
     silence_s: float = 300.0
     """A worker that sends nothing for this time is killed. Compilations, during which it sends nothing, are shorter."""
     turn_s: float = 0.5
-    """Duration of a turn, rounded to whole rounds.
-
-    The speed of a machine changes within seconds. With short turns all open workers measure under the same conditions.
-    """
+    """Duration of a turn, rounded to whole rounds. The speed of a machine changes within seconds: with short turns all
+    open workers measure under the same conditions."""
     memory_bytes: int = dataclasses.field(default_factory=lambda: int(psutil.virtual_memory().total * 0.75))
     """Limit of the resident memory of one worker."""
     open_workers: int = dataclasses.field(
@@ -110,10 +110,7 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker and its progress. ``measured_s``: its measuring time so far; ``turn_s``: that of the current turn.
-
-    ``deaths``: how many workers that measured in its place have died.
-    """
+    """A worker. ``measured_s``: its measuring time so far; ``turn_s``: in this turn; ``deaths``: of those before it."""
 
     run: InterpreterRun
     task: Task
@@ -147,25 +144,23 @@ class Campaign:
         self.runs, self.plan, self.listener, self.plugins, self.rng = runs, plan, listener, list(plugins), rng
         self.limits = limits
         self._seed, self._first = rng.getrandbits(32), rng.getrandbits(1)
-        self._next_process = Counter[str]()
+        self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._process_s: dict[str, float] = {}
         """By target key, the time of the target's latest process from its start to its end."""
         self._began_s = self._waited_s = self._end_s = 0.0
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
 
-    def spawn(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> WorkerProcess:
-        """Start a worker."""
-        limits = self.limits
-        return WorkerProcess(
-            job, environment, interpreter, silence_s=limits.silence_s, memory_bytes=limits.memory_bytes
-        )
+    def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> WorkerProcess:
+        """Start a worker with this job and these environment variables."""
+        memory_bytes, silence_s = self.limits.memory_bytes, self.limits.silence_s
+        return WorkerProcess(job, environment, interpreter, silence_s=silence_s, memory_bytes=memory_bytes)
 
     def lock(self, waiting: Callable[[], None]) -> AbstractContextManager[None]:
-        """Hold the lock of the devices. ``waiting`` is called if another run holds it."""
+        """A ``with`` block that holds the lock of the devices. ``waiting`` is called if another run holds it."""
         return device_lock(waiting)
 
     def clock(self) -> float:
-        """Time, s."""
+        """The time of a clock that never goes back, s."""
         return time.monotonic()
 
     def run(self) -> None:
@@ -234,15 +229,15 @@ class Campaign:
         return self.clock() - self._began_s - self._waited_s
 
     def _measure_group(self, group: Sequence[TargetTasks]) -> None:
-        """Start the workers of these targets. When all are ready, let them measure in turns.
+        """Start the workers of these targets; when all are ready, let them measure in turns.
 
-        No worker releases its objects before all have measured, because that would disturb other workers on its device.
+        None releases its objects before all have measured: that would disturb others on its device.
         """
         workers: list[_OpenWorker] = []
         began_s = self._elapsed_s()
         with ExitStack() as stack:
             for tasks in group:
-                process = self._new_process_number(tasks[0][1])  # the same on both sides
+                process = next(self._process_numbers[tasks[0][1].target.key])  # the same on both sides
                 for run, task in tasks:
                     if one := self._start(run, task, process):
                         workers.append(one)
@@ -255,11 +250,6 @@ class Campaign:
         for tasks in group:
             own = [one for one in workers if one.task.target == tasks[0][1].target]
             self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
-
-    def _new_process_number(self, task: Task) -> int:
-        key = task.target.key
-        self._next_process[key] += 1
-        return self._next_process[key] - 1
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
         """A new worker for the cases of the task that have not failed; None if there are none."""
@@ -278,23 +268,18 @@ class Campaign:
             met=frozenset(left.met),
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )
-        self.listener.working(run.named(f"opening {key}"))
-        job = Job(
-            worker=key,
-            process=process,
-            assignments=list(left.assignments),
-            settings=settings,
-            plugins=self.plugins,
-        )
-        worker = self.spawn(job, task.target.environment, run.interpreter)
+        self.listener.working(run.with_side(f"opening {key}"))
+        assignments = list(left.assignments)
+        job = Job(worker=key, process=process, assignments=assignments, settings=settings, plugins=self.plugins)
+        worker = self.start_worker(job, task.target.environment, run.interpreter)
         return _OpenWorker(run, left, process, worker)
 
     def _wait_until_ready(self, one: _OpenWorker) -> bool:
         """Store the lines that the worker sends while it opens its chains. Returns whether a worker is ready."""
         while True:
             try:
-                while not isinstance(answer := one.worker.listen(), Ready):
-                    one.run.keep(answer, self.listener)  # type: ignore[arg-type]
+                while not isinstance(answer := one.worker.receive(), Ready):
+                    one.run.store(answer, self.listener)  # type: ignore[arg-type]
             except WorkerDied as death:
                 if not self._start_again(one, death):
                     return False
@@ -318,11 +303,8 @@ class Campaign:
                 self._tell_time_left()
 
     def _turn(self, one: _OpenWorker, *, brief: bool = False) -> bool:
-        """Let a worker measure until its turn ends, it lets another worker measure, or with ``brief`` until it pauses.
-
-        Returns whether the worker has ended and no other was started in its place.
-        """
-        self.listener.working(one.run.named(f"{one.task.target.key}, process {one.process + 1}"))
+        """Let a worker measure for a turn, with ``brief`` until it pauses. Whether it ended and was not replaced."""
+        self.listener.working(one.run.with_side(f"{one.task.target.key}, process {one.process + 1}"))
         began_s = self.clock()
         try:
             ended = self._listen_for_a_turn(one, brief)
@@ -332,14 +314,11 @@ class Campaign:
         return ended
 
     def _listen_for_a_turn(self, one: _OpenWorker, brief: bool) -> bool:
-        """Store the lines that a worker sends in its turn, or until its first pause if ``brief``.
-
-        Returns whether the worker has ended. Raises ``WorkerDied``.
-        """
+        """Store what a worker sends in its turn. Returns whether it has ended; raises ``WorkerDied``."""
         began_s, one.turn_s = self.clock() - one.turn_s, 0.0
         one.worker.go()
         while True:
-            answer = one.worker.listen()
+            answer = one.worker.receive()
             if isinstance(answer, Pause):
                 one.run.journal.sync()
                 used_s = self.clock() - began_s
@@ -349,7 +328,7 @@ class Campaign:
                     return False
                 one.worker.go()
                 continue
-            one.run.keep(answer, self.listener)  # type: ignore[arg-type]
+            one.run.store(answer, self.listener)  # type: ignore[arg-type]
             if isinstance(answer, EndedLine):
                 one.run.journal.sync()
                 return True
@@ -357,30 +336,23 @@ class Campaign:
     def _start_again(self, one: _OpenWorker, death: WorkerDied) -> bool:
         """Record that the worker died, and start another one in its place. Returns whether there is one.
 
-        The first death may be an accident, so all cases are measured again. After a later one, the case that the worker
-        was busy with has failed, or all of its cases if none is known.
+        The first death may be an accident. After a later one, the case that the worker was busy with has failed, or all
+        of its cases if none is known.
         """
         one.worker.end()
         one.deaths += 1
         key = one.task.target.key
         died = redacted(DiedLine(worker=key, process=one.process, reason=death.reason))
-        one.run.keep(died, self.listener)
+        one.run.store(died, self.listener)
         if one.deaths == 1:
-            self.listener.note(one.run.named(f"{key}, process {one.process + 1}: {died.reason}; measured again"))
+            self.listener.note(one.run.with_side(f"{key}, process {one.process + 1}: {died.reason}; measured again"))
         else:
             assignments = one.task.assignments
             for a in [assignments[death.index]] if 0 <= death.index < len(assignments) else assignments:
-                failed = FailedLine(
-                    target=a.target.key,
-                    case=a.case.key,
-                    worker=key,
-                    process=one.process,
-                    status="failed",
-                    reason=death.reason,
-                )
-                one.run.keep(failed, self.listener)
+                failed = FailedLine(**a.line_fields(key, one.process), status="failed", reason=death.reason)
+                one.run.store(failed, self.listener)
         one.run.journal.sync()
-        other = self._start(one.run, one.task, self._new_process_number(one.task))
+        other = self._start(one.run, one.task, next(self._process_numbers[key]))
         if other is None:
             return False
         one.task, one.process, one.worker = other.task, other.process, other.worker
@@ -388,9 +360,6 @@ class Campaign:
 
 
 def _on_same_device(target: Target, waiting: Sequence[_OpenWorker]) -> _OpenWorker | None:
-    """The first waiting worker on this device, or else on a device with the same name.
-
-    Some APIs report only the name.
-    """
+    """The first waiting worker on this device, or else on one of the same name: some APIs report only the name."""
     same_name = [one for one in waiting if same_adapter(one.task.target, target)]
     return min(same_name, key=lambda one: one.task.target.device != target.device, default=None)

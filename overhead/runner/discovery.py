@@ -1,4 +1,4 @@
-"""Find the targets of each stack in a separate worker process, because listing adapters can crash."""
+"""Find the targets of each stack (its devices) in a separate worker process, because listing adapters can crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from overhead.errors import UsageError, unknown
+from overhead.errors import UsageError, unknown_name
 from overhead.probes import environments_of, registry, unavailable_packages
 from overhead.results import MissingStack, Target
 from overhead.runner.interpreter import HERE, Interpreter
@@ -34,29 +34,29 @@ def known_stacks(stacks: Sequence[str]) -> list[str]:
     for name in stacks:
         if name not in known:
             broken = "".join(f"; unavailable: {package.reason}" for package in unavailable_packages())
-            raise UsageError(f"{unknown('stack', name, known)}{broken}")
+            raise UsageError(f"{unknown_name('stack', name, known)}{broken}")
     return list(dict.fromkeys(stacks)) or [name for name, probe in known.items() if not probe.on_request]
 
 
-def answers(
+def ask_stacks(
     stacks: Iterable[str],
     plugins: Sequence[str] = (),
     working: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> list[tuple[str, dict[str, str], FoundTargets]]:
-    """What each of these stacks answers in each of its environments.
+    """For each stack and each set of environment variables that it wants: its name, the variables, and its answer.
 
-    Several threads call ``working`` with the stack that they begin to ask.
+    Several threads call ``working`` with words for the stack that they begin to ask.
     """
 
-    def ask(name: str, environment: dict[str, str]) -> tuple[str, dict[str, str], FoundTargets]:
-        working(f"asking {name}")
-        return name, environment, _ask(name, environment, plugins, interpreter)
+    def ask(asked: tuple[str, dict[str, str]]) -> tuple[str, dict[str, str], FoundTargets]:
+        working(f"asking {asked[0]}")
+        return *asked, _ask(*asked, plugins, interpreter)
 
     asked = [(name, environment) for name in stacks for environment in _environments(name)]
     pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1))  # a browser mostly waits
     try:
-        return list(pool.map(lambda a: ask(*a), asked))
+        return list(pool.map(ask, asked))
     finally:  # after Ctrl-C the threads end when their workers do
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -67,14 +67,13 @@ def discover(
     working: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Discovery:
-    """The targets of these stacks. ``working``: as in ``answers``."""
+    """The targets of these stacks, each once, and what is missing. ``working``: as in ``ask_stacks``."""
     targets: dict[str, Target] = {}
     missing = []
-    for name, environment, found in answers(stacks, plugins, working, interpreter):
+    for name, environment, found in ask_stacks(stacks, plugins, working, interpreter):
         if not found.targets:
-            missing.append(
-                MissingStack(stack=name, reason=found.reason or "no device", mend=found.mend, environment=environment)
-            )
+            reason = found.reason or "no device"
+            missing.append(MissingStack(stack=name, reason=reason, mend=found.mend, environment=environment))
         for target in found.targets:
             targets.setdefault(target.key, msgspec.structs.replace(target, environment=environment))
     return Discovery(list(targets.values()), missing)
@@ -95,17 +94,14 @@ def _ask(name: str, environment: dict[str, str], plugins: Sequence[str], interpr
     while True:
         worker = WorkerProcess(job, environment, interpreter, silence_s=_SILENCE_S, memory_bytes=_MEMORY_BYTES)
         try:
-            answer = worker.listen()
+            answer = worker.receive()
             worker.release()
         except WorkerDied as death:
             if again or time.monotonic() - began > _SILENCE_S:
                 return FoundTargets(reason=death.reason, mend=registry()[name].mend, failed=True)
             again = True
         else:
-            return (
-                answer
-                if isinstance(answer, FoundTargets)
-                else FoundTargets(reason="the worker gave no answer", failed=True)
-            )
+            nothing = FoundTargets(reason="the worker gave no answer", failed=True)
+            return answer if isinstance(answer, FoundTargets) else nothing
         finally:
             worker.end()

@@ -58,7 +58,7 @@ class Interpreter:
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def versions(self, distributions: Iterable[str]) -> dict[str, str]:
-        """Versions of the interpreter, of system software, and of those ``distributions`` that are installed."""
+        """The versions of the interpreter, of system software, and of the installed ``distributions``, by name."""
         if not self.python:
             return machine.versions(distributions)
         own = {name: self.packages[name][:200] for name in distributions if name in self.packages}
@@ -68,7 +68,7 @@ class Interpreter:
 HERE = Interpreter()
 
 
-def interpreters(paths: Sequence[str]) -> list[Interpreter]:
+def find_interpreters(paths: Sequence[str]) -> list[Interpreter]:
     """The interpreters with these names or paths; the running one if the list is empty.
 
     Raises ``UsageError`` with one line: what an interpreter lacks, and how to install it.
@@ -118,28 +118,25 @@ def _ask(path: str, program: str) -> dict[str, Any]:
 
 
 def with_variables(given: Sequence[Interpreter], both: Sequence[str], new: Sequence[str]) -> list[Interpreter]:
-    """The interpreters with the variables ``both`` (``NAME=VALUE``) for every side, and ``new`` for the last one too.
+    """The interpreters with the variables ``both`` (``NAME=VALUE``), and the last one with ``new`` too.
 
-    With ``new``, a single interpreter becomes both sides. Raises ``UsageError``.
+    With ``new``, a single interpreter becomes two, which are compared. Raises ``UsageError``.
     """
     common, own = _parsed("--env", both), _parsed("--env-new", new)
-    if own and len(given) == 1:
-        given = [given[0], given[0]]
-    last = len(given) - 1
+    *others, last = [given[0], given[0]] if own and len(given) == 1 else given
     found = []
-    for side, one in enumerate(given):
-        variables = common | (own if side == last else {})
+    for one, variables in [*((other, common) for other in others), (last, common | own)]:
         environment = {**one.environment, **variables}
         found.append(dataclasses.replace(one, environment=environment, variables=variables))
     try:
-        msgspec.convert([recorded(one) for one in found], list[EnvironmentVariables])
+        msgspec.convert([variables_for_file(one) for one in found], list[EnvironmentVariables])
     except msgspec.ValidationError as error:
         raise UsageError(f"--env: too many or too long variables: {error}") from None
     return found
 
 
-def recorded(interpreter: Interpreter) -> dict[str, str]:
-    """The variables as the files hold them: without secrets, host, user and absolute paths."""
+def variables_for_file(interpreter: Interpreter) -> dict[str, str]:
+    """The variables of a run as its file has them: without secrets, host, user and absolute paths."""
     return {name: machine.redact(machine.hide_secrets(name, value)) for name, value in interpreter.variables.items()}
 
 

@@ -15,7 +15,7 @@ from overhead.runner.discovery import discover, known_stacks
 
 
 class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One stack, its targets on this machine, and for each environment without one the reason."""
+    """One stack, its targets on this machine, and for each set of environment variables without one the reason."""
 
     stack: str
     title: str
@@ -26,10 +26,10 @@ class Listed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The plugin file that replaces this stack, if an installed package has it too."""
 
 
-def listing(
+def list_stacks(
     plugins: Sequence[Path] = (), stacks: Sequence[str] = (), working: Callable[[str], None] = lambda what: None
 ) -> list[Listed]:
-    """Every registered stack, or those with these names, with its targets on this machine.
+    """Find the targets of every registered stack, or of those with these names, on this machine.
 
     Installed packages that cannot be used come last. Several threads call ``working`` with the stacks that are being
     asked, in words. Raises ``UsageError``.
@@ -56,17 +56,11 @@ def listing(
 
 
 def listing_blocks(rows: Sequence[Listed]) -> Iterator[Part]:
-    """The stacks, and what is missing with the command that adds it."""
-    targets = [
-        [
-            row.stack,
-            t.api,
-            t.adapter + (" (software)" if t.software else "" if t.executes else " (runs nothing)"),
-            t.driver,
-        ]
-        for row in rows
-        for t in row.targets
-    ]
+    """A table of the stacks on this machine, and what is missing with the command that adds it."""
+    targets = []
+    for t in (target for row in rows for target in row.targets):
+        kind = " (software)" if t.software else "" if t.executes else " (runs nothing)"
+        targets.append([t.stack, t.api, t.adapter + kind, t.driver])
     if targets:
         yield Table("Stacks on this machine", ["stack", "api", "device", "driver"], targets)
     yield from missing_blocks([one for row in rows for one in row.missing])

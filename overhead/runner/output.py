@@ -1,35 +1,153 @@
-"""The files of a run: their names are reserved before anything is measured, and they are written at the end."""
+"""The files of a run: their names are reserved before anything is measured, and they are written at the end.
+
+A journal holds the raw samples, one line per event. It is created first, is on disk after every ``sync``, and is
+removed last, when the fingerprint (all figures) and the compressed samples are written.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
+import io
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from overhead import results
-from overhead.errors import CannotWrite, UsageError
+from overhead.errors import CannotWrite, UsageError, raising_cannot_write
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.reading.missing_values import missing_stack
-from overhead.results import Fingerprint, JournalLine
-from overhead.runner.journal import Journal, fingerprint_path, samples_path
+from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine
 
 SIDES: tuple[Literal["base", "new"], Literal["base", "new"]] = ("base", "new")
-"""The sides of a comparison. Each has a folder of this name."""
+"""The two runs that a comparison measures in turn. Each has a folder of this name."""
 DEFAULT_FOLDER = Path("reports/local")
 _TIME = "%Y-%m-%dT%H%M%SZ"
 _NOT_MEASURED = ("failed", "unavailable", "unverified")
+_PLAN = HeaderLine | MissingLine | OmittedLine | PlannedLine
+_EXISTS = "exists; measured results are not overwritten"
 
 
-@dataclasses.dataclass(frozen=True)
+class Journal:
+    """A new journal of a run, to which lines are appended. Writes are buffered until ``sync``.
+
+    The header and the plan are held back until the first measurement, so a run that ends earlier leaves at most an
+    empty file. ``kept``: whether the file stays when it is closed, because it is not empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Create the file. Raises ``UsageError`` if it or another file of the run exists, or cannot have its name."""
+        written = (fingerprint_path(path), samples_path(path))
+        for own in (path, *written, *map(files.part_path, written)):
+            _check_name(own)
+        for other in written:
+            if os.path.lexists(other):
+                raise UsageError(f"{other}: {_EXISTS}")
+        self.path, self.kept = path, False
+        self._file = _create(path)
+        self._held: list[bytes] = []
+
+    def write(self, lines: Iterable[JournalLine]) -> None:
+        """Append these lines. Raises ``CannotWrite``."""
+        with self._raising():
+            for line in lines:
+                if self.kept:
+                    self._file.write(results.encode_line(line))
+                else:
+                    self._held.append(results.encode_line(line))
+                    if not isinstance(line, _PLAN):
+                        self.keep()
+
+    def keep(self) -> None:
+        """Write what was held back, and hold back nothing further. Raises ``CannotWrite``."""
+        self.kept = True
+        with self._raising():
+            self._file.writelines(self._held)
+        self._held.clear()
+
+    def sync(self) -> None:
+        """Write everything to the disk. A file that was removed meanwhile is made again, with all its lines.
+
+        Raises ``UsageError``, also if another file has the name now.
+        """
+        with self._raising():
+            self._file.flush()
+            if not _is_at(self._file, self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                gone, self._file = self._file, _create(self.path)
+                with gone:
+                    gone.seek(0)
+                    shutil.copyfileobj(gone, self._file)
+                self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file, and remove it unless it is to be kept. A second call does nothing."""
+        if not self.kept and not self._file.closed:
+            self.discard()
+        with self._raising():
+            self._file.close()
+
+    def discard(self) -> None:
+        """Remove the file, if nobody has put another one in its place, and close it."""
+        self.kept = False
+        own = not self._file.closed and _is_at(self._file, self.path)
+        with contextlib.suppress(OSError):
+            self._file.close()  # before the removal: Windows removes no open file
+        if own:
+            self.path.unlink(missing_ok=True)
+
+    def _raising(self) -> AbstractContextManager[None]:
+        return raising_cannot_write(self.path, "; what was measured before is kept")
+
+
+def fingerprint_path(journal: Path) -> Path:
+    """The path of the fingerprint that this journal becomes."""
+    return journal.with_suffix(".json")
+
+
+def samples_path(journal: Path) -> Path:
+    """The path of the compressed raw samples of this journal."""
+    return journal.with_suffix(".samples.jsonl.gz")
+
+
+def _check_name(path: Path) -> None:
+    """Raise ``UsageError`` if no file can have this name, or if something else than a file has it."""
+    with raising_cannot_write(path):
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:
+            return
+    if not stat.S_ISREG(mode):
+        raise CannotWrite(f"{path}: is a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a file")
+
+
+def _create(path: Path) -> io.BufferedRandom:
+    with raising_cannot_write(path):
+        try:
+            return open(path, "x+b")
+        except FileExistsError:
+            raise UsageError(f"{path}: {_EXISTS}") from None
+
+
+def _is_at(file: io.BufferedRandom, path: Path) -> bool:
+    """Whether the open file has this path now: somebody may have removed or replaced it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """A finished run: the fingerprint, its path, and the path of its raw samples.
+    """A finished run: the fingerprint, its path, and the path of its raw samples (``.samples.jsonl.gz``).
 
     ``second``: the run under the second interpreter, if two were given.
     """
@@ -41,18 +159,18 @@ class Outcome:
 
     @property
     def measured(self) -> bool:
-        """Whether any case was measured, under any of the interpreters."""
+        """Whether any case was measured, with any of the interpreters."""
         found = any(r.status not in _NOT_MEASURED for r in self.fingerprint.records)
         return found or (self.second is not None and self.second.measured)
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:
-        """For each of these stacks without a figure with a value, the reason."""
+        """The stacks among these for which no figure has a value, each with the reason."""
         have = {r.stack for r in self.fingerprint.records if r.status in results.VALUED}
         return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
 
 
-def reserve(out: Path | None, sides: Sequence[str] = ("",)) -> list[Journal]:
-    """The new journals of a run, one for each side. A side is a folder beside the output, or empty for no such folder.
+def reserve_journals(out: Path | None, sides: Sequence[str] = ("",)) -> list[Journal]:
+    """Create the journals of a run, one for each side; a side is a subfolder of the output, '' for none.
 
     ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the time in UTC. Raises
     ``UsageError``.
@@ -61,7 +179,7 @@ def reserve(out: Path | None, sides: Sequence[str] = ("",)) -> list[Journal]:
         return _reserve(out.with_suffix(".jsonl"), sides)
     if out is not None and not out.is_dir():
         if out.exists():
-            raise UsageError(f"{out}: exists; measured results are not overwritten")
+            raise UsageError(f"{out}: {_EXISTS}")
         if out.suffix:
             raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
     return _reserve((out or DEFAULT_FOLDER) / f"{datetime.now(UTC).strftime(_TIME)}.jsonl", sides)
@@ -73,34 +191,29 @@ def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:
         journals = []
         for side in sides:
             own = path.parent / side / path.name
-            try:
+            with raising_cannot_write(own.parent):
                 files.make_folder(own.parent)
-            except OSError as error:
-                raise CannotWrite(f"{own.parent}: {error.strerror or error}") from None
             journals.append(Journal(own))
             stack.callback(journals[-1].close)
         stack.pop_all()
     return journals
 
 
-def finish(journals: Sequence[Journal]) -> Outcome:
-    """Reduce each journal to a fingerprint, compress it to the file of raw samples, and remove it.
-
-    No journal is removed before the files of all are on the disk.
-    """
+def write_files(journals: Sequence[Journal]) -> Outcome:
+    """Write the fingerprint and the raw samples of each journal, then remove the journals. Raises ``UsageError``."""
     outcomes = [_write(journal) for journal in journals]
     for journal in journals:
         journal.discard()
     first, *others = outcomes
-    return dataclasses.replace(first, second=others[0]) if others else first
+    return replace(first, second=others[0]) if others else first
 
 
 def write_lines(lines: Iterable[JournalLine], out: Path | None) -> Outcome:
-    """Write the files of a run that was measured elsewhere. Raises ``UsageError``."""
-    (journal,) = reserve(out)
+    """Write the files of a run that was measured elsewhere, from the lines of its journal. Raises ``UsageError``."""
+    (journal,) = reserve_journals(out)
     try:
         journal.write(lines)
-        return finish([journal])
+        return write_files([journal])
     finally:
         journal.close()
 
@@ -113,10 +226,8 @@ def _write(journal: Journal) -> Outcome:
     path, samples = fingerprint_path(source), samples_path(source)
     for other in (path, samples):
         if os.path.lexists(other):
-            raise UsageError(
-                f"{other}: exists; measured results are not overwritten. Everything measured is in {source}"
-            )
-    try:
+            raise UsageError(f"{other}: {_EXISTS}. Everything measured is in {source}")
+    with raising_cannot_write(path, f"; everything measured is in {source}"):
         files.write_fingerprint(path, fingerprint)
         with (
             files.replacing(samples) as target,
@@ -124,6 +235,4 @@ def _write(journal: Journal) -> Outcome:
             gzip.GzipFile("", "wb", fileobj=target) as packed,
         ):
             shutil.copyfileobj(raw, packed)
-    except OSError as error:
-        raise CannotWrite(f"{path}: {error.strerror or error}; everything measured is in {source}") from None
     return Outcome(fingerprint, path, samples)

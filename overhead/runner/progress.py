@@ -19,16 +19,16 @@ class Listener:
         """Receive a line for the user, such as a case that is left out or an error."""
 
     def begin(self) -> None:
-        """The measurement starts."""
+        """Receive that the measurement starts."""
 
     def working(self, what: str) -> None:
-        """The run now does ``what``."""
+        """Receive what the run does now, in words."""
 
     def left(self, seconds: float) -> None:
-        """The run takes about so much longer. It is not known before the first process of each target ends."""
+        """Receive about how much longer the run takes; not before the first process of each target has ended."""
 
     def end(self) -> None:
-        """The run has ended."""
+        """Receive that the run has ended."""
 
 
 class Progress(Listener):
@@ -49,6 +49,7 @@ class Progress(Listener):
         self._task = self._bar.add_task("", total=1.0, left="")
 
     def note(self, text: str) -> None:
+        """Print a line."""
         self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
@@ -58,16 +59,19 @@ class Progress(Listener):
         self.end()
 
     def begin(self) -> None:
+        """Show the bar, and say when the time left is known."""
         self._began = time.monotonic()
         self._bar.start()
         self.note("measuring; the time left is known after the first process of each stack")
 
     def working(self, what: str) -> None:
+        """Show ``what`` beside the bar."""
         self._bar.start()
         self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])
         self._bar.refresh()
 
     def left(self, seconds: float) -> None:
+        """Move the bar; outside a terminal, print the time left every 20 s."""
         elapsed = time.monotonic() - self._began
         words = f"about {max(5.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
         self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=words)
@@ -77,4 +81,5 @@ class Progress(Listener):
             self.note(f"  {words}")
 
     def end(self) -> None:
+        """Remove the bar."""
         self._bar.stop()

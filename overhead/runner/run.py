@@ -1,4 +1,4 @@
-"""One complete run: find the targets, plan, measure, store all samples, reduce them to a fingerprint."""
+"""One complete run: find the targets (stacks on devices), plan, measure, store all samples, write the figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack, cast
 import msgspec
 
 from overhead import machine, results, scratch
-from overhead.errors import UsageError, unknown
+from overhead.errors import UsageError, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import PROFILES, Plan
@@ -33,16 +33,15 @@ from overhead.results import (
 )
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
-from overhead.runner.ending import ending_on_signals
-from overhead.runner.interpreter import Interpreter, interpreters, recorded, with_variables
-from overhead.runner.journal import Journal
-from overhead.runner.output import SIDES, Outcome, finish, reserve
+from overhead.runner.interpreter import Interpreter, find_interpreters, variables_for_file, with_variables
+from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, schedule
+from overhead.scratch import ending_on_signals
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, or a signal that ends the run. Everything measured is in ``journals``."""
+    """Ctrl-C, or a signal that ends the run. Everything measured is in the files ``journals``."""
 
     def __init__(self, journals: Sequence[Path]) -> None:
         super().__init__(", ".join(map(str, journals)))
@@ -105,9 +104,9 @@ def run(
     allowed = Pattern.__args__  # type: ignore[attr-defined]
     for name in patterns:
         if name not in allowed:
-            raise unknown("pattern", name, allowed)
+            raise unknown_name("pattern", name, allowed)
     if profile not in PROFILES:
-        raise unknown("profile", profile, PROFILES)
+        raise unknown_name("profile", profile, PROFILES)
     workloads, software = frozenset(_listed(options, "workloads")), options.get("software", False)
     request = RunRequest(
         stacks=[stacks] if isinstance(stacks, str) else list(stacks),
@@ -131,7 +130,7 @@ def _listed(options: RunOptions, name: str) -> list[str]:
 
 
 def measure(request: RunRequest, listener: Listener) -> Outcome:
-    """Measure what is requested, as ``run`` describes."""
+    """Measure what is requested and return the finished run; raises what ``run`` raises."""
     if len(request.pythons) > len(SIDES):
         raise UsageError(f"--python: {len(request.pythons)} interpreters given; give one, or two to compare")
     sides = SIDES if request.env_new or len(request.pythons) == len(SIDES) else ("",)
@@ -146,8 +145,8 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
-        given = with_variables(interpreters(request.pythons), request.env, request.env_new)
-        journals = reserve(request.out, sides)
+        given = with_variables(find_interpreters(request.pythons), request.env, request.env_new)
+        journals = reserve_journals(request.out, sides)
         for journal in journals:
             stack.callback(journal.close)
         try:
@@ -157,7 +156,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
                 Campaign(runs, request.plan, listener, request.plugins, rng, request.limits).run()
             finally:
                 listener.end()
-            return finish(journals)
+            return write_files(journals)
         except BaseException as error:
             kept = [journal.path for journal in journals if journal.kept]
             if kept and isinstance(error, KeyboardInterrupt):
@@ -167,14 +166,8 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             raise
 
 
-@dataclasses.dataclass(frozen=True)
-class _Prepared:
-    """The plan for one interpreter."""
-
-    interpreter: Interpreter
-    found: Discovery
-    tasks: list[Task]
-    left_out: list[LeftOut]
+_Prepared = tuple[Discovery, list[Task], list[LeftOut]]
+"""The plan for one interpreter: what was found, the tasks, and the cases left out."""
 
 
 def _begin(
@@ -195,13 +188,14 @@ def _begin(
         volatile=machine.volatile(),
     )
     common, runs = secrets.token_hex(6), []
-    for number, (one, journal) in enumerate(zip(prepared, journals, strict=True)):
+    for number, (interpreter, one, journal) in enumerate(zip(given, prepared, journals, strict=True)):
+        found, tasks, _ = one
         together = Together(id=common, side=SIDES[number]) if len(given) > 1 else None
-        versions, variables = _versions(one.found.targets, one.interpreter), recorded(one.interpreter)
+        versions, variables = _versions(found.targets, interpreter), variables_for_file(interpreter)
         own = msgspec.structs.replace(header, versions=versions, together=together, environment=variables)
         _write_plan(journal, own, one)
-        runs.append(InterpreterRun(journal, one.tasks, one.interpreter, together))
-    _note_left_out(listener, dict.fromkeys(left for one in prepared for left in one.left_out))
+        runs.append(InterpreterRun(journal, tasks, interpreter, together))
+    _note_left_out(listener, dict.fromkeys(left for *_, left_out in prepared for left in left_out))
     return runs
 
 
@@ -217,7 +211,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     tasks, left_out = schedule(found.targets, request.choice, request.plan)
     if not tasks:
         raise UsageError(_nothing_to_measure(found.missing, left_out))
-    return _Prepared(interpreter, found, tasks, left_out)
+    return found, tasks, left_out
 
 
 def _versions(targets: Sequence[Target], interpreter: Interpreter) -> dict[str, str]:
@@ -227,15 +221,13 @@ def _versions(targets: Sequence[Target], interpreter: Interpreter) -> dict[str, 
 
 
 def _write_plan(journal: Journal, header: HeaderLine, prepared: _Prepared) -> None:
+    found, tasks, left_out = prepared
     journal.write([header])
-    journal.write(machine.redacted(MissingLine(unavailable=m)) for m in prepared.found.missing)
-    journal.write(OmittedLine(left_out=omitted) for omitted in prepared.left_out)
-    for task in prepared.tasks:
-        key = task.target.key
-        journal.write(
-            machine.redacted(PlannedLine(worker=key, target=a.target, case=a.case, processes=task.processes))
-            for a in task.assignments
-        )
+    journal.write(machine.redacted(MissingLine(unavailable=m)) for m in found.missing)
+    journal.write(OmittedLine(left_out=omitted) for omitted in left_out)
+    planned = [(task, a) for task in tasks for a in task.assignments]
+    lines = (PlannedLine(worker=t.target.key, target=a.target, case=a.case, processes=t.processes) for t, a in planned)
+    journal.write(map(machine.redacted, lines))
     journal.sync()
 
 
@@ -255,6 +247,3 @@ def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Seque
     ]
     reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]
     return f"nothing to measure: {'; '.join(reasons) or 'no case matches the options given'}"
-
-
-__all__ = ["Interrupted", "Outcome", "run"]

@@ -1,31 +1,96 @@
-"""Plan what to measure: the targets, their cases within the budget, and the companions.
+"""Plan what to measure: the targets, their cases, the time of each case, and the companions.
 
-A companion is a case of another stack, measured in the same process for a comparison.
+A target is a stack on a device. A companion is a case of another stack, measured in the same process for a comparison.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from overhead.devices import same_decorated_name
-from overhead.errors import unknown
+from overhead.errors import unknown_name
 from overhead.measure.sampling.events import reason_of
-from overhead.named_comparisons import NAMED_COMPARISONS, comparable
+from overhead.named_comparisons import NAMED_COMPARISONS, is_comparable
 from overhead.probes import registry, space_of
 from overhead.probes.base import Space
-from overhead.profiles import Plan
+from overhead.profiles import WEIGHT, Cost, Plan
 from overhead.results import Case, LeftOut, Target
-from overhead.runner.budget import Candidate, allot
 from overhead.runner.workers import Assignment
-from overhead.workloads import runs_of, stack_works, workloads
+from overhead.workloads import stack_works, when_measured, workloads
 
+MAX_TIMES_NEED = 4.0
+"""A case is sampled for at most this multiple of the time that it needs. With a polling wait the multiple is 1."""
 _FEW_CASES = 4
-"""The met cost is measured for each case of a target that has at most this many, else for the staged ones."""
+"""What a program pays when nothing is left out is measured for each case of a target that has at most this many."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
+class Candidate:
+    """A case that could be measured, and the rough cost of a sample."""
+
+    key: str
+    cost: Cost = "fast"
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """Sampling time of each case in each process (s), by target and case, and the number of processes, by target.
+
+    ``left_out``: target, case and reason of every case that is not measured.
+    """
+
+    cases: dict[str, dict[str, float]]
+    processes: dict[str, int] = field(default_factory=dict)
+    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def seconds(self, target: str) -> float:
+        """Sampling time of one process of this target, s; 0 if the target has no cases."""
+        return sum(self.cases.get(target, {}).values())
+
+
+def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
+    """Divide the planned sampling time among the candidates of each target.
+
+    The first candidate of each target gets time, then the second of each, and so on until no time is left. The cost of
+    a target's first candidate decides its number of processes. The remaining time is divided in proportion, so that a
+    small run samples each case for longer.
+    """
+    budget = math.inf if plan.sampling_s is None else plan.sampling_s
+    processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
+    taken: dict[str, dict[str, float]] = {target: {} for target in targets}
+    left_out: list[tuple[str, str, str]] = []
+    spent = 0.0
+    for turn in range(max(map(len, targets.values()), default=0)):
+        for target, candidates in targets.items():
+            if turn >= len(candidates):
+                continue
+            candidate = candidates[turn]
+            need = plan.case_s * WEIGHT[candidate.cost]
+            if turn >= plan.max_cases.get(candidate.cost, turn + 1):
+                most = f"its stack takes seconds a case, so this profile has {plan.max_cases[candidate.cost]} of them"
+                left_out.append((target, candidate.key, f"{most}; a larger profile or a choice of patterns takes it"))
+            elif spent + need * processes[target] <= budget + 1e-9:
+                taken[target][candidate.key] = need
+                spent += need * processes[target]
+            else:
+                sampling = f"{need * processes[target]:.1f} s of sampling in {processes[target]} processes"
+                reason = f"{sampling} do not fit the budget of {plan.sampling_s:.0f} s for the whole run"
+                words = f"{reason}; a larger profile or a choice of stacks and patterns takes it"
+                left_out.append((target, candidate.key, words))
+    factor = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
+    fixed = {"polling"} if plan.stretch_slow else {"polling", "slow"}
+    unscaled = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
+    scaled = {
+        target: {key: s if (target, key) in unscaled else s * factor for key, s in cases.items()}
+        for target, cases in taken.items()
+    }
+    return Allotment(scaled, processes, left_out)
+
+
+@dataclass(frozen=True)
 class Task:
     """Everything that the workers of one target measure.
 
@@ -39,9 +104,9 @@ class Task:
 
     @property
     def staged(self) -> tuple[str, ...]:
-        """Keys of the assignments whose calls are timed one by one: on the target itself, the first of each caller.
+        """Keys of the assignments whose calls are timed one by one: the target's first of each caller.
 
-        The first of them, the base case, also gets the slow one-off values.
+        The first of them also gets the slow one-off values.
         """
         firsts: dict[str, str] = {}
         for a in self.own:
@@ -50,7 +115,7 @@ class Task:
 
     @property
     def met(self) -> tuple[str, ...]:
-        """Keys of the assignments whose met cost is measured."""
+        """Keys of the assignments for which is measured what a program pays when nothing is left out."""
         return tuple(a.key for a in self.own) if len(self.own) <= _FEW_CASES else self.staged
 
     @property
@@ -59,49 +124,46 @@ class Task:
         return [a for a in self.assignments if a.target.key == self.target.key]
 
     def without(self, dropped: set[str]) -> Task:
-        """The task without the assignments with these keys. If a first case is dropped, the next one replaces it."""
+        """The task without the assignments with these keys, and without their share of the time."""
         left = [a for a in self.assignments if a.key not in dropped]
         if len(left) == len(self.assignments):
             return self
         seconds = self.seconds * len(left) / len(self.assignments)
-        return dataclasses.replace(self, assignments=tuple(left), seconds=seconds)
+        return replace(self, assignments=tuple(left), seconds=seconds)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Choice:
-    """The selection that the user asked for. An empty field means everything."""
+    """Which cases the user wants. An empty field means all of them; ``full``: all combinations of the axes."""
 
     patterns: frozenset[str] = frozenset()
     workloads: frozenset[str] = frozenset()
     software: bool = False
     full: bool = False
 
-    def takes(self, case: Case) -> bool:
-        """Whether the case is selected. ``runs_of`` says which workloads must be named."""
+    def includes(self, case: Case) -> bool:
+        """Whether the case is wanted; ``when_measured`` says which workloads must be asked for."""
         unnamed = ("always", "full") if self.full else ("always",)
-        asked = case.workload in self.workloads if self.workloads else runs_of(case.workload) in unnamed
+        asked = case.workload in self.workloads if self.workloads else when_measured(case.workload) in unnamed
         return asked and (not self.patterns or case.pattern in self.patterns)
 
-    def of(self, cases: Iterable[Case]) -> list[Case]:
-        """The selected cases. Named workloads take turns, one case each, so that all of them fit into the budget."""
-        taken = [case for case in cases if self.takes(case)]
+    def select(self, cases: Iterable[Case]) -> list[Case]:
+        """The wanted ones of these cases; those of named workloads take turns, so that all fit into the budget."""
+        taken = [case for case in cases if self.includes(case)]
         by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
         ranked = itertools.zip_longest(*by_name.values())
         return [c for rank in ranked for c in rank if c is not None] if by_name else taken
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
-    """The tasks that fit into the budget of the plan, and everything left out with its reason.
-
-    Raises ``UsageError``.
-    """
+    """One task for each target that fits into the budget, and what is left out, with reasons. Raises ``UsageError``."""
     chosen, left_out = _choose_targets(targets, choice)
     spaces: dict[str, Space] = {}
     own: dict[str, list[Case]] = {}
     for target in chosen:
         try:
             space = space_of(registry()[target.stack], target)
-            own[target.key] = choice.of(space.cross() if choice.full else space.star())
+            own[target.key] = choice.select(space.cross() if choice.full else space.star())
             spaces[target.key] = space
         except KeyboardInterrupt:
             raise
@@ -121,7 +183,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
         cases = allotment.cases.get(target.key, {})
         taken = tuple(a for a in wanted[target.key] if a.key in cases)
         if taken:
-            tasks.append(Task(target, taken, sum(cases.values()), allotment.processes[target.key]))
+            tasks.append(Task(target, taken, allotment.seconds(target.key), allotment.processes[target.key]))
     return tasks, left_out
 
 
@@ -131,15 +193,11 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
     if strange := choice.workloads - known:
         strange -= {case.workload for space in spaces for case in space.cross()}
     if strange:
-        raise unknown("workload", min(strange), known)
+        raise unknown_name("workload", min(strange), known)
 
 
 def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
-    """The targets to measure, and the others with the reason.
-
-    Hardware is always measured. A software adapter is measured if there is no hardware GPU, or on request. OpenGL on a
-    device that Vulkan can use too is measured only if the full product of the cases was requested.
-    """
+    """The targets to measure, and the others with the reason. Hardware is always measured."""
     hardware = any(not t.software and t.executes and t.api != "CPU" for t in targets)
     by_vulkan = [t for t in targets if t.api == "Vulkan"]
     chosen, left_out = [], []
@@ -161,22 +219,18 @@ def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Tar
 
 
 def _with_companions(target: Target, own: dict[str, list[Case]], targets: Sequence[Target]) -> list[Assignment]:
-    """The cases of the target, each followed by its companions.
+    """The cases of the target, each followed by its companions: for each comparison and other stack, the first match.
 
-    The companions of a case are, for each named comparison and each other stack, the first case that it is compared
-    with. A companion runs in the worker's process, so it must work with the worker's environment variables.
+    A companion runs in the worker's process, so it must work with the worker's environment variables.
     """
-    others = [t for t in targets if t.stack != target.stack and _fits(t, target)]
+    fitting = (t for t in targets if t.environment == target.environment or (not t.environment and t.api == "CPU"))
+    others = [t for t in fitting if t.stack != target.stack]
     wanted: dict[str, Assignment] = {}
     for case in own[target.key]:
         group = [Assignment(target, case)]
         for named, other in itertools.product(NAMED_COMPARISONS, others):
-            companions = (c for c in own[other.key] if comparable(named, (target, case), (other, c)))
+            companions = (c for c in own[other.key] if is_comparable(named, (target, case), (other, c)))
             group += [Assignment(other, c) for c in itertools.islice(companions, 1)]
         for one in group:
             wanted.setdefault(one.key, one)
     return list(wanted.values())
-
-
-def _fits(other: Target, target: Target) -> bool:
-    return other.environment == target.environment or (not other.environment and other.api == "CPU")

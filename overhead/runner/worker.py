@@ -6,7 +6,6 @@ import contextlib
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from overhead.child import Parent, serve
 from overhead.errors import BadPlugin
@@ -25,11 +24,7 @@ LONGEST_SILENCE_S = 20.0
 
 
 class Worker:
-    """Runs one job.
-
-    Lines are added to the answers, and delivered where nothing is measured. ``parent.wait`` returns when the worker may
-    go on.
-    """
+    """Runs one job. Lines are added to the answers, and delivered where nothing is measured."""
 
     def __init__(self, job: Job, parent: Parent) -> None:
         self.job, self.parent = job, parent
@@ -39,6 +34,7 @@ class Worker:
         self.chains: dict[str, Chain] = {}
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
+        self.names = {a.key: a.line_fields(job.worker, job.process) for a in job.assignments}
         self.paused = time.monotonic()
 
     def note_step(self, case: str, what: str) -> None:
@@ -71,7 +67,7 @@ class Worker:
         self.parent.wait()
         rule = "no case could be opened"
         if self.chains:
-            settings = replace(self.job.settings, names={name: self._which(name) for name in self.chains})
+            settings = replace(self.job.settings, names=self.names)
             rule = measure_cases(self.chains, SystemClock(), settings, self._take)
         self.note_step("", "ending")
         self.parent(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
@@ -88,28 +84,18 @@ class Worker:
             found = describe(chain)
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
-            self.parent.add(FailedLine(**self._which(name), status=status_of(error), reason=reason_of(error)))
+            self.parent.add(FailedLine(**self.names[name], status=status_of(error), reason=reason_of(error)))
             self._close(name)
             return
-        self.parent.add(OpenedLine(**self._which(name), **vars(found)))
+        self.parent.add(OpenedLine(**self.names[name], **vars(found)))
         for figure, value in {"open": took, **opening}.items():
-            self.parent.add(OneOffLine(**self._which(name), name=figure, values=[value]))
+            self.parent.add(OneOffLine(**self.names[name], name=figure, values=[value]))
 
     def _close(self, name: str) -> None:
         """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""
         with contextlib.suppress(Exception):
             if chain := self.chains.pop(name, None):
                 chain.close()
-
-    def _which(self, name: str) -> dict[str, Any]:
-        """The fields of a line that say which case it is about, and which process measured it."""
-        a = self.by_id[name]
-        return {
-            "target": a.target.key,
-            "case": a.case.key,
-            "worker": self.job.worker,
-            "process": self.job.process,
-        }
 
     def _take(self, event: Event) -> None:
         """Send a line of the journal; note the next step, and wait at the steps where others may measure."""
@@ -121,10 +107,7 @@ class Worker:
         self.note_step(event.case, event.what)
 
     def _pause(self, others: bool) -> None:
-        """Deliver all lines and wait until the parent has saved them. ``others``: another worker measures first.
-
-        Called between rounds, and between long steps before them, while nothing is measured.
-        """
+        """Deliver all lines and wait until the parent has saved them. ``others``: another worker measures first."""
         self.parent(Pause(others=others))
         self.parent.wait()
         self.paused = time.monotonic()

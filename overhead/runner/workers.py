@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -36,7 +37,12 @@ class Assignment(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def key(self) -> str:
+        """Target and case in one line, unique in a run."""
         return f"{self.target.key} {self.case.key}"
+
+    def line_fields(self, worker: str, process: int) -> dict[str, Any]:
+        """The fields of a journal line that name the case, and the worker and the process that measured it."""
+        return {"target": self.target.key, "case": self.case.key, "worker": worker, "process": process}
 
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,7 +95,7 @@ GO = "go"
 
 _answers: msgspec.json.Decoder[Message | JournalLine] = msgspec.json.Decoder(Message | JournalLine)
 decode = _answers.decode
-"""The message or journal line in one line of a worker. Raises ``msgspec.DecodeError``."""
+"""The message or journal line in a line that a worker sent. Raises ``msgspec.DecodeError``."""
 
 
 class Note:
@@ -115,7 +121,7 @@ class Note:
         self._map[: len(body) + 1] = body + b"\0"
 
     def read(self) -> tuple[int, str]:
-        """The index of the assignment (-1: none), and the last step that the worker wrote."""
+        """The index of the assignment (-1: none), and the step, which the worker wrote last."""
         text = self._map[:].split(b"\0", 1)[0].decode(errors="replace")
         index, _, what = text.partition(" ")
         try:
@@ -170,7 +176,7 @@ class WorkerProcess:
         self._release_until = time.monotonic() + RELEASE_S
         self._child.send(GO)
 
-    def listen(self) -> Message | JournalLine:
+    def receive(self) -> Message | JournalLine:
         """The next line of the worker. Raises ``WorkerDied`` if none comes."""
         try:
             return self._child.receive()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Literal
 
 from overhead.errors import UsageError
@@ -54,7 +53,7 @@ def register(cls: type[Workload]) -> type[Workload]:
 
 
 def register_stack_work(work: StackWork) -> None:
-    """Reserve the name of work that stacks define themselves. The module ``workloads`` of a slice does so."""
+    """Reserve the name of work that stacks define themselves; for the module ``workloads`` of a slice."""
     _stack_works[work.name] = work
 
 
@@ -64,8 +63,8 @@ def stack_works() -> dict[str, StackWork]:
     return _stack_works
 
 
-def runs_of(name: str) -> Literal["always", "full", "named"]:
-    """When a workload is measured: see ``StackWork.runs``."""
+def when_measured(name: str) -> Literal["always", "full", "named"]:
+    """When cases of the workload of this name are measured: see ``StackWork.runs``."""
     if work := stack_works().get(name):
         return work.runs
     found = workloads().get(name)
@@ -73,10 +72,5 @@ def runs_of(name: str) -> Literal["always", "full", "named"]:
 
 
 def workloads() -> dict[str, Workload]:
-    """All workloads by name."""
+    """All registered workloads by name."""
     return WORKLOADS.items()
-
-
-def named(names: Iterable[str]) -> frozenset[str]:
-    """The names among these that are registered workloads."""
-    return frozenset(names) & frozenset(workloads())

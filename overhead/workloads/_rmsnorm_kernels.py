@@ -47,15 +47,9 @@ fn total(own: f32, lane: u32) -> f32 {
   return sum;
 }
 
-@compute @workgroup_size(@GROUP@)
-fn add(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x < SIZE) { state[SUM + id.x] = state[id.x] + inputs[id.x]; }
-}
+@ADD@
 
-@compute @workgroup_size(@GROUP@)
-fn square(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x < SIZE) { state[SQUARE + id.x] = state[SUM + id.x] * state[SUM + id.x]; }
-}
+@SQUARE@
 
 @compute @workgroup_size(THREADS)
 fn mean(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
@@ -67,22 +61,26 @@ fn mean(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
   if (local.x == 0u) { state[MEAN + group.x] = number(sum / COLUMNS); }
 }
 
-@compute @workgroup_size(@GROUP@)
-fn root(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x < @ROWS@u) { state[ROOT + id.x] = number(sqrt(f32(state[MEAN + id.x]) + EPS)); }
-}
+@ROOT@
 
-@compute @workgroup_size(@GROUP@)
-fn divide(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x < SIZE) { state[SUM + id.x] = state[SUM + id.x] / state[ROOT + id.x / WIDTH]; }
-}
+@DIVIDE@
 
-@compute @workgroup_size(@GROUP@)
-fn weigh(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x < SIZE) { state[id.x] = state[SUM + id.x] * inputs[SIZE + id.x % WIDTH]; }
-  if (id.x < SIZE && id.x % WIDTH == 0u) { counters[id.x / WIDTH] = counters[id.x / WIDTH] + 1u; }
-}
+@WEIGH@
 @LOOPS@"""
+
+_WGSL_EACH = """\
+@compute @workgroup_size(@GROUP@)
+fn @NAME@(@builtin(global_invocation_id) id: vec3<u32>) {
+  @BODY@
+}"""
+_WGSL_BODIES = {
+    "add": "if (id.x < SIZE) { state[SUM + id.x] = state[id.x] + inputs[id.x]; }",
+    "square": "if (id.x < SIZE) { state[SQUARE + id.x] = state[SUM + id.x] * state[SUM + id.x]; }",
+    "root": "if (id.x < @ROWS@u) { state[ROOT + id.x] = number(sqrt(f32(state[MEAN + id.x]) + EPS)); }",
+    "divide": "if (id.x < SIZE) { state[SUM + id.x] = state[SUM + id.x] / state[ROOT + id.x / WIDTH]; }",
+    "weigh": "if (id.x < SIZE) { state[id.x] = state[SUM + id.x] * inputs[SIZE + id.x % WIDTH]; }\n"
+    "  if (id.x < SIZE && id.x % WIDTH == 0u) { counters[id.x / WIDTH] = counters[id.x / WIDTH] + 1u; }",
+}
 
 _WGSL_WHOLE = """
 @compute @workgroup_size(THREADS)
@@ -127,15 +125,9 @@ __device__ float total(float own) {
   return sum;
 }
 
-extern "C" __global__ void add(@HEAD@) {
-  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < SIZE) state[SUM + i] = narrow(wide(state[i]) + wide(inputs[i]));
-}
+@ADD@
 
-extern "C" __global__ void square(@HEAD@) {
-  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < SIZE) state[SQUARE + i] = narrow(wide(state[SUM + i]) * wide(state[SUM + i]));
-}
+@SQUARE@
 
 extern "C" __global__ void mean(@HEAD@) {
   float own = 0.0f;
@@ -146,22 +138,26 @@ extern "C" __global__ void mean(@HEAD@) {
   if (threadIdx.x == 0) state[MEAN + blockIdx.x] = narrow(sum / COLUMNS);
 }
 
-extern "C" __global__ void root(@HEAD@) {
-  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < @ROWS@u) state[ROOT + i] = narrow(sqrtf(wide(state[MEAN + i]) + EPS));
-}
+@ROOT@
 
-extern "C" __global__ void divide(@HEAD@) {
-  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < SIZE) state[SUM + i] = narrow(wide(state[SUM + i]) / wide(state[ROOT + i / WIDTH]));
-}
+@DIVIDE@
 
-extern "C" __global__ void weigh(@HEAD@) {
-  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < SIZE) state[i] = narrow(wide(state[SUM + i]) * wide(inputs[SIZE + i % WIDTH]));
-  if (i < SIZE && i % WIDTH == 0) ++counters[i / WIDTH];
-}
+@WEIGH@
 @LOOPS@"""
+
+_CUDA_EACH = """\
+extern "C" __global__ void @NAME@(@HEAD@) {
+  const unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+  @BODY@
+}"""
+_CUDA_BODIES = {
+    "add": "if (i < SIZE) state[SUM + i] = narrow(wide(state[i]) + wide(inputs[i]));",
+    "square": "if (i < SIZE) state[SQUARE + i] = narrow(wide(state[SUM + i]) * wide(state[SUM + i]));",
+    "root": "if (i < @ROWS@u) state[ROOT + i] = narrow(sqrtf(wide(state[MEAN + i]) + EPS));",
+    "divide": "if (i < SIZE) state[SUM + i] = narrow(wide(state[SUM + i]) / wide(state[ROOT + i / WIDTH]));",
+    "weigh": "if (i < SIZE) state[i] = narrow(wide(state[SUM + i]) * wide(inputs[SIZE + i % WIDTH]));\n"
+    "  if (i < SIZE && i % WIDTH == 0) ++counters[i / WIDTH];",
+}
 
 _CUDA_WHOLE = """
 extern "C" __global__ void @NAME@(@HEAD@@STEPS@) {
@@ -238,7 +234,7 @@ def @NAME@(state, counters, inputs, steps, BLOCK: tl.constexpr):
 """
 
 
-def kernels(language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]) -> Kernels:
+def rmsnorm_kernels(language: str, rows: int, columns: int, precision: str, constants: Mapping[str, float]) -> Kernels:
     """RMSNorm in WGSL, CUDA C or Triton. The number of columns must be a multiple of ``THREADS``."""
     half = precision == "float16"
     marks: dict[str, Any] = {
@@ -251,25 +247,22 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
         "EPS": repr(float(constants["EPS"])),
     }
     if language == "wgsl":
-        own = {"ENABLE": "enable f16;" if half else "", "NUMBER": "f16" if half else "f32"}
-        parts = (_WGSL, _WGSL_WHOLE, "1u", "steps.x")
+        marks |= {"ENABLE": "enable f16;" if half else "", "NUMBER": "f16" if half else "f32"}
+        text, whole, one, many, each, bodies = _WGSL, _WGSL_WHOLE, "1u", "steps.x", _WGSL_EACH, _WGSL_BODIES
     elif language == "cuda":
-        own = {"NUMBER": _CUDA_HALF if half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD}
-        parts = (_CUDA, _CUDA_WHOLE, "1", "steps")
+        marks |= {"NUMBER": _CUDA_HALF if half else _CUDA_FLOAT, "HEAD": _CUDA_HEAD}
+        text, whole, one, many, each, bodies = _CUDA, _CUDA_WHOLE, "1", "steps", _CUDA_EACH, _CUDA_BODIES
     else:
-        own = {"NUMBER": precision}
-        parts = (_TRITON, _TRITON_WHOLE, "1", "steps")
-    text, whole, one, many = parts
-    loops = [
-        _filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""}),
-        _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"}),
-    ]
-    text = _filled(_filled(text, {"LOOPS": "".join(loops)}), {**marks, **own}).lstrip()
+        marks["NUMBER"] = precision
+        text, whole, one, many, each, bodies = _TRITON, _TRITON_WHOLE, "1", "steps", "", {}
+    once = _filled(whole, {"NAME": "once", "TURNS": one, "STEPS": ""})
+    fused = _filled(whole, {"NAME": "fused", "TURNS": many, "STEPS": ", unsigned long long steps"})
+    parts = {name.upper(): _filled(each, {"NAME": name, "BODY": body}) for name, body in bodies.items()}
+    text = _filled(_filled(text, {"LOOPS": once + fused, **parts}), marks).lstrip()
+    threads = 1 << (columns - 1).bit_length() if language == "triton" else THREADS
+    entries = {name: (KernelEntry(entry, rows, threads),) for name, entry in (("one", "once"), ("fused", "fused"))}
     if language == "triton":
-        block = 1 << (columns - 1).bit_length()
-        return Kernels(
-            text, {"one": (KernelEntry("once", rows, block),), "fused": (KernelEntry("fused", rows, block),)}
-        )
+        return Kernels(text, entries)
     every = -(-rows * columns // _GROUP_SIZE)
     separate = (
         KernelEntry("add", every, _GROUP_SIZE),
@@ -279,17 +272,10 @@ def kernels(language: str, rows: int, columns: int, precision: str, constants: M
         KernelEntry("divide", every, _GROUP_SIZE),
         KernelEntry("weigh", every, _GROUP_SIZE),
     )
-    return Kernels(
-        text,
-        {
-            "separate": separate,
-            "one": (KernelEntry("once", rows, THREADS),),
-            "fused": (KernelEntry("fused", rows, THREADS),),
-        },
-    )
+    return Kernels(text, {"separate": separate, **entries})
 
 
-def _filled(text: str, marks: dict[str, Any]) -> str:
+def _filled(text: str, marks: Mapping[str, Any]) -> str:
     for name, value in marks.items():
         text = text.replace(f"@{name}@", str(value))
     return text

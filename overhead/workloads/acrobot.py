@@ -39,7 +39,7 @@ class Acrobot(Workload):
         "HALF": math.pi,
     }
     state = (Field("theta1"), Field("theta2"), Field("omega1"), Field("omega2"))
-    fixed = _network.fields(_LAYER_WIDTHS)
+    fixed = _network.weight_fields(_LAYER_WIDTHS)
     steps = 500
     elements = (4096,)
     small = (512,)
@@ -56,7 +56,7 @@ class Acrobot(Workload):
     let cos1 = cos(theta1);
     let sin2 = sin(theta2);
     let cos2 = cos(theta2);
-    {_network.text("wgsl", SEEN, _LAYER_WIDTHS)}
+    {_network.network_text("wgsl", SEEN, _LAYER_WIDTHS)}
     let torque = 0.5 * (out2 - out0) * (1.0 + out1);
     let d1 = 3.5 + cos2;
     let d2 = 1.25 + 0.5 * cos2;
@@ -73,7 +73,7 @@ class Acrobot(Workload):
     """
     cuda = f"""
     const float sin1 = sinf(theta1), cos1 = cosf(theta1), sin2 = sinf(theta2), cos2 = cosf(theta2);
-    {_network.text("cuda", SEEN, _LAYER_WIDTHS)}
+    {_network.network_text("cuda", SEEN, _LAYER_WIDTHS)}
     const float torque = 0.5f * (out2 - out0) * (1.0f + out1);
     const float d1 = 3.5f + cos2;
     const float d2 = 1.25f + 0.5f * cos2;
@@ -90,17 +90,20 @@ class Acrobot(Workload):
     """
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Angles and velocities between -1 and 1."""
         return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Random weights of the networks."""
         return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """Controls of all networks, then one Euler step."""
         c = self.constants
         theta1, theta2, omega1, omega2 = (state[f.name] for f in self.state)
         sin1, cos1, sin2, cos2 = xp.sin(theta1), xp.cos(theta1), xp.sin(theta2), xp.cos(theta2)
         seen = xp.stack([cos1, sin1, cos2, sin2, omega1 / c["SPIN1"], omega2 / c["SPIN2"]], axis=1)
-        out = _network.on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
+        out = _network.network_on_arrays(xp, seen, fixed, len(_LAYER_WIDTHS) - 1)
         torque = 0.5 * (out[:, 2] - out[:, 0]) * (1.0 + out[:, 1])
         d1, d2 = 3.5 + cos2, 1.25 + 0.5 * cos2
         phi2 = 0.5 * c["GRAVITY"] * (sin1 * cos2 + cos1 * sin2)

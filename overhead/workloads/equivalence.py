@@ -28,23 +28,28 @@ class Differs(Exception):
 
 
 class Checkable(Protocol):
-    """The methods of a chain that the check uses: set a state at step 0, run steps, get the state and its step."""
+    """The methods of a chain that the check uses."""
 
-    def put(self, state: dict[str, Array]) -> None: ...
-    def advance(self, steps: int) -> None: ...
-    def get(self) -> tuple[dict[str, Array], int]: ...
+    def put(self, state: dict[str, Array]) -> None:
+        """Set the state of all elements, at step 0."""
+
+    def advance(self, steps: int) -> None:
+        """Run so many steps."""
+
+    def get(self) -> tuple[dict[str, Array], int]:
+        """The state of all elements, and the steps since ``put`` by the counters of the elements."""
 
 
-def check(
+def check_chain(
     workload: Workload, elements: int, fixed: dict[str, Array], chain: Checkable, rng: np.random.Generator
 ) -> None:
-    """Check the chain. Raises ``Differs``. Changes the state of the chain."""
+    """Raise ``Differs`` if the chain, with the inputs ``fixed``, does not compute the workload. Changes its state."""
     state = workload.fresh(elements, rng)
     rows = np.unique(np.concatenate([[0, elements - 1], rng.integers(0, elements, _SAMPLE)]))
     redo = Reference(workload, fixed, rows)
     chain.put(state)
     bound, done = workload.tolerance if workload.contracts else _PREFIX_TOLERANCE, 0
-    for steps in (_EARLY_STEPS, workload.checked) if workload.contracts else (redo.prefix(state),):
+    for steps in (_EARLY_STEPS, workload.checked) if workload.contracts else (redo.comparable_steps(state),):
         chain.advance(steps - done)
         done = steps
         got, count = chain.get()
@@ -64,7 +69,7 @@ def check(
 
 
 class Reference:
-    """The workload in NumPy for some of its elements."""
+    """The workload in NumPy for some of its elements, ``rows``, with the inputs ``fixed`` of all elements."""
 
     def __init__(self, workload: Workload, fixed: dict[str, Array], rows: Array) -> None:
         self.workload, self.rows = workload, rows
@@ -72,7 +77,7 @@ class Reference:
         self._fixed = {k: np.asarray(v if shared[k] else v[rows]).astype(workload.dtype) for k, v in fixed.items()}
 
     def take(self, state: dict[str, Array]) -> dict[str, Array]:
-        """The state of the elements of this reference."""
+        """From the state of all elements that of the elements of this reference."""
         return {k: v[self.rows] for k, v in state.items()}
 
     def run(self, state: dict[str, Array], at: int, steps: int, precision: type) -> dict[str, Array]:
@@ -80,7 +85,7 @@ class Reference:
         *_, last = self._states(state, at, steps, precision)
         return last
 
-    def prefix(self, state: dict[str, Array]) -> int:
+    def comparable_steps(self, state: dict[str, Array]) -> int:
         """The number of steps, 1 to ``checked``, that float32 stays well within ``_PREFIX_TOLERANCE`` of float64."""
         most = self.workload.checked
         rough, exact = (self._states(self.take(state), 0, most, precision) for precision in (np.float32, np.float64))
@@ -96,7 +101,7 @@ class Reference:
             yield state
 
     def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
-        """The largest difference of two values, relative to the scale of the field; infinite if one is not finite."""
+        """The largest difference of two states, relative to the scales of the fields; infinite if not finite."""
         scale = self.workload.scale
         apart = {k: np.abs(a[k].astype(np.float64) - b[k]) for k in scale}
         for k, period in self.workload.periods.items():

@@ -47,14 +47,18 @@ class Hybrid(Workload):
     """
 
     def at(self, params: Mapping[str, Scalar]) -> Workload:
+        """The workload itself; ``work`` has one value. Raises ``KeyError`` for another."""
         return {"elementwise": self}[str(params["work"])]
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """``x`` between 0 and 1."""
         return {"x": rng.uniform(0, 1, elements)}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """A ``drive`` between -1 and 2.5 for each element."""
         return {"drive": rng.uniform(-1, 2.5, elements)}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """``x`` from half of ``x`` and the drive."""
         y = self.constants["KEPT"] * state["x"] + fixed["drive"]
         return {"x": xp.sin(y) + xp.cos(y) * xp.exp(-y)}

@@ -71,12 +71,15 @@ class Rastrigin(Workload):
     """
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Shifts between -0.5 and 0.5; no best value yet."""
         return {"shift": rng.uniform(-0.5, 0.5, elements), "best": np.full(elements, 1000.0)}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Random genes of every individual."""
         return {"genes": rng.uniform(-5.12, 5.12, (elements, DIMENSIONS))}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """One generation: mean value, best value, and new shift of every individual."""
         c = self.constants
         y = fixed["genes"] + state["shift"][:, None]
         value = (y * y - 10.0 * xp.cos(c["TURN"] * (y - xp.round(y))) + 10.0).mean(1)

@@ -42,12 +42,15 @@ class Recurrence(Workload):
     """
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Positions and velocities between -1 and 1."""
         return {"x": rng.uniform(-1, 1, elements), "v": rng.uniform(-1, 1, elements)}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """A constant force for each oscillator."""
         return {"force": rng.uniform(-1, 1, elements)}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """One semi-implicit Euler step."""
         h, k, c = self.constants["H"], self.constants["K"], self.constants["C"]
         x, v = state["x"], state["v"]
         v = v + h * (fixed["force"] - k * x - c * v)

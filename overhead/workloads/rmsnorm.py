@@ -10,7 +10,7 @@ import numpy as np
 
 from overhead.results import Scalar
 from overhead.workloads import register
-from overhead.workloads._rmsnorm_kernels import kernels
+from overhead.workloads._rmsnorm_kernels import rmsnorm_kernels
 from overhead.workloads.base import Array, Arrays, Field, Kernels, Workload
 
 _COLUMNS = (896, 1536)
@@ -55,22 +55,28 @@ class RmsNorm(Workload):
         self.tolerance = 2e-5 if self.precision == "float32" else 4.5e-2
 
     def at(self, params: Mapping[str, Scalar]) -> RmsNorm:
+        """The workload with this number of ``columns`` and this ``precision``."""
         return RmsNorm(int(params["columns"]), str(params["precision"]))
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Normal numbers."""
         return {"x": rng.normal(0, 1, (elements, self.columns))}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Normal residuals, and weights between 0.9 and 1.1."""
         return {"residual": rng.normal(0, 1, (elements, self.columns)), "weight": rng.uniform(0.9, 1.1, self.columns)}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """A residual added, then the norm, by separate array operations."""
         y = state["x"] + fixed["residual"]
         root = xp.sqrt((y * y).mean(1) + EPS)
         return {"x": y / root[:, None] * fixed["weight"]}
 
     def library(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """A residual added, then the norm by one call of PyTorch."""
         y = state["x"] + fixed["residual"]
         return {"x": xp.nn.functional.rms_norm(y, (self.columns,), fixed["weight"], EPS)}
 
     def kernels(self, language: str, elements: int) -> Kernels | None:
-        return kernels(language, elements, self.columns, self.precision, self.constants)
+        """Kernels with a group of threads for each row."""
+        return rmsnorm_kernels(language, elements, self.columns, self.precision, self.constants)

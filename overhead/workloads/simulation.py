@@ -20,11 +20,11 @@ def _body(language: _network.Language, larger: str) -> str:
     """Statements of one step (one day). ``larger``: the name of the function for the maximum of two numbers."""
     seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + ["memory[0]", "memory[1]"]
     returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
-    gain = _network.dot(returns, [f"out{a % HELD}" for a in range(ASSETS)])
+    gain = _network.dot_text(returns, [f"out{a % HELD}" for a in range(ASSETS)])
     day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
     return f"""
 {day} day = t % {DAYS}u;
-{_network.text(language, seen, _LAYER_WIDTHS)}
+{_network.network_text(language, seen, _LAYER_WIDTHS)}
 {_network.DECLARE[language]} gain = {gain};
 wealth = wealth + SHARE * gain;
 peak = {larger}(peak, wealth);
@@ -47,7 +47,7 @@ class Simulation(Workload):
     constants: ClassVar = {"SHARE": 0.25}
     state = (Field("memory", (2,)), Field("wealth"), Field("peak"), Field("fall"))
     fixed = (
-        *_network.fields(_LAYER_WIDTHS),
+        *_network.weight_fields(_LAYER_WIDTHS),
         Field("signals", (DAYS, SIGNALS), shared=True),
         Field("returns", (DAYS, ASSETS), shared=True),
     )
@@ -64,18 +64,21 @@ class Simulation(Workload):
     cuda = _body("cuda", "fmaxf")
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Random memories; no wealth yet."""
         zero = np.zeros(elements)
         return {"memory": rng.uniform(-0.5, 0.5, (elements, 2)), "wealth": zero, "peak": zero, "fall": zero}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Random weights of the networks, and signals and returns of the market."""
         genes = {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed if not f.shared}
         market = {"signals": rng.uniform(-1, 1, (DAYS, SIGNALS)), "returns": rng.normal(0, 0.01, (DAYS, ASSETS))}
         return {**genes, **market}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """One day: outputs of the networks, wealth, its peak and its fall."""
         day, memory = t % DAYS, state["memory"]
         seen = xp.broadcast_to(fixed["signals"][day], (memory.shape[0], SIGNALS))
-        out = _network.on_arrays(xp, xp.concatenate([seen, memory], axis=1), fixed, len(_LAYER_WIDTHS) - 1)
+        out = _network.network_on_arrays(xp, xp.concatenate([seen, memory], axis=1), fixed, len(_LAYER_WIDTHS) - 1)
         held = xp.concatenate([out[:, :HELD]] * (ASSETS // HELD), axis=1)
         wealth = state["wealth"] + self.constants["SHARE"] * (fixed["returns"][day] * held).sum(1)
         peak = xp.maximum(state["peak"], wealth)

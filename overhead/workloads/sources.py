@@ -22,30 +22,30 @@ BLOCK = 128
 """Numbers per Triton block."""
 
 
-def group(elements: int) -> int:
+def group_size(elements: int) -> int:
     """Threads per group, chosen so that there are at most 65,535 groups. This is the limit of WebGPU."""
     return _GROUP_SIZE if elements <= 65_535 * _GROUP_SIZE else 4 * _GROUP_SIZE
 
 
-def digest(text: str) -> str:
+def sha256_of(text: str) -> str:
     """SHA-256 of the text of a kernel."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def state(workload: Workload, values: Mapping[str, Array], elements: int) -> Array:
+def pack_state(workload: Workload, values: Mapping[str, Array], elements: int) -> Array:
     """The state in the memory layout of the kernels, followed by the scratch numbers."""
     parts = [_flat(workload, field, values[field.name]) for field in workload.state]
     return np.concatenate([*parts, np.zeros(workload.scratch * elements, workload.dtype)])
 
 
-def inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
+def pack_inputs(workload: Workload, values: Mapping[str, Array]) -> Array:
     """The read-only inputs in the memory layout of the kernels. At least four bytes, since no buffer may be empty."""
     parts = [_flat(workload, field, values[field.name]) for field in workload.fixed]
     return np.concatenate(parts) if parts else np.zeros(4 // workload.dtype.itemsize, workload.dtype)
 
 
-def unpack(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
-    """The fields of the state in a buffer, by name. This reverses ``state``."""
+def unpack_state(workload: Workload, buffer: Array, elements: int) -> dict[str, Array]:
+    """The fields of the state in a buffer, by name: the reverse of ``pack_state``."""
     found, at = {}, 0
     for field in workload.state:
         words = buffer[at : at + field.width * elements]
@@ -60,13 +60,13 @@ def _flat(workload: Workload, field: Field, values: Array) -> Array:
     return given.ravel() if field.shared or workload.by_element else given.reshape(len(given), field.width).T.ravel()
 
 
-def kernels(workload: Workload, language: str, elements: int) -> Kernels | None:
-    """The special kernels of the workload, or else kernels made from its statements; None if it has neither."""
+def kernels_of(workload: Workload, language: str, elements: int) -> Kernels | None:
+    """The workload's own kernels in a language, or else those made from its statements; None if it has neither."""
     own = workload.kernels(language, elements)
     if own is not None or not getattr(workload, language):
         return own
     text = {"wgsl": wgsl, "cuda": cuda, "triton": triton}[language](workload, elements)
-    threads = BLOCK if language == "triton" else group(elements)
+    threads = BLOCK if language == "triton" else group_size(elements)
     groups = -(-elements // threads)
     return Kernels(
         text, {"one": (KernelEntry("once", groups, threads),), "fused": (KernelEntry("fused", groups, threads),)}
@@ -77,7 +77,7 @@ def wgsl(workload: Workload, elements: int) -> str:
     """WGSL with the entry points ``once`` and ``fused``. The number of steps is word 0 of the uniform buffer."""
     constants = "\n".join(f"const {k}: f32 = {float(v)!r};" for k, v in workload.constants.items())
     lookups = "\n".join(
-        f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at, 'u')}]; }}"
+        f"fn {f.name}_of(i: u32, k: u32) -> f32 {{ return inputs[{_place(f, at)}]; }}"
         for f, at in _offsets(workload.fixed, elements)
     )
     body = _calls(dedent(workload.wgsl).strip(), (f.name for f in _looked_up(workload)))
@@ -85,11 +85,11 @@ def wgsl(workload: Workload, elements: int) -> str:
         [
             *(f"let {f.name} = {f.name}_of(i, 0u);" for f in _plain(workload)),
             *(f"var {f.name}: {f'array<f32, {f.width}>' if f.shape else 'f32'};" for f in workload.state),
-            *(_copies(workload, elements, "u", save=False)),
+            *(_copies(workload, elements, save=False)),
             "var t = counters[i];",
         ]
     )
-    saved = "\n".join([*_copies(workload, elements, "u", save=True), "counters[i] = t;"])
+    saved = "\n".join([*_copies(workload, elements, save=True), "counters[i] = t;"])
     step = f"{body}\nt = t + 1u;"
     loop = f"for (var turn = 0u; turn < steps.x; turn = turn + 1u) {{\n{indent(step, '  ')}\n}}"
     once = _wgsl_kernel("once", elements, declared, step, saved)
@@ -107,7 +107,7 @@ const ELEMENTS: u32 = {elements}u;
 
 def _wgsl_kernel(name: str, elements: int, declared: str, steps: str, saved: str) -> str:
     return f"""
-@compute @workgroup_size({group(elements)})
+@compute @workgroup_size({group_size(elements)})
 fn {name}(@builtin(global_invocation_id) id: vec3<u32>) {{
   let i = id.x;
   if (i >= ELEMENTS) {{ return; }}
@@ -125,7 +125,7 @@ def cuda(workload: Workload, elements: int) -> str:
     """
     constants = "\n".join(f"constexpr float {k} = {float(v)!r}f;" for k, v in workload.constants.items())
     lookups = "\n".join(
-        f"#define {f.name}(k) inputs[{_place(f, at, 'u', call=True)}]"
+        f"#define {f.name}(k) inputs[{_place(f, at, '(k)')}]"
         for f, at in _offsets(workload.fixed, elements)
         if f in _looked_up(workload)
     )
@@ -134,11 +134,11 @@ def cuda(workload: Workload, elements: int) -> str:
         [
             *(f"const float {f.name} = inputs[{places[f.name]}u + i];" for f in _plain(workload)),
             *(f"float {f.name}{f'[{f.width}]' if f.shape else ''};" for f in workload.state),
-            *(_copies(workload, elements, "u", save=False)),
+            *(_copies(workload, elements, save=False)),
             "unsigned int t = counters[i];",
         ]
     )
-    saved = "\n".join([*_copies(workload, elements, "u", save=True), "counters[i] = t;"])
+    saved = "\n".join([*_copies(workload, elements, save=True), "counters[i] = t;"])
     body = dedent(workload.cuda).strip()
     block = f"{{\n{indent(body, '  ')}\n"
     loop = f"for (unsigned long long turn = 0; turn < steps; ++turn) {block}  t = t + 1u;\n}}"
@@ -221,18 +221,17 @@ def _offsets(fields: Iterable[Field], elements: int) -> list[tuple[Field, int]]:
     return found
 
 
-def _place(field: Field, at: int, suffix: str, *, call: bool = False) -> str:
-    k = "(k)" if call else "k"
-    return f"{at}{suffix} + {k}" if field.shared else f"{at}{suffix} + {k} * ELEMENTS + i"
+def _place(field: Field, at: int, k: str = "k") -> str:
+    return f"{at}u + {k}" if field.shared else f"{at}u + {k} * ELEMENTS + i"
 
 
-def _copies(workload: Workload, elements: int, suffix: str, *, save: bool) -> list[str]:
+def _copies(workload: Workload, elements: int, *, save: bool) -> list[str]:
     """Statements in WGSL or CUDA C that load or save every word of the state of an element."""
     lines = []
     for field, at in _offsets(workload.state, elements):
         for k in range(field.width):
             local = f"{field.name}[{k}]" if field.shape else field.name
-            word = f"state[{at + k * elements}{suffix} + i]"
+            word = f"state[{at + k * elements}u + i]"
             lines.append(f"{word} = {local};" if save else f"{local} = {word};")
     return lines
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from overhead.errors import Unverified
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.one_process import by_round
+from overhead.measure.fitting.one_process import Process, Series, slopes_by_round
 from overhead.measure.sampling import window
 from overhead.measure.sampling.calibrate import Limits, calibrate
 from overhead.measure.sampling.clock import Clock, ClockFacts, SystemClock
@@ -18,7 +17,7 @@ from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import registry
 from overhead.profiles import PROFILES
 from overhead.results import Case, RoundLine
-from overhead.runner.budget import MAX_TIMES_NEED
+from overhead.runner.schedule import MAX_TIMES_NEED
 from scripts.agreement.protocol import Seen, ToolAnswer
 from scripts.agreement.subjects import GRAPH_NODES, LCG_STEP, LCG_STEP_GRAPH, TORCH_ADD, TORCH_ADD_GRAPH
 
@@ -105,7 +104,7 @@ class Passes:
         one = RoundLine(target="", case="", worker="", process=0, round=self.number, samples=rows)
         self.issued += self.chain.units(ns)
         self.number += 1
-        return list(by_round(Process([one]), self.series, "complete", None).values())
+        return list(slopes_by_round(Process([one]), self.series, "complete", None).values())
 
     def verify(self) -> None:
         """Raise ``Unverified`` unless the device ran as many units as were issued."""

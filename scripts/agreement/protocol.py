@@ -66,6 +66,6 @@ class Seen:
 
     def process(self, case: str) -> Any:
         """The values of one case as a ``Process`` for the estimator."""
-        from overhead.measure.fitting.data import Process
+        from overhead.measure.fitting.one_process import Process
 
         return Process(self.rounds.get(case, []), self.one_off.get(case, {}))

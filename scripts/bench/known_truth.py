@@ -22,10 +22,9 @@ from rich.progress import track
 
 from overhead.blocks.parts import Table
 from overhead.blocks.terminal import show
-from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES
+from overhead.measure.fitting.across_processes import MEAN
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.one_process import wall_rows
+from overhead.measure.fitting.one_process import Process, Series, wall_rows
 from overhead.measure.fitting.quiet_rounds import best_pace, without_slow_rounds
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
@@ -78,7 +77,7 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
     figures = {name: structs.asdict(found[name]) for name in (*TIME_FIGURES, *KNEE_FIGURES) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes
-    pace = pace_of(counted) if len(counted) >= CANARY_FROM_PROCESSES and not scenario.two_speeds else 1.0
+    pace = pace_of(counted) if len(counted) >= MEAN.canary_from and not scenario.two_speeds else 1.0
     return TruthOutcome(scenario.name, seed, figures, dict(counts), spent / len(processes), pace)
 
 

@@ -10,7 +10,7 @@ import overhead.explain
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.user_statement import CallChain
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Series
+from overhead.measure.fitting.one_process import Series
 from overhead.measure.sampling.chain import Chain
 from overhead.probes import load_plugin
 from overhead.probes.common.statements import StatementError

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.results import FailedLine, OneOffLine, RoundLine

@@ -52,7 +52,7 @@ class _FinishedWorker:
     def __init__(self, lines: Sequence[Message | JournalLine]) -> None:
         self.lines = iter(lines)
 
-    def listen(self) -> Message | JournalLine:
+    def receive(self) -> Message | JournalLine:
         return next(self.lines)
 
     def go(self) -> None:
@@ -79,7 +79,7 @@ def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | Journa
 
 
 class _SimulatedCampaign(Unlocked):
-    def spawn(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
+    def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
         factor = float(interpreter.variables.get("STEADY_FACTOR", "1"))
         return _FinishedWorker(_lines(msgspec.json.encode(job), job.process, factor))
 

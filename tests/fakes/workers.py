@@ -107,7 +107,7 @@ class FakeWorker:
         dying = workers.dying.get(self.name)
         self.dies_at = dying.pop(0) if dying else None
 
-    def listen(self) -> Any:
+    def receive(self) -> Any:
         line = self.lines.pop(0)
         if self.dies_at is not None and len(self.lines) == self.workers.rounds - 1 - self.dies_at:
             raise WorkerDied(0, "it was killed")
@@ -127,7 +127,7 @@ def faked(workers: FakeWorkers, clock: Callable[[], float] | None = None) -> typ
     """A campaign with these workers and their clock, or another one."""
 
     class Faked(Unlocked):
-        def spawn(self, job: Job, *_: object) -> Any:
+        def start_worker(self, job: Job, *_: object) -> Any:
             return workers(job)
 
         def clock(self) -> float:

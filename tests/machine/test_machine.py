@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from overhead import machine, results
-from overhead.machine.doctor import DoctorCheck, checks
+from overhead.machine.doctor import DoctorCheck, run_checks
 from overhead.machine.host import Host
 
 SMI = "nvidia-smi --query-gpu={} --format=csv,noheader,nounits"
@@ -88,7 +88,7 @@ class FakeHost(Host):
 
 
 def by_name(host: Host) -> dict[str, DoctorCheck]:
-    return {check.name: check for check in checks(host)}
+    return {check.name: check for check in run_checks(host)}
 
 
 # Identity
@@ -238,7 +238,7 @@ def test_a_host_that_reports_nothing_causes_no_error(platform: str) -> None:
     host = FakeHost(platform=platform, load=None)
     assert machine.identity(host).gpus == []
     assert machine.versions([], host)["python"]
-    assert checks(host)
+    assert run_checks(host)
 
 
 def test_identity_of_this_machine_is_plausible() -> None:
@@ -254,8 +254,8 @@ def test_identity_of_this_machine_is_plausible() -> None:
     assert results.decode_line(results.encode_line(header)) == header
     assert header.machine.cores > 0
     assert header.machine == machine.identity()
-    assert {check.status for check in checks()} <= {"ok", "warn", "bad"}
-    assert all(check.advice for check in checks() if check.status != "ok")
+    assert {check.status for check in run_checks()} <= {"ok", "warn", "bad"}
+    assert all(check.advice for check in run_checks() if check.status != "ok")
 
 
 # Doctor
@@ -284,15 +284,15 @@ def test_doctor_finds_nothing_on_a_quiet_machine() -> None:
         def vulkan_loader(self) -> str:
             return "1.4.0"
 
-    found = checks(Quiet(files, H100, plugged=True))
+    found = run_checks(Quiet(files, H100, plugged=True))
     assert [check for check in found if check.status != "ok"] == []
 
 
 def test_doctor_names_the_processors_that_serve_the_gpu() -> None:
     table = "CPU0 CPU1 CPU2\n 42: 0 0 9 PCI-MSIX-0000:00:06.0 0-edge nvidia"
-    found = {check.name: check for check in checks(FakeHost({"/proc/interrupts": table}))}
+    found = {check.name: check for check in run_checks(FakeHost({"/proc/interrupts": table}))}
     assert found["GPU interrupts"].found == "served by processor 2"
-    assert "GPU interrupts" not in {check.name for check in checks(FakeHost())}
+    assert "GPU interrupts" not in {check.name for check in run_checks(FakeHost())}
 
 
 def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
-from overhead.measure.fitting.data import Series
+from overhead.measure.fitting.one_process import Series
 from overhead.measure.sampling.window import sample
 from overhead.results import Figure
 from scripts.bench import known_truth as bench, main

@@ -229,8 +229,10 @@ def test_a_run_includes_heavy_workloads_only_if_the_user_names_them(stack: str, 
     target = Target(stack=stack, api="CUDA", adapter="A", options={"device": "cuda:0"})
     cases = [case for case in probes.space_of(probe, target).star() if case.workload == workload]
     assert cases
-    assert not any(Choice().takes(case) or Choice(workloads=frozenset({"recurrence"})).takes(case) for case in cases)
-    assert all(Choice(workloads=frozenset({workload})).takes(case) for case in cases)
+    assert not any(
+        Choice().includes(case) or Choice(workloads=frozenset({"recurrence"})).includes(case) for case in cases
+    )
+    assert all(Choice(workloads=frozenset({workload})).includes(case) for case in cases)
 
 
 def test_every_stack_of_the_package_has_tests() -> None:

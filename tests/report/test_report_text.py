@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.reading import checks, format as shown
 from overhead.reading.checks import Agreement, agreement_words, overlap_check, stages_check
 from overhead.reading.host_shares import bar_pieces, host_shares, layer_text
@@ -239,9 +239,9 @@ def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> 
 
 def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() -> None:
     numpy = record("numpy", api="CPU", each=700.0)
-    absent = [MissingStack(stack="jax", reason="no jax here", mend=install("jax"))]
+    absent = [MissingStack(stack="jax", reason="no jax here", mend=install_command("jax"))]
     text = printed(end_blocks(fingerprint(record(), record(caller="native", each=5e3), numpy, unavailable=absent)))
-    for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", install("jax")):
+    for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", install_command("jax")):
         assert said in text
     for of_others in ("torch", "CUDA", "Dawn"):
         assert of_others not in text
@@ -249,9 +249,11 @@ def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() ->
 
 
 def test_a_command_that_adds_several_stacks_is_printed_once() -> None:
-    absent = [MissingStack(stack=name, reason=f"no {name} here", mend=install("wgpu")) for name in ("dawn", "vulkan")]
+    absent = [
+        MissingStack(stack=name, reason=f"no {name} here", mend=install_command("wgpu")) for name in ("dawn", "vulkan")
+    ]
     text = printed(end_blocks(fingerprint(record("numpy", api="CPU"), unavailable=absent)))
-    assert text.count(install("wgpu")) == 1
+    assert text.count(install_command("wgpu")) == 1
     assert text.count("here") == 2
 
 

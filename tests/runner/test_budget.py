@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from overhead.profiles import PROFILES, WEIGHT, Plan
-from overhead.runner.budget import MAX_TIMES_NEED, Allotment, Candidate, allot
+from overhead.runner.schedule import MAX_TIMES_NEED, Allotment, Candidate, allot
 
 TIGHT = Plan(processes=3, target=0.1, sampling_s=9.0, wall_s=60.0, case_s=0.5)
 

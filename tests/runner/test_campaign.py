@@ -104,9 +104,9 @@ def test_the_workers_of_two_interpreters_take_turns_and_the_order_changes() -> N
     workers, order = FakeWorkers(), list[tuple[str, int]]()
 
     class Sides(faked(workers)):  # type: ignore[misc]
-        def spawn(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
+        def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> Any:
             order.append((interpreter.python, job.process))
-            return super().spawn(job)
+            return super().start_worker(job)
 
     plan = Plan(processes=3, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     sides = [Interpreter(python="base"), Interpreter(python="new")]

@@ -22,7 +22,7 @@ class Asked:
         self.made += 1
         return self
 
-    def listen(self) -> FoundTargets:
+    def receive(self) -> FoundTargets:
         if self.made <= self.dying:
             raise WorkerDied(-1, "the worker was killed by SIGKILL (while starting)")
         return FoundTargets(targets=[TARGET])

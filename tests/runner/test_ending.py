@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from overhead.loading.reduce import load
-from overhead.runner.ending import ending_on_signals
+from overhead.scratch import ending_on_signals
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "faulty.py"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.errors import cause_of
+from overhead.errors import without_details
 from overhead.report.brief import brief_blocks
 from overhead.results import FailedLine, Fingerprint, Record
 from overhead.runner.campaign import InterpreterRun
@@ -27,7 +27,7 @@ def failed(case: str, reason: str) -> FailedLine:
 def told(lines: list[FailedLine]) -> list[str]:
     notes, run = _Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
     for line in lines:
-        run.keep(line, notes)
+        run.store(line, notes)
     return notes.told
 
 
@@ -44,8 +44,10 @@ def test_failures_at_different_lines_are_told_each() -> None:
 
 
 def test_a_cause_keeps_the_line_and_the_words() -> None:
-    assert cause_of("7 units issued, 5.5 executed (a.py:12, in f)") == "# units issued, # executed (a.py:12, in f)"
-    assert cause_of("out of memory") != cause_of("no device")
+    assert (
+        without_details("7 units issued, 5.5 executed (a.py:12, in f)") == "# units issued, # executed (a.py:12, in f)"
+    )
+    assert without_details("out of memory") != without_details("no device")
 
 
 def test_a_table_says_a_cause_once_and_counts_its_cases() -> None:

@@ -14,7 +14,7 @@ from overhead.cli import main
 from overhead.errors import CannotWrite, UsageError
 from overhead.loading.reduce import load
 from overhead.runner.campaign import Campaign
-from overhead.runner.output import finish, reserve
+from overhead.runner.output import reserve_journals, write_files
 from overhead.runner.progress import Progress
 from tests.fakes.disk import measured_lines
 from tests.fakes.runs import Made
@@ -30,7 +30,7 @@ def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_the_name_of_a_run_that_measures_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (holder,) = reserve(tmp_path / "r.json")
+    (holder,) = reserve_journals(tmp_path / "r.json")
     assert "r.jsonl: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
     holder.close()
@@ -45,13 +45,13 @@ def test_no_existing_file_is_overwritten(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_fingerprint_that_appears_during_a_run_is_not_overwritten(tmp_path: Path) -> None:
-    (journal,) = reserve(tmp_path / "r.json")
+    (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write(Made(seed=1).lines())
     Made(seed=2).write(tmp_path / "other.json")
     (tmp_path / "other.json").rename(tmp_path / "r.json")
     foreign = (tmp_path / "r.json").read_bytes()
     with pytest.raises(UsageError, match=r"not overwritten\. Everything measured is in .*r\.jsonl"):
-        finish([journal])
+        write_files([journal])
     journal.close()
     assert (tmp_path / "r.json").read_bytes() == foreign
     assert load(tmp_path / "r.jsonl").records
@@ -66,18 +66,18 @@ def test_a_name_that_no_file_can_have_is_refused_before_anything_is_measured(
 ) -> None:
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(UsageError, match=f"(?i){words}"):
-        reserve(tmp_path / out)
+        reserve_journals(tmp_path / out)
     assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
 
 
 def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "results.v2").mkdir()
-    assert reserve(tmp_path / "results.v2")[0].path.parent.name == "results.v2"
+    assert reserve_journals(tmp_path / "results.v2")[0].path.parent.name == "results.v2"
 
 
 def test_a_journal_stays_empty_until_something_is_measured(tmp_path: Path) -> None:
     header, plan, *rest = Made().lines()
-    (journal,) = reserve(tmp_path / "r.json")
+    (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write([header, plan])
     journal.sync()
     assert (tmp_path / "r.jsonl").read_bytes() == b""
@@ -88,7 +88,7 @@ def test_a_journal_stays_empty_until_something_is_measured(tmp_path: Path) -> No
 
 
 def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (journal,) = reserve(tmp_path / "r.json")
+    (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write(Made().lines())
 
     def full(part: Path, path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(CannotWrite, match=r"No space left on device; everything measured is in .*r\.jsonl"):
-        finish([journal])
+        write_files([journal])
     journal.close()
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
     assert load(tmp_path / "r.jsonl").records
@@ -112,12 +112,12 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_before_the_measurement(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and links of POSIX")
 def test_nothing_is_written_through_a_link_or_a_pipe(tmp_path: Path) -> None:
-    (journal,) = reserve(tmp_path / "r.json")
+    (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write(Made().lines())
     (tmp_path / "precious").write_text("text")
     (tmp_path / "r.json.part").symlink_to("precious")
     os.mkfifo(tmp_path / "r.samples.jsonl.gz.part")
-    outcome = finish([journal])
+    outcome = write_files([journal])
     assert load(outcome.path) == load(outcome.samples)
     assert (tmp_path / "precious").read_text() == "text"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "r.json", "r.samples.jsonl.gz"]
@@ -154,7 +154,7 @@ def test_an_error_of_the_program_names_the_journal(tmp_path: Path, capsys: pytes
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
 @pytest.mark.parametrize("removed", ["file", "folder"])
 def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: Path, removed: str) -> None:
-    (journal,) = reserve(tmp_path / "out" / "r.json")
+    (journal,) = reserve_journals(tmp_path / "out" / "r.json")
     first, *rest = Made().lines()
     journal.write([first, *rest[:10]])
     journal.sync()
@@ -164,13 +164,13 @@ def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: 
     journal.write(rest[10:])
     journal.sync()
     with pytest.raises(UsageError, match="exists"):
-        reserve(tmp_path / "out" / "r.json")
-    assert load(finish([journal]).path) == load(Made().journal(tmp_path / "whole.jsonl"))
+        reserve_journals(tmp_path / "out" / "r.json")
+    assert load(write_files([journal]).path) == load(Made().journal(tmp_path / "whole.jsonl"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
 def test_a_file_that_takes_the_place_of_the_journal_is_kept(tmp_path: Path) -> None:
-    (journal,) = reserve(tmp_path / "r.json")
+    (journal,) = reserve_journals(tmp_path / "r.json")
     journal.path.unlink()
     journal.path.write_text("another file")
     journal.write(Made().lines())

@@ -13,8 +13,8 @@ from overhead.loading import files
 from overhead.profiles import Plan
 from overhead.results import Case, OneOffLine, Target
 from overhead.runner.campaign import InterpreterRun, WorkerLimits
+from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
-from overhead.runner.run import Outcome
 from overhead.runner.schedule import Task
 from overhead.runner.workers import Assignment, Job, WorkerProcess
 from tests.fakes.workers import FakeJournal, FakeWorkers, Unlocked, faked, run_with
@@ -63,9 +63,9 @@ def test_a_ladder_is_calibrated_in_the_first_process_only(tmp_path: Path, monkey
     seen: list[tuple[int, list[str]]] = []
 
     class Watched(Unlocked):
-        def spawn(self, job: Job, *given: Any) -> WorkerProcess:
+        def start_worker(self, job: Job, *given: Any) -> WorkerProcess:
             seen.append((job.process, sorted(job.settings.ladders)))
-            return super().spawn(job, *given)
+            return super().start_worker(job, *given)
 
     outcome = measure(tmp_path, monkeypatch, campaign=Watched)
     keys = sorted(record.key for record in outcome.fingerprint.records)
@@ -83,7 +83,7 @@ def test_no_ladder_is_stored_for_a_case_whose_wait_polls() -> None:
     run = InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
 
     def said(case: str, name: str, *values: float) -> None:
-        run.keep(OneOffLine(target="t", case=case, worker="t", process=0, name=name, values=list(values)), Listener())
+        run.store(OneOffLine(target="t", case=case, worker="t", process=0, name=name, values=list(values)), Listener())
 
     said("a", "ladder", 0, 1, 4)
     said("a", "ladder", 0, 1, 8)

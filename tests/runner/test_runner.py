@@ -22,8 +22,7 @@ from overhead.measure.fitting.quiet_rounds import QUIET
 from overhead.profiles import Plan
 from overhead.results import Case, EndedLine, Fingerprint, OpenedLine, PlannedLine, RoundLine
 from overhead.runner.campaign import WorkerLimits
-from overhead.runner.journal import Journal
-from overhead.runner.output import Outcome
+from overhead.runner.output import Journal, Outcome
 from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, Made
 from tests.fakes.workers import Unlocked, run_with
@@ -179,7 +178,8 @@ def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkey
     def sync(self: Journal) -> None:
         calls.append(1)
         if len(calls) > 6:
-            raise self._failed_write(OSError(28, "No space left on device"))
+            with self._raising():
+                raise OSError(28, "No space left on device")
         real(self)
 
     monkeypatch.setattr(Journal, "sync", sync)

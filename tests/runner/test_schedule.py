@@ -88,9 +88,9 @@ def test_only_the_chosen_patterns_are_planned() -> None:
 
 def test_cases_of_several_workloads_are_planned_in_turn() -> None:
     cases = [Case(pattern="fused", workload=name, params={"elements": n}) for name in "ab" for n in range(3)]
-    named = Choice(workloads=frozenset("ab")).of([BASE, *cases])
+    named = Choice(workloads=frozenset("ab")).select([BASE, *cases])
     assert [(c.workload, c.params["elements"]) for c in named] == [(w, n) for n in range(3) for w in "ab"]
-    assert Choice().of([NATIVE, BASE]) == [NATIVE, BASE]
+    assert Choice().select([NATIVE, BASE]) == [NATIVE, BASE]
 
 
 def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:

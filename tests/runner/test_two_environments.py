@@ -16,7 +16,7 @@ from overhead.comparing import compare
 from overhead.comparing.show import summary_lines
 from overhead.loading import files
 from overhead.results import HeaderLine
-from overhead.runner.interpreter import HERE, recorded, with_variables
+from overhead.runner.interpreter import HERE, variables_for_file, with_variables
 from overhead.runner.progress import Listener
 from tests.fakes.simulated import PLUGIN, TARGET, simulated_run
 from tests.runner.test_two_pythons import short_run
@@ -106,14 +106,14 @@ def test_a_note_says_that_the_stack_sets_a_variable_itself(tmp_path: Path, monke
 def test_the_files_hold_no_absolute_path_but_the_workers_get_it() -> None:
     (one,) = with_variables([HERE], ["LAYERS=/opt/private/layer.so"], [])
     assert one.environment["LAYERS"] == "/opt/private/layer.so"
-    assert recorded(one) == {"LAYERS": "…/layer.so"}
+    assert variables_for_file(one) == {"LAYERS": "…/layer.so"}
 
 
 def test_sides_that_differ_in_a_secret_are_told_apart_without_it() -> None:
     base, new = with_variables([HERE], ["MY_API_TOKEN=first"], ["MY_API_TOKEN=second"])
     assert (base.environment["MY_API_TOKEN"], new.environment["MY_API_TOKEN"]) == ("first", "second")
-    assert recorded(base) != recorded(new)
-    assert "first" not in str(recorded(base))
+    assert variables_for_file(base) != variables_for_file(new)
+    assert "first" not in str(variables_for_file(base))
 
 
 def test_two_interpreters_may_differ_in_variables_too() -> None:

@@ -182,9 +182,9 @@ def test_if_one_build_lacks_the_stack_nothing_is_written(tmp_path: Path, builds:
 
 
 def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:
-    from overhead.runner.interpreter import interpreters
+    from overhead.runner.interpreter import find_interpreters
 
-    (one,) = interpreters([sys.executable])
+    (one,) = find_interpreters([sys.executable])
     folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
     assert [path.name for path in folder.iterdir()] == ["overhead"]
     assert (folder / "overhead").resolve() == Path(overhead.__file__).resolve().parent

@@ -15,7 +15,7 @@ from overhead.blocks.parts import Drawing, Table
 from overhead.cli import main
 from overhead.comparing.pairing import why_incomparable
 from overhead.comparing.sides import read_side
-from overhead.errors import unknown
+from overhead.errors import unknown_name
 from overhead.loading.reduce import load
 from overhead.reading.view import without_device
 from overhead.report.brief import brief_blocks
@@ -52,7 +52,7 @@ def test_show_without_a_file_takes_the_newest_run(local: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("name", ["wgpu", "WGPU-native", "wgpu_native"])
 def test_the_error_on_a_wrong_name_proposes_the_nearest_one(name: str) -> None:
-    assert "did you mean 'wgpu-native'?" in str(unknown("stack", name, ["torch", "wgpu-native", "dawn"]))
+    assert "did you mean 'wgpu-native'?" in str(unknown_name("stack", name, ["torch", "wgpu-native", "dawn"]))
 
 
 def test_the_completion_script_lists_stacks_patterns_and_workloads(capsys: pytest.CaptureFixture[str]) -> None:

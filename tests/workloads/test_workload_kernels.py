@@ -76,19 +76,19 @@ def test_triton_kernels_agree_with_numpy(name: str, body: str, monkeypatch: pyte
     fake_kernels.fake_triton(monkeypatch)
     chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
     workload = chain.workload
-    made = sources.kernels(workload, "triton", elements)
+    made = sources.kernels_of(workload, "triton", elements)
     assert made is not None
     (entry,) = made.entries[body]
     scope: dict[str, Any] = {}
     exec(compile(made.text, "<triton>", "exec"), scope)
     start = workload.fresh(elements, chain.rng)
-    state, counters = sources.state(workload, start, elements), np.zeros(elements, np.int32)
-    inputs = sources.inputs(workload, chain.inputs)
+    state, counters = sources.pack_state(workload, start, elements), np.zeros(elements, np.int32)
+    inputs = sources.pack_inputs(workload, chain.inputs)
     scope[entry.name][(entry.groups,)](state, counters, inputs, 1, BLOCK=entry.threads, num_warps=4)
     expected = workload.step(np, start, chain.inputs, np.array([0]))
     assert (counters == 1).all()
     close = 1e-5 if workload.precision == "float32" else 5e-3
-    for field, values in sources.unpack(workload, state, elements).items():
+    for field, values in sources.unpack_state(workload, state, elements).items():
         np.testing.assert_allclose(values, expected[field], rtol=close, atol=close)
 
 

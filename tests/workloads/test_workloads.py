@@ -88,6 +88,6 @@ def test_stacks_offer_light_workloads_first_and_heavy_ones_only_on_request(stack
     assert "recurrence" in {c.workload for c in star[:5]}
     assert {c.workload for c in star} >= set(NAMES)
     heavy = [c for c in star if c.workload in workloads() and workloads()[c.workload].heavy]
-    assert all(not Choice().takes(c) for c in heavy)
-    assert all(Choice(full=True).takes(c) for c in heavy)
-    assert {c.workload for c in star if Choice(workloads=frozenset({"acrobot"})).takes(c)} == {"acrobot"}
+    assert all(not Choice().includes(c) for c in heavy)
+    assert all(Choice(full=True).includes(c) for c in heavy)
+    assert {c.workload for c in star if Choice(workloads=frozenset({"acrobot"})).includes(c)} == {"acrobot"}

@@ -78,8 +78,8 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         wrong.constants = {**right.constants, constant: 1.05 * right.constants[constant]}  # type: ignore[misc]
         return wrong
 
-    make = sources.kernels
-    monkeypatch.setattr(sources, "kernels", lambda w, language, elements: make(off(w), language, elements))
+    make = sources.kernels_of
+    monkeypatch.setattr(sources, "kernels_of", lambda w, language, elements: make(off(w), language, elements))
     monkeypatch.setattr("overhead.probes.workload_chain.step_of", None)
     monkeypatch.setattr(
         "overhead.probes.common.array_workload.step_of", lambda c, xp, f: _stepping(off(c.workload), xp, f)

@@ -1,9 +1,13 @@
-"""From one value per process to a figure: value, interval and status."""
+"""From one value per process to a figure: value, interval and status.
+
+The canary is a fixed loop whose time (the ``pace`` of a process) shows how fast the processor ran.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,12 +15,20 @@ from msgspec.structs import replace
 from overhead.measure.fitting.line import Floats
 from overhead.results import Figure, Status
 
-CANARY_FROM_PROCESSES = 5
-"""With this many processes the fit removes what follows the canary."""
-_UPPER_QUANTILE = 0.975
-"""Upper end of the interval."""
-_NEGLIGIBLE_SHARE = 1e-4
-"""A spread of canaries below this share of the largest counts as 0."""
+
+@dataclass(frozen=True)
+class MeanRule:
+    """How wide the interval of a figure is."""
+
+    canary_from: int = 5
+    """With this many processes the fit removes what follows the canary: with fewer, that costs more than it removes."""
+    upper_quantile: float = 0.975
+    """Upper end of the interval: a higher one covers the truth more often, and more figures are ``noisy``."""
+    negligible: float = 1e-4
+    """A spread of canaries below this share of the largest counts as 0: it tells nothing of the clock."""
+
+
+MEAN = MeanRule()
 
 
 def mean_of_processes(
@@ -46,13 +58,15 @@ def mean_of_processes(
         return Figure(name=name, unit=unit, value=value, status="noisy", reason=reason, rule="1 process", processes=1)
     mean, at_canary = float(np.mean(values)), ""
     residuals, free = np.asarray(values, dtype=np.float64) - mean, count - 1
-    known = count >= CANARY_FROM_PROCESSES and len(paces) == count and all(paces)
-    if known and max(paces) - min(paces) > _NEGLIGIBLE_SHARE * max(paces):
+    known = count >= MEAN.canary_from and len(paces) == count and all(paces)
+    if known and max(paces) - min(paces) > MEAN.negligible * max(paces):
         usual = float(np.mean(paces))
         away = np.asarray(paces) / usual - 1
         residuals, free = residuals - away * float(away @ residuals) / float(away @ away), count - 2
         at_canary = f" where the canary's loop takes {usual / 1e3:.1f} us"
-    half = _quantile(free) * math.sqrt(float(residuals @ residuals) / free / count)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(free, MEAN.upper_quantile)) * math.sqrt(float(residuals @ residuals) / free / count)
     size = (abs(mean) if scale is None else scale) + beside
     share = half / size if size else (0.0 if half == 0 else math.inf)
     rule = f"{count} processes, Student's t{at_canary}: half-width {share:.2%}, target {target:.0%}"
@@ -71,20 +85,10 @@ def mean_of_processes(
 
 
 def _too_wide(share: float, target: float, count: int) -> str:
-    """The reason of a ``noisy`` figure, with the number of processes that would probably be enough.
-
-    As in pyperf, the half-width shrinks with the square root of that number.
-    """
+    """The reason of a ``noisy`` figure, with the processes that would do: the half-width shrinks with their root."""
     words = f"half-width {share:.1%}, target {target:.0%}"
     needed = math.ceil(count * (share / target) ** 2) if math.isfinite(share) else 0
     return f"{words}; about {needed} processes would do" if 0 < needed <= 200 else words
-
-
-def _quantile(free: int) -> float:
-    """Student's t at the upper end of the 95 % interval, for so many degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(free, _UPPER_QUANTILE))
 
 
 def without_value(figure: Figure, status: Status, reason: str) -> Figure:

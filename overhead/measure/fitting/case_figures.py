@@ -1,25 +1,35 @@
-"""The figures of one case from its raw samples, with intervals. Times in ns."""
+"""The figures of one case from its raw samples, with intervals. Times in ns.
+
+T(n) is the time of a chain of n units. The canary is a fixed loop, timed in every round: it shows the processor's
+speed.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
-from overhead.measure.fitting.curvature import below_zero, bend, slope_change
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.drift import drift_beside
-from overhead.measure.fitting.line import MAX_MISFIT, Floats, Misfit, misfit
+from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
+from overhead.measure.fitting.drift import find_drift_beyond_canary
+from overhead.measure.fitting.line import LINE, Misfit, worst_misfit
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
-from overhead.measure.fitting.one_process import SLOPES, ProcessFit, by_round, fit_process, wait_quantum
+from overhead.measure.fitting.one_process import (
+    SLOPES,
+    Process,
+    ProcessFit,
+    Series,
+    fit_process,
+    slopes_by_round,
+    wait_quantum,
+)
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
 from overhead.measure.fitting.two_speeds import (
     SPEEDS,
-    Owners,
     both_speeds,
     canary_changed,
     split_speeds,
@@ -27,22 +37,32 @@ from overhead.measure.fitting.two_speeds import (
 )
 from overhead.results import Bound, Figure
 
-_MIN_CLOCK_STEPS = 100
-"""The slope must add at least this many steps of the clock from the smallest to the largest n."""
-_HOST_BOUND_FROM = 0.9
-"""Share of ``complete`` from which ``host`` alone explains it."""
-_DEVICE_BOUND_BELOW = 0.75
-"""Share of ``complete`` below which ``host`` is hidden behind the device."""
 DRIFTS = "the cost drifts within a process"
 """How the reason of a figure begins whose cost changes in the course of a process."""
+
+
+@dataclass(frozen=True)
+class _CaseRule:
+    """When a clock is fine enough, and what limits a case."""
+
+    clock_steps: int = 100
+    """The slope must add so many steps of the clock from the smallest to the largest n: fewer make it uncertain by more
+    than 1 %, more refuse good figures."""
+    host_bound_from: float = 0.9
+    """Share of ``complete`` from which ``host`` alone explains it: a lower one hides what the device adds."""
+    device_bound_below: float = 0.75
+    """Share of ``complete`` below which ``host`` is hidden behind the device: above it, both may take turns."""
+
+
+_RULE = _CaseRule()
 
 
 def estimate(series: Series, target: float) -> dict[str, Figure]:
     """All figures of one case by name. ``target``: the largest relative half-width of a figure that is ``ok``.
 
-    ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``knee_n`` and ``queue_depth`` if ``issue``
-    has a knee; the one-off figures and the met cost where they were measured. The precision of ``fixed`` is relative to
-    the sum of ``fixed``, ``complete`` and the poll interval of a polling wait.
+    ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``knee_n`` and ``queue_depth`` if the queue
+    was seen to be full; ``one_off_figures`` and ``met_figures`` where they were measured. The precision of ``fixed`` is
+    relative to the sum of ``fixed``, ``complete`` and the poll interval of a polling wait.
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
@@ -66,7 +86,7 @@ def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
     if series.overlap != "pipelined" or not host or not complete or host.value is None or not complete.value:
         return ""
     share = host.value / complete.value
-    return "host" if share >= _HOST_BOUND_FROM else "device" if share < _DEVICE_BOUND_BELOW else "balanced"
+    return "host" if share >= _RULE.host_bound_from else "device" if share < _RULE.device_bound_below else "balanced"
 
 
 class _Case:
@@ -77,7 +97,8 @@ class _Case:
         self.processes = [p for p in self.series.processes if any(r.samples for r in p.rounds)]
         self.fits = [fit_process(p, self.series) for p in self.processes]
         self.canaries = [{r.round: canary_ns(r) for r in p.rounds} for p in self.processes]
-        self.by_round = functools.cache(self._by_round)
+        fitted = list(zip(self.processes, self.fits, strict=True))
+        self.by_round = functools.cache(lambda name: [slopes_by_round(p, series, name, f.knee) for p, f in fitted])
 
     def slope(self, name: str) -> Figure:
         """A figure in ns per unit, or the reason why it has no value."""
@@ -102,14 +123,11 @@ class _Case:
 
     def with_remarks(self, found: Figure, usual: _Case, *remarks: str) -> Figure:
         """A figure of ``usual``, with the rounds it leaves out and the remarks appended to its rule."""
-        return msgspec.structs.replace(found, rule="; ".join([found.rule, *self.left_out(usual), *remarks]))
-
-    def left_out(self, usual: _Case) -> list[str]:
-        """A sentence with the share of the rounds that ``usual`` leaves out, if any."""
         whole, left = (sum(len(p.rounds) for p in case.processes) for case in (self, usual))
         share = f"{1 - left / whole:.0%}"
         words = f"{share} of the rounds are left out: the processor was slow or at another clock"
-        return [words] if left < whole else []
+        rule = "; ".join([found.rule, *[words] * (left < whole), *remarks])
+        return msgspec.structs.replace(found, rule=rule)
 
     def remarks(self, name: str) -> list[str]:
         """Sentences about the canary, the ladder and the wait that affect how to read the figure."""
@@ -157,10 +175,6 @@ class _Case:
         paces = [p.pace for p, fit in zip(self.processes, self.fits, strict=True) if fit.value(name) is not None]
         return mean_of_processes(name, self.values(name), self.target, beside=beside, paces=paces)
 
-    def _by_round(self, name: str) -> list[dict[int, float]]:
-        """For each process, the figure from each round alone, by the number of the round."""
-        return [by_round(p, self.series, name, f.knee) for p, f in zip(self.processes, self.fits, strict=True)]
-
     def missing(self, name: str) -> Figure:
         """The figure without a value, with the reason."""
         if not self.processes:
@@ -168,9 +182,8 @@ class _Case:
         if name == "host":
             return Figure(name=name, status="unavailable", reason="the caller's CPU clock cannot measure this wait")
         if name == "complete" and any(map(wait_quantum, self.processes)):
-            return Figure(
-                name=name, status="below-resolution", reason="all samples lie on one step of the polling wait"
-            )
+            reason = "all samples lie on one step of the polling wait"
+            return Figure(name=name, status="below-resolution", reason=reason)
         return Figure(name=name, status="failed", reason="fewer than two different n were sampled")
 
     def checked(self, name: str, found: Figure) -> Figure:
@@ -179,12 +192,12 @@ class _Case:
             return found
         reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
         resolution = max((float(p.values("clock")[0]) for p in self.processes if p.values("clock")), default=0.0)
-        if reach < _MIN_CLOCK_STEPS * resolution:
+        if reach < _RULE.clock_steps * resolution:
             words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
             return without_value(found, "below-resolution", words)
         misfits = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
         share = float(np.median([m.share for m in misfits])) if misfits else 0.0
-        if abs(share) > max(self.target, MAX_MISFIT):
+        if abs(share) > max(self.target, LINE.misfit):
             worst = max(misfits, key=lambda m: abs(m.share))
             words = f"T({worst.at}) lies {worst.share:+.0%} of the ladder's rise off the line, beyond its own spread"
             return without_value(found, "nonlinear", words)
@@ -202,7 +215,7 @@ class _Case:
             return ""
         if name == "complete":
             longest = max(float(np.median(fit.wall[fit.wall[:, 0] == fit.wall[:, 0].max(), 2])) for fit in self.fits)
-            if words := below_zero(self.mean("fixed"), longest):
+            if words := why_intercept_too_low(self.mean("fixed"), longest):
                 return words
             changes = [slope_change(fit.wall[:, 0], fit.wall[:, 2]) for fit in self.fits]
         else:
@@ -210,11 +223,11 @@ class _Case:
         precision = self.target
         if found.value and found.low is not None and found.high is not None:
             precision = max(precision, (found.high - found.low) / 2 / abs(found.value))
-        return bend([change for change in changes if change is not None], precision)
+        return why_bent([change for change in changes if change is not None], precision)
 
     def refused_if_drifting(self, name: str, found: Figure) -> Figure:
         """The figure; ``noisy`` with both values if it changes during a process and the canary does not explain it."""
-        trend = drift_beside(self.by_round(name), self.canaries, self.target)
+        trend = find_drift_beyond_canary(self.by_round(name), self.canaries, self.target)
         if trend is None:
             return found
         both = f"{trend.early / 1e3:.4g} us early and {trend.late / 1e3:.4g} us late"
@@ -229,12 +242,12 @@ class _Case:
         return self if canaries.all() and two_groups(canaries, owners, SPEEDS.canary_share) is not None else self.usual
 
     def bimodal(self, split_by: str, name: str) -> Figure | None:
-        """The figure at two speeds, each from a fit to its own rounds in every process.
-
-        The values of ``split_by`` decide which rounds are slow. None if they have one speed.
-        """
+        """The figure at two speeds, each from a fit to its own rounds, which ``split_by`` tells apart; None for one."""
         rounds = self.by_round(split_by)
-        two = split_speeds(*self._joined(rounds))
+        values = np.array([value for own in rounds for value in own.values()])
+        owners = np.array([i for i, own in enumerate(rounds) for _ in own], dtype=np.intp)
+        canaries = np.array([self.canaries[i][number] for i, own in enumerate(rounds) for number in own])
+        two = split_speeds(values, canaries if canaries.all() else np.zeros(0), owners)
         if two is None:
             return None
         labels = iter(two.slow)
@@ -252,23 +265,12 @@ class _Case:
             return None
         return both_speeds(fast, slow, two, len(self.processes))
 
-    def _joined(self, rounds: list[dict[int, float]]) -> tuple[Floats, Floats, Owners]:
-        """The rounds of all processes in a row: values, canaries (ns; empty unless all are known), processes."""
-        values = [value for own in rounds for value in own.values()]
-        canaries = [self.canaries[i][number] for i, own in enumerate(rounds) for number in own]
-        owners = [i for i, own in enumerate(rounds) for _ in own]
-        known = np.array(canaries) if all(canaries) else np.zeros(0)
-        return np.array(values), known, np.array(owners, dtype=np.intp)
-
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:
-    """The misfit of ``complete``, or of ``issue`` for the other figures.
-
-    None without a line, with a level line, which has no rise to compare with, or with a polling wait.
-    """
+    """The misfit of ``complete``, else of ``issue``; None without a line that rises, or if the wait polls."""
     whole = name == "complete"
     line = fit.complete if whole else fit.issue
     if line is None or line.slope == 0 or (whole and wait_quantum(process)):
         return None
     samples, column = (fit.wall, 2) if whole else (fit.wall[fit.below], 1)
-    return misfit(samples[:, 0], samples[:, column], line)
+    return worst_misfit(samples[:, 0], samples[:, column], line)

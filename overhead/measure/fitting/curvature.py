@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fitting.line import Floats, sen_slope, undisturbed
+from overhead.measure.fitting.line import Floats, sen_slope, undisturbed_mask
 from overhead.results import Figure
 
 
@@ -35,12 +35,12 @@ _RULE = _BendRule()
 
 
 def slope_change(n: Floats, y: Floats) -> float | None:
-    """The slope of y over the upper half of the ladder divided by that over the lower half, minus 1.
+    """The slope of y over the upper half of the range of n divided by that over the lower half, minus 1.
 
     None if a half has fewer than two n, if an n has too few samples, or if a slope is not above zero. n = 1 counts in
     neither half.
     """
-    clear = undisturbed(n, y)
+    clear = undisturbed_mask(n, y)
     n, y = n[clear], y[clear]
     sizes, counts = np.unique(n[n > 1], return_counts=True)
     if sizes.size and counts.min() < _RULE.samples_per_n:
@@ -55,7 +55,7 @@ def slope_change(n: Floats, y: Floats) -> float | None:
     return upper / lower - 1 if lower and upper and min(lower, upper) > 0 else None
 
 
-def bend(changes: Sequence[float], precision: float) -> str:
+def why_bent(changes: Sequence[float], precision: float) -> str:
     """Why T(n) is not a line, in words, from the ``slope_change`` of each process; empty if it may be one.
 
     The mean change must exceed half the ``precision`` (the target, or the figure's relative half-width if that is
@@ -72,11 +72,8 @@ def bend(changes: Sequence[float], precision: float) -> str:
     return f"the slope of the upper half of the ladder differs by {mean:+.1%} from that of the lower half"
 
 
-def below_zero(fixed: Figure, longest: float) -> str:
-    """Why T(n) is not a line, in words, from its intercept; empty if it may be one.
-
-    ``longest``: the longest T(n), ns.
-    """
+def why_intercept_too_low(fixed: Figure, longest: float) -> str:
+    """Why T(n) is not a line, in words, from its intercept; '' if it may be one. ``longest``: the longest T(n), ns."""
     if fixed.value is None or fixed.high is None or fixed.high >= 0 or -fixed.value <= _RULE.negative_share * longest:
         return ""
     return f"the intercept is {fixed.value / 1e3:.4g} us, which no line of costs can have"

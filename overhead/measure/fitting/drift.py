@@ -1,4 +1,4 @@
-"""Whether a cost changes in the course of a process: its trend over the rounds."""
+"""Whether a cost changes in the course of a process: its trend over the rounds (the equal parts of its time)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Drift:
     late: float
 
 
-def drift(values: ByRound, least: float) -> Drift | None:
+def find_drift(values: ByRound, least: float) -> Drift | None:
     """The trend of positive values over the rounds of a process; None unless it is clear in all processes together.
 
     The trend of one process is the Theil-Sen slope of the logarithms times the number of rounds. It is clear if the
@@ -73,16 +73,16 @@ def _ends(own: Mapping[int, float]) -> tuple[float, float]:
     return float(np.median(ordered[:third])), float(np.median(ordered[-third:]))
 
 
-def drift_beside(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
-    """The drift of values that the canary beside them does not explain; None if there is none.
+def find_drift_beyond_canary(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
+    """The drift of values that the canary of the same rounds does not explain; None if there is none.
 
-    Both the values and the values divided by their canary must drift: a cost that the device bounds does not follow
-    the canary, so the division alone would give it the canary's drift.
+    The canary is a fixed loop whose time shows the processor's speed. Both the values and the values divided by their
+    canary must drift: a cost that the device bounds does not follow the canary, so the division alone would give it the
+    canary's drift.
     """
-    found = drift(values, least)
+    found = find_drift(values, least)
     if found is None:
         return None
-    beside = [
-        {i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in zip(values, canaries, strict=True)
-    ]
-    return found if not any(beside) or drift(beside, least) else None
+    both = zip(values, canaries, strict=True)
+    beside = [{i: v / own[i] for i, v in each.items() if own.get(i)} for each, own in both]
+    return found if not any(beside) or find_drift(beside, least) else None

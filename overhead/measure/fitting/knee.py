@@ -1,4 +1,7 @@
-"""The knee of ``issue``: the n at which the queue is full, so that the host waits for the device from there on."""
+"""The knee of ``issue``, the time until the host has handed over n units: the n at which the queue is full.
+
+From there on the host waits for the device.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fitting.line import MEDIAN_ERROR, MIN_SAMPLES_PER_N, Floats, lower_spread
+from overhead.measure.fitting.line import LINE, MEDIAN_ERROR, Floats, lower_spread
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Knee:
 
 
 def find_knee(n: Floats, issue: Floats) -> Knee | None:
-    """The best fit of two straight pieces to the median ``issue`` (ns) at each n; None if one line is enough.
+    """The knee by the best fit of two straight pieces to the median ``issue`` (ns) at each n; None if one line will do.
 
     The depth counts the units issued but not finished at the knee. The device starts with the first unit, and its time
     per unit is the slope of ``issue`` above the knee.
@@ -70,7 +73,7 @@ def find_knee(n: Floats, issue: Floats) -> Knee | None:
 
 def _error(issue: Floats) -> float:
     """Standard error of the median, ns; 1 % of the median if there are too few samples for an estimate."""
-    if issue.size < MIN_SAMPLES_PER_N:
+    if issue.size < LINE.samples_per_n:
         return float(np.median(issue)) / 100
     return max(MEDIAN_ERROR * lower_spread(issue) / issue.size**0.5, 1.0)
 

@@ -1,4 +1,4 @@
-"""The line through the samples of one process: T(n) = fixed + slope * n, by Theil-Sen.
+"""The line through the samples of one process: T(n) = fixed + slope * n, the time of a chain of n units, by Theil-Sen.
 
 P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63 (1968) 1379. The intercept is the
 median of ``y - slope * n`` (the "joint" form of ``scipy.stats.theilslopes``), each sample weighted by the inverse of
@@ -16,27 +16,39 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_MAX_PAIRS = 100_000
-"""With more pairs than this, as many are drawn at random (seeded); the median's error is then 0.5 % of their spread."""
-MIN_SAMPLES_PER_N = 8
-"""With fewer samples at one n their spread is too uncertain to call a sample disturbed."""
 _SIGMAS_TO_10TH_PERCENTILE = 1.2816
 """Distance from the median of a normal distribution to its 10th percentile, in standard deviations."""
 MAD = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation."""
 MEDIAN_ERROR = 1.2533
 """Standard error of the median of normal samples divided by that of their mean."""
-OUTLIER_SIGMAS = 3.5
-"""A sample this many standard deviations above the median at its n was interrupted."""
-MAX_MISFIT = 0.03
-"""T(n) is nonlinear if it leaves the line by more than this share of the ladder's rise, and more than the target."""
-_MIN_MISFIT_SIGMAS = 4.0
-"""A misfit within this many standard errors of the median at its n is noise."""
+
+
+@dataclass(frozen=True)
+class LineRule:
+    """Which samples the line goes through, and when T(n) is no line."""
+
+    most_pairs: int = 100_000
+    """With more pairs than this, as many are drawn at random (seeded). The median's error is then 0.5 % of their
+    spread; more pairs take longer."""
+    samples_per_n: int = 8
+    """With fewer samples at one n their spread is too uncertain to call a sample disturbed."""
+    outlier_sigmas: float = 3.5
+    """A sample this many standard deviations above the median at its n was interrupted: a lower limit leaves out good
+    samples, with a higher one interruptions tilt the line."""
+    misfit: float = 0.03
+    """T(n) is nonlinear if it leaves the line by more than this share of the rise from the smallest to the largest n,
+    and more than the target: a lower share refuses good lines, a higher one accepts bent ones."""
+    misfit_sigmas: float = 4.0
+    """A misfit within this many standard errors of the median at its n is noise."""
+
+
+LINE = LineRule()
 
 
 @dataclass(frozen=True)
 class Line:
-    """``slope`` in ns per unit, ``intercept`` in ns."""
+    """A straight line T(n): ``slope`` in ns per unit, ``intercept`` in ns."""
 
     slope: float
     intercept: float
@@ -45,13 +57,18 @@ class Line:
 def theil_sen(n: Floats, y: Floats) -> Line | None:
     """The Theil-Sen line of y (ns) over n; None with fewer than two different n."""
     slope = sen_slope(n, y)
-    return None if slope is None else Line(slope, _weighted_median(y - slope * n, 1 / _spreads(n, y)))
+    if slope is None:
+        return None
+    values = y - slope * n
+    order = np.argsort(values)
+    reached = np.cumsum((1 / _spreads(n, y))[order])
+    return Line(slope, float(values[order][np.searchsorted(reached, reached[-1] / 2)]))
 
 
 def siegel_slope(n: Floats, y: Floats) -> float | None:
-    """The slope by repeated medians: over all samples, the median of the median slope to the other samples.
+    """The slope of y (ns) over n by repeated medians, ns per unit; None with fewer than two different n.
 
-    For few samples, of which up to half may be disturbed; None with fewer than two different n.
+    The median, over all samples, of the median slope to the other samples: up to half of them may be disturbed.
     A. F. Siegel, Robust regression using repeated medians, Biometrika 69 (1982) 242; ``scipy.stats.siegelslopes``.
     """
     if n.size == 0 or n.min() == n.max():
@@ -73,7 +90,12 @@ def _every_pair(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def sen_slope(n: Floats, y: Floats) -> float | None:
     """The Theil-Sen slope, ns per unit: the median over all pairs with different n; None without such a pair."""
-    left, right = _pairs(n)
+    if n.size * (n.size - 1) // 2 <= LINE.most_pairs:
+        left, right = _every_pair(n.size)
+    else:
+        left, right = np.random.default_rng(n.size).integers(0, n.size, (2, LINE.most_pairs))
+    keep = n[left] != n[right]
+    left, right = left[keep], right[keep]
     return float(np.median((y[right] - y[left]) / (n[right] - n[left]))) if left.size else None
 
 
@@ -87,7 +109,7 @@ def _spreads(n: Floats, y: Floats) -> Floats:
 
 
 def lower_spread(y: Floats) -> float:
-    """Standard deviation from the 10th percentile and the median, which interruptions cannot widen."""
+    """Standard deviation of the values, from their 10th percentile and median, which interruptions cannot widen."""
     return _lower_spread(np.sort(y))
 
 
@@ -103,24 +125,8 @@ def _quantile(y: Floats, share: float) -> float:
     return float(y[below] + (y[min(below + 1, y.size - 1)] - y[below]) * (at - below))
 
 
-def _weighted_median(values: Floats, weights: Floats) -> float:
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
-
-
-def _pairs(n: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Indices of the first and second sample of pairs with different n."""
-    if n.size * (n.size - 1) // 2 <= _MAX_PAIRS:
-        left, right = _every_pair(n.size)
-    else:
-        left, right = np.random.default_rng(n.size).integers(0, n.size, (2, _MAX_PAIRS))
-    keep = n[left] != n[right]
-    return left[keep], right[keep]
-
-
-def undisturbed(n: Floats, y: Floats) -> Mask:
-    """For each sample, False if it lies so far above the median at its n that it was interrupted.
+def undisturbed_mask(n: Floats, y: Floats) -> Mask:
+    """For each sample y (ns) at n, False if it lies so far above the median at its n that it was interrupted.
 
     Long samples are interrupted more often than short ones, which makes the fitted slope too high: with 50
     interruptions a second and samples of 4 ms by 0.2 to 0.3 %; without the interrupted samples by less than 0.1 %.
@@ -130,7 +136,7 @@ def undisturbed(n: Floats, y: Floats) -> Mask:
     resolution = float(steps.min()) if steps.size else 1.0
     for rung in np.unique(n):
         here = n == rung
-        if np.count_nonzero(here) >= MIN_SAMPLES_PER_N:
+        if np.count_nonzero(here) >= LINE.samples_per_n:
             clear[here] = y[here] <= _ceiling(np.sort(y[here]), resolution)
     return clear
 
@@ -138,26 +144,26 @@ def undisturbed(n: Floats, y: Floats) -> Mask:
 def _ceiling(y: Floats, resolution: float) -> float:
     """The highest undisturbed value of sorted values: outliers are removed until none is left."""
     while True:
-        highest = _quantile(y, 0.5) + OUTLIER_SIGMAS * max(_lower_spread(y), resolution)
+        highest = _quantile(y, 0.5) + LINE.outlier_sigmas * max(_lower_spread(y), resolution)
         kept = int(np.searchsorted(y, highest, side="right"))
-        if kept == y.size or kept < MIN_SAMPLES_PER_N // 2:
+        if kept == y.size or kept < LINE.samples_per_n // 2:
             return highest
         y = y[:kept]
 
 
 def robust_line(n: Floats, y: Floats, *also: Floats) -> Line | None:
-    """The Theil-Sen line through the samples that are undisturbed in y and in each of ``also``; None without one."""
-    clear = undisturbed(n, y)
+    """The Theil-Sen line of y (ns) through the samples undisturbed in y and in each of ``also``; None without one."""
+    clear = undisturbed_mask(n, y)
     for other in also:
-        clear &= undisturbed(n, other)
+        clear &= undisturbed_mask(n, other)
     return theil_sen(n[clear], y[clear])
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """The largest distance of a median T(n) from the line: at which n, and as a share of the ladder's rise.
+    """The largest distance of a median T(n) from the line, and the n where it is (``at``).
 
-    ``sigmas``: the same distance in standard errors of that median.
+    ``share``: of the line's rise from the smallest to the largest n. ``sigmas``: in standard errors of that median.
     """
 
     share: float
@@ -165,21 +171,18 @@ class Misfit:
     at: int
 
 
-def misfit(n: Floats, y: Floats, line: Line) -> Misfit:
-    """The worst misfit that is not noise, as a share of slope * (largest - smallest n); zeros if there is none.
-
-    The slope must not be 0.
-    """
-    clear = undisturbed(n, y)
+def worst_misfit(n: Floats, y: Floats, line: Line) -> Misfit:
+    """The largest misfit of y (ns) that is not noise; zeros if there is none. The slope must not be 0."""
+    clear = undisturbed_mask(n, y)
     n, y = n[clear], y[clear]
     reach = abs(line.slope) * max(float(n.max() - n.min()), 1.0)
     worst = Misfit(0.0, 0.0, 0)
     for rung in np.unique(n):
         here = y[n == rung]
-        if here.size < MIN_SAMPLES_PER_N:
+        if here.size < LINE.samples_per_n:
             continue
         away = float(np.median(here)) - (line.intercept + line.slope * float(rung))
         error = MEDIAN_ERROR * max(lower_spread(here), 1.0) / float(np.sqrt(here.size))
-        if abs(away) / reach > abs(worst.share) and abs(away) / error > _MIN_MISFIT_SIGMAS:
+        if abs(away) / reach > abs(worst.share) and abs(away) / error > LINE.misfit_sigmas:
             worst = Misfit(away / reach, away / error, int(rung))
     return worst

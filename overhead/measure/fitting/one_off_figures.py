@@ -1,15 +1,16 @@
-"""Figures from one-off values: those that each process measures outside the ladder."""
+"""Figures from values that each process measures once, outside the ladder (the sizes of n of the fit)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
-from overhead.measure.fitting.data import LEGACY_N, UNSTAGED, Process, Series
 from overhead.measure.fitting.line import Floats, theil_sen
+from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED, Process, Series
 from overhead.results import Figure
 
 _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
@@ -18,10 +19,20 @@ _MEDIANS = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "comp
 """Figures that are the median of the values of a process."""
 _DEVICE_SLOPES = ("device_busy", "device_span")
 """Figures that are a slope over n. Where processes measured different ones, the more frequent one stays."""
-_PERCENTILES_FROM_PROCESSES = 8
-"""With this many processes the met cost is given with percentiles instead of its lowest and highest value."""
-_MIN_DEVICE_CLOCK_STEPS = 30
-"""The slope must add at least this many steps of the device's clock from the smallest to the largest n."""
+
+
+@dataclass(frozen=True)
+class _OneOffRule:
+    """When a spread has percentiles, and when the device's clock is fine enough."""
+
+    percentiles_from: int = 8
+    """With this many processes the met cost has percentiles instead of its lowest and highest value: with fewer they
+    would be interpolated between two processes."""
+    clock_steps: int = 30
+    """Steps of the device's clock that the slope must add over the range of n: fewer make it uncertain by over 3 %."""
+
+
+_RULE = _OneOffRule()
 
 
 def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
@@ -47,7 +58,7 @@ def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
 
 
 def met_figures(series: Series) -> dict[str, Figure]:
-    """``met`` (ns) and ``met_rounds`` (a ratio) of a case; empty if no process measured its met cost.
+    """``met``, what a program pays when nothing is left out (ns), and ``met_rounds`` (a ratio); empty if not measured.
 
     ``met`` is the median of the means of the processes, with the lowest and the highest; from eight processes on with
     the 10th and the 90th percentile. ``met_rounds`` is the highest turn of a process over its lowest one.
@@ -68,7 +79,7 @@ def met_figures(series: Series) -> dict[str, Figure]:
 def _spread(name: str, values: Sequence[float], what: str) -> Figure:
     """The median of one value per process, with the ends of their spread."""
     count = len(values)
-    many = count >= _PERCENTILES_FROM_PROCESSES
+    many = count >= _RULE.percentiles_from
     low, middle, high = np.percentile(values, [10, 50, 90] if many else [0, 50, 100])
     ends = "the 10th and the 90th percentile" if many else "the lowest and the highest"
     rule = (
@@ -80,14 +91,16 @@ def _spread(name: str, values: Sequence[float], what: str) -> Figure:
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Figure:
     """One figure from its value in each process."""
-    scale = _unstaged_ns(series) if name == "stages_gap" else None
+    scale = None
+    if name == "stages_gap":  # its precision is relative to the unstaged issue
+        scale = float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
     found = mean_of_processes(name, values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in _DEVICE_SLOPES or found.value is None:
         return found
     quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)
     lengths = [p.one_off[name].at for p in series.processes if name in p.one_off]
     reach = found.value * max((max(ns) - min(ns) for ns in lengths if ns), default=0)
-    if reach < _MIN_DEVICE_CLOCK_STEPS * quantum:
+    if reach < _RULE.clock_steps * quantum:
         words = f"the slope adds {reach:.0f} ns over the ladder, the device's clock steps by {quantum:.0f} ns"
         return without_value(found, "below-resolution", words)
     return found
@@ -118,11 +131,6 @@ def _of_process(process: Process) -> dict[str, float]:
             found |= {name: line.slope, f"{name}:fixed": line.intercept}
     legacy = _legacy(process, once.get("legacy"))
     return found | ({} if legacy is None else {"legacy": legacy})
-
-
-def _unstaged_ns(series: Series) -> float:
-    """The unstaged ``issue``, ns: the precision of ``stages_gap`` is relative to it."""
-    return float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
 
 
 def _legacy(process: Process, taken: Floats | None) -> float | None:

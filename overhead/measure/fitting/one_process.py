@@ -1,24 +1,68 @@
-"""The fit of one process: its lines, its knee, and the slopes of each round alone."""
+"""The samples of a case and of one process, and the fit of one process: its lines, its knee, the slopes of its rounds.
+
+A process's time is divided into *rounds*. ``issue``: until the host has handed over n units; ``complete``: until the
+device has finished them; ``host``: ``issue`` and the CPU time inside the wait.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.knee import Knee, find_knee
 from overhead.measure.fitting.line import Floats, Line, Mask, robust_line, sen_slope, siegel_slope
 from overhead.measure.fitting.polled_line import censored_line
-from overhead.results import RoundLine
+from overhead.results import OneOffLine, RoundLine
 
+LEGACY_N = 100
+"""Published "sequential" figures divide T(n) by this n."""
+UNSTAGED = "unstaged"
+"""Name of the one-off value with ``issue`` of a chain as long as the one whose calls are timed one by one, ns."""
 SLOPES = ("issue", "host", "complete")
 """The figures in ns per unit."""
-_MAX_ISSUE_NS = 5e6
-"""If the wait polls, ``issue`` is fitted to the samples in which it was at most this long."""
-_SHARE_OF_KNEE = 0.9
-"""``issue`` is fitted to n up to this share of the knee."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """The samples of one fresh process: its rounds, and the values measured outside them by name.
+
+    ``pace``: the time of its canary (a fixed loop) when nothing slows it down, ns (``best_pace``); 0 if unknown.
+    """
+
+    rounds: Sequence[RoundLine] = ()
+    one_off: Mapping[str, OneOffLine] = field(default_factory=dict)
+    number: int = 0
+    pace: float = 0.0
+
+    def values(self, name: str) -> Sequence[float]:
+        """The values of this name measured outside the rounds, ns unless the name says otherwise; empty without any."""
+        return self.one_off[name].values if name in self.one_off else ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """The samples of one case from all its processes, and how its chain waits and overlaps."""
+
+    processes: Sequence[Process]
+    synchronous: bool = False
+    wait_spins: bool = False
+    overlap: str = "pipelined"
+
+
+@dataclass(frozen=True)
+class _IssueRule:
+    """To which samples ``issue`` is fitted."""
+
+    longest_ns: float = 5e6
+    """If the wait polls: samples in which ``issue`` took at most so long. Longer ones may be interrupted; with a lower
+    limit too few are left."""
+    share_of_knee: float = 0.9
+    """Only n up to this share of the knee: nearer to it the queue may be full already, a lower share wastes samples."""
+
+
+_RULE = _IssueRule()
 
 
 @dataclass(frozen=True)
@@ -46,7 +90,7 @@ class ProcessFit:
 
 
 def wait_quantum(process: Process) -> float:
-    """Time between two polls of the wait, ns; 0 if the wait returns without such a delay."""
+    """The time between two polls of the wait, ns; 0 if the wait returns without such a delay."""
     values = process.values("wait_quantum")
     return float(values[0]) if values else 0.0
 
@@ -67,17 +111,18 @@ def _rows(rounds: Sequence[RoundLine], width: int) -> Floats:
 
 
 def fit_process(process: Process, series: Series) -> ProcessFit:
-    """The lines through all samples of one process."""
+    """The lines through all samples of one process, and its knee."""
     wall = wall_rows(process.rounds)
     n, issue, total = wall.T
     quantum = wait_quantum(process)
     queues = series.overlap == "pipelined" and not (series.synchronous or quantum)
     knee = find_knee(n, issue) if queues else None
     if quantum:
-        below = np.asarray(issue <= _MAX_ISSUE_NS)
+        below = np.asarray(issue <= _RULE.longest_ns)
         complete = censored_line(n, total, quantum)
     else:
-        wall = wall[_on_ladder(process, n)]
+        if ladder := process.values("ladder"):  # at other n calibration only looked for the knee
+            wall = wall[np.isin(n, ladder)]
         n, issue, total = wall.T
         below = _below(n, knee)
         complete = robust_line(n, total, issue)
@@ -86,15 +131,9 @@ def fit_process(process: Process, series: Series) -> ProcessFit:
     )
 
 
-def _on_ladder(process: Process, n: Floats) -> Mask:
-    """For each sample, False if its n is not on the ladder: calibration took it to find the knee."""
-    ladder = process.values("ladder")
-    return np.isin(n, ladder) if ladder else np.ones(n.size, np.bool_)
-
-
 def _below(n: Floats, knee: Knee | None) -> Mask:
     """For each sample, whether its n is safely below the knee."""
-    return np.asarray(n <= knee.n * _SHARE_OF_KNEE) if knee else np.ones(n.size, np.bool_)
+    return np.asarray(n <= knee.n * _RULE.share_of_knee) if knee else np.ones(n.size, np.bool_)
 
 
 def _deferred(rounds: Sequence[RoundLine], series: Series) -> float | None:
@@ -105,7 +144,7 @@ def _deferred(rounds: Sequence[RoundLine], series: Series) -> float | None:
     return sen_slope(cpu[:, 0], cpu[:, 3])
 
 
-def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
+def slopes_by_round(process: Process, series: Series, figure: str, knee: Knee | None) -> dict[int, float]:
     """The slope from the samples of each round alone (repeated medians), ns per unit, by the number of the round.
 
     CPU time inside the wait is the same for all rounds, because few samples measure it. Empty if the wait polls: a
@@ -116,18 +155,9 @@ def by_round(process: Process, series: Series, figure: str, knee: Knee | None) -
         return found
     deferred = _deferred(process.rounds, series) if figure == "host" else 0.0
     for one in process.rounds:
-        value = _round_value(one, figure, knee, deferred)
-        if value is not None:
-            found[one.round] = value
+        wall = wall_rows([one])
+        below = np.ones(len(wall), np.bool_) if figure == "complete" else _below(wall[:, 0], knee)
+        value = siegel_slope(wall[below, 0], wall[below, 2 if figure == "complete" else 1])
+        if value is not None and deferred is not None:
+            found[one.round] = value + deferred
     return found
-
-
-def _round_value(one: RoundLine, figure: str, knee: Knee | None, deferred: float | None) -> float | None:
-    """The slope from the samples of one round, ns per unit; None if not measurable."""
-    wall = wall_rows([one])
-    n = wall[:, 0]
-    if figure == "complete":
-        return siegel_slope(n, wall[:, 2])
-    below = _below(n, knee)
-    issue = siegel_slope(n[below], wall[below, 1])
-    return None if issue is None or deferred is None else issue + deferred

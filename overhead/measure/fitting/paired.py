@@ -9,10 +9,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from overhead.measure.fitting.across_processes import mean_of_processes
-from overhead.measure.fitting.data import Series
 from overhead.measure.fitting.line import Floats
-from overhead.measure.fitting.one_process import by_round, fit_process
-from overhead.measure.fitting.quiet_rounds import QUIET, enough_processes, without_slow_rounds
+from overhead.measure.fitting.one_process import Series, fit_process, slopes_by_round
+from overhead.measure.fitting.quiet_rounds import QUIET, has_enough_processes, without_slow_rounds
 from overhead.results import Case, Figure
 
 _Pair = tuple[Floats, Floats, float]
@@ -22,14 +21,14 @@ MARGINAL_COSTS = ("per_submit", "per_pass", "per_dispatch", "per_bind")
 
 
 class Paired(NamedTuple):
-    """Difference and ratio of two cases that alternated in the same processes."""
+    """What ``difference_and_ratio`` returns."""
 
     difference: Figure
     ratio: Figure
 
 
 class PerDispatch(NamedTuple):
-    """How often a case does each of these for one dispatch; in the order of ``MARGINAL_COSTS``."""
+    """How many submits, passes, dispatches and bind-group changes a case makes for one dispatch."""
 
     submits: float
     passes: float
@@ -38,7 +37,7 @@ class PerDispatch(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> PerDispatch | None:
-        """The numbers of this case; None for a pattern that does not vary them."""
+        """The numbers for a case; None for a pattern or a ``bindgroup`` that does not vary them."""
         binds = {"once": 0.0, "rotated": 1.0}.get(str(case.params.get("bindgroup", "once")))
         share = 1 / int(case.params["k"]) if case.pattern == "per-k" else 1.0
         counts = {"per-submit": (1.0, 1.0), "per-k": (share, share), "per-pass": (0.0, 1.0), "one-pass": (0.0, 0.0)}
@@ -48,7 +47,7 @@ class PerDispatch(NamedTuple):
 
 
 def difference_and_ratio(of: Series, against: Series, figure: str, target: float = 0.03, times: float = 1.0) -> Paired:
-    """``of`` minus ``times * against`` (ns), and the ratio of both, for cases that alternated in the same processes.
+    """``of`` minus ``times * against`` (ns), and their ratio, for cases that alternated in the same processes.
 
     Both are formed in each round that both cases have (without slow rounds of either), then the median over the rounds
     of a process, then the mean of the processes. The precision of the difference is relative to ``of``. A negative
@@ -74,7 +73,7 @@ def _pairs_of_quiet_rounds(of: Series, against: Series, figure: str) -> list[_Pa
     if quiet[0] is not of or quiet[1] is not against:
         found = _pairs(*quiet, figure, QUIET.rounds)
         whole = set.intersection(*({p.number for p in s.processes if p.rounds} for s in (of, against)))
-        if enough_processes(len(found), len(whole)):
+        if has_enough_processes(len(found), len(whole)):
             return found
     return _pairs(of, against, figure)
 
@@ -92,7 +91,7 @@ def _pairs(of: Series, against: Series, figure: str, least: int = 1) -> list[_Pa
 
 def _rounds(series: Series, figure: str) -> dict[int, dict[int, float]]:
     """The figure by process and round, ns per unit. Raises ``ValueError`` if two processes have the same number."""
-    found = {p.number: by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
+    found = {p.number: slopes_by_round(p, series, figure, fit_process(p, series).knee) for p in series.processes}
     if len(found) < len(series.processes):
         raise ValueError("two processes have the same number")
     return found
@@ -126,13 +125,10 @@ def marginal_costs(
 
 
 def _values_by_process(members: Sequence[Series], figure: str) -> list[tuple[list[float | None], float]]:
-    """For each process with all members: the figure of every member, and the canary of the process; ns.
-
-    Slow rounds are left out if enough processes then still have all members.
-    """
+    """For each process with all members: the figure of every member, and the canary of the process; ns."""
     counted = [without_slow_rounds(member) for member in members]
     common, whole = (set.intersection(*({p.number for p in s.processes} for s in own)) for own in (counted, members))
-    if not enough_processes(len(common), len(whole)):
+    if not has_enough_processes(len(common), len(whole)):
         counted, common = [*members], whole
     columns = [{p.number: fit_process(p, s).value(figure) for p in s.processes if p.number in common} for s in counted]
     paces = {p.number: p.pace for p in members[0].processes}

@@ -7,25 +7,34 @@ to those intervals (interval-censored regression: normal scatter that grows with
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, Line, sen_slope
 
-_LOWEST_LOG_LIKELIHOOD = np.log(0.005)
-"""Lower bound for one sample, because an interrupted sample may end at any poll."""
-_MIN_SCATTER = 5e-4
-"""Smallest scatter of the end of the work, as a share of the quantum."""
-_SCATTER_AT_ZERO = 0.05
-"""Scatter of T(0) as a share of the scatter of the longest sample."""
-_ON_STEP = 0.02
-"""A sample this close to a multiple of the quantum (as a share of it) began right after a poll."""
-_SURELY_FIRST = 0.8
-"""A sample that ended later than this share of the quantum past the first poll may have ended at the second poll."""
-_MAX_INTERRUPTION_NS = 2e6
-"""An interruption delays a poll by at most this."""
-_BUSY_DELAY = 0.2
-"""A thread that is busy with the work polls within this share of ``_MAX_INTERRUPTION_NS`` after the work ends."""
 
+@dataclass(frozen=True)
+class _PollRule:
+    """What a sample says of the end of its work. Shares are of the time between two polls unless noted."""
+
+    lowest_log_likelihood: float = float(np.log(0.005))
+    """Lower bound for one sample: an interrupted one may end at any poll, and would tilt the line with a lower one."""
+    least_scatter: float = 5e-4
+    """Smallest scatter of the end of the work: with none, the likelihood has no maximum."""
+    scatter_at_zero: float = 0.05
+    """Scatter of T(0) as a share of the scatter of the longest sample."""
+    on_step: float = 0.02
+    """A sample this close to a multiple of the quantum began right after a poll."""
+    surely_first: float = 0.8
+    """A sample that ended later than this past the first poll may have ended at the second poll."""
+    longest_interruption_ns: float = 2e6
+    """An interruption delays a poll by at most this: a longer one is taken for work."""
+    busy_delay: float = 0.2
+    """A thread that is busy with the work polls within this share of ``longest_interruption_ns`` after its end."""
+
+
+_RULE = _PollRule()
 # The likelihood has flat regions, so a grid search chooses where the minimiser starts.
 _GRID_INTERCEPTS = np.linspace(0, 1, 7)
 """As shares of the shortest T."""
@@ -50,8 +59,8 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
     x, low, high = n / reach, low / quantum, high / quantum
     far = x > 0.5
     about = float(np.median((low + high)[far] / (2 * x[far])))
-    least = max(_MIN_SCATTER, _narrowest_step(x, low) * about / 2)
-    weight = _SCATTER_AT_ZERO + (1 - _SCATTER_AT_ZERO) * x
+    least = max(_RULE.least_scatter, _narrowest_step(x, low) * about / 2)
+    weight = _RULE.scatter_at_zero + (1 - _RULE.scatter_at_zero) * x
 
     def cost(parameters: Floats) -> Floats:
         a, b, log_scatter = parameters[..., np.newaxis]
@@ -60,7 +69,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
         flip = lower > 0  # ln(Phi(upper) - Phi(lower)) from the tail where the difference does not cancel
         larger, smaller = log_ndtr(np.where(flip, -lower, upper)), log_ndtr(np.where(flip, -upper, lower))
         inside = larger + np.log1p(-np.exp(np.minimum(smaller - larger, -1e-12)))
-        return np.asarray(-np.sum(np.logaddexp(inside, _LOWEST_LOG_LIKELIHOOD), axis=-1))
+        return np.asarray(-np.sum(np.logaddexp(inside, _RULE.lowest_log_likelihood), axis=-1))
 
     axes = np.meshgrid(high.min() * _GRID_INTERCEPTS, about * _GRID_SLOPES, _GRID_LOG_SCATTERS)
     grid = np.stack(axes, axis=0).reshape(3, -1)
@@ -70,7 +79,7 @@ def censored_line(n: Floats, total: Floats, quantum: float) -> Line | None:
 
 
 def _bounds(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, float]:
-    """For each sample the earliest and latest end of its work, ns, and the time between two polls, ns.
+    """For each sample the earliest and latest end of its work, and the time between two polls, all in ns.
 
     A first poll that is later than an interruption explains was delayed by the work itself, so the work ended shortly
     before it. For the smallest n the window opens before the poll by about the work's duration (within 2x).
@@ -79,12 +88,12 @@ def _bounds(n: Floats, total: Floats, quantum: float) -> tuple[Floats, Floats, f
     whole = total[least & (total > quantum)]
     first = float(np.median(whole)) if whole.size else quantum
     level = np.round((total - first) / quantum)
-    exact = (level >= 0) & (np.abs(total - first - level * quantum) < _ON_STEP * quantum)
+    exact = (level >= 0) & (np.abs(total - first - level * quantum) < _RULE.on_step * quantum)
     quantum = sen_slope(level[exact], total[exact]) or quantum
-    slack = min(quantum / 2, _MAX_INTERRUPTION_NS)
+    slack = min(quantum / 2, _RULE.longest_interruption_ns)
     later = total > first + slack
-    late = ~least & (total < first + _SURELY_FIRST * quantum)
-    low = np.where(later, total - np.where(late, _BUSY_DELAY * slack, quantum), 0.0)
+    late = ~least & (total < first + _RULE.surely_first * quantum)
+    low = np.where(later, total - np.where(late, _RULE.busy_delay * slack, quantum), 0.0)
     return np.where(total < quantum / 2, total / 2, low), total, quantum
 
 

@@ -1,6 +1,7 @@
 """Which rounds ran at the processor's usual speed.
 
-Only the canary decides: a choice by the values of a figure would make the interval of that figure too narrow.
+Only the canary decides, a fixed loop that is timed in every round. A choice by the values of a figure would make the
+interval of that figure too narrow.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.line import MAD, OUTLIER_SIGMAS, Floats, Mask
-from overhead.measure.fitting.one_process import cpu_rows, wait_quantum
+from overhead.measure.fitting.line import LINE, MAD, Floats, Mask
+from overhead.measure.fitting.one_process import Process, Series, cpu_rows, wait_quantum
 from overhead.results import RoundLine
 
 
@@ -26,8 +26,7 @@ class QuietRule:
     """A round is slow if its canary exceeds the best of its process by more than this share."""
     clock_change: float = 0.08
     """A process ran at another processor clock if its best canary differs from the median process by more than this
-    share and more than ``OUTLIER_SIGMAS`` of all processes; so every process counts if the clock varies all the time.
-    """
+    share and more than ``LINE.outlier_sigmas`` of all processes; so all count if the clock varies all the time."""
     quietest_part: int = 3
     """The quietest rounds of a process count whatever their canary: one in this many, ``rounds`` at least."""
     rounds: int = 3
@@ -57,7 +56,7 @@ def without_slow_rounds(series: Series) -> Series:
         quiet = replace(process, rounds=[r for r, is_slow in zip(process.rounds, own_slow, strict=True) if not is_slow])
         if len(quiet.rounds) >= QUIET.rounds or not own_slow.any():
             kept.append(quiet if _has_wait_cpu(quiet) or not _has_wait_cpu(process) else process)
-    return replace(series, processes=kept) if enough_processes(len(kept), len(processes)) else series
+    return replace(series, processes=kept) if has_enough_processes(len(kept), len(processes)) else series
 
 
 def _has_wait_cpu(process: Process) -> bool:
@@ -65,21 +64,21 @@ def _has_wait_cpu(process: Process) -> bool:
     return np.unique(cpu_rows(process.rounds)[:, 0]).size > 1
 
 
-def enough_processes(left: int, whole: int) -> bool:
-    """Whether this many of the ``whole`` number of processes are enough for a figure."""
+def has_enough_processes(left: int, whole: int) -> bool:
+    """Whether ``left`` of ``whole`` processes are enough for a figure, so that the others may be left out."""
     return left == whole or left >= max(QUIET.processes, whole // 2 + 1)
 
 
 def canary_ns(one: RoundLine) -> float:
-    """The time of the canary's Python loop, ns; 0 if the round has no canary.
+    """The time of the canary's Python loop in a round, ns; 0 if the round has no canary.
 
-    Other work on the processor slows this loop down more than the canary's native spin.
+    Other work on the processor slows this loop down more than the canary's native loop.
     """
     return float(one.canary[0]) if one.canary else 0.0
 
 
 def best_pace(rounds: Sequence[RoundLine]) -> float:
-    """The best time of the canary's Python loop in a process, ns; 0 if no round has a canary."""
+    """The time of the canary's Python loop in a process when nothing slows it down, ns; 0 if no round has a canary."""
     canaries = [ns for one in rounds if (ns := canary_ns(one))]
     return _best(canaries) if canaries else 0.0
 
@@ -89,11 +88,11 @@ def _best(canaries: Sequence[float] | Floats) -> float:
 
 
 def slow_rounds(canaries: Sequence[Floats]) -> list[Mask]:
-    """For each process, True for the rounds that do not count. ``canaries``: ns, one value per round, none empty."""
+    """For each process a mask, True for rounds that do not count. ``canaries``: ns by process and round, none empty."""
     best = np.array([_best(own) for own in canaries])
     change = np.abs(best / np.median(best) - 1)
-    usual_clock = change <= max(QUIET.clock_change, OUTLIER_SIGMAS * MAD * float(np.median(change)))
-    if not enough_processes(int(np.count_nonzero(usual_clock)), best.size):
+    usual_clock = change <= max(QUIET.clock_change, LINE.outlier_sigmas * MAD * float(np.median(change)))
+    if not has_enough_processes(int(np.count_nonzero(usual_clock)), best.size):
         usual_clock[:] = True
     return [
         own > _limit(own, own_best) if counts else np.ones(own.size, np.bool_)

@@ -1,4 +1,7 @@
-"""Two speeds: whether the rounds fall into two groups that one value cannot describe, and the group of each round."""
+"""Two speeds: whether the rounds fall into two groups that one value cannot describe, and the group of each round.
+
+The canary is a fixed loop that is timed in every round: it shows the processor's speed.
+"""
 
 from __future__ import annotations
 
@@ -76,9 +79,10 @@ def two_groups(values: Floats, owners: Owners, least: float = SPEEDS.share) -> M
 
 
 def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit | None:
-    """The two speeds of a figure, from its values or, if the figure follows it, from the canary; None for one speed.
+    """Which rounds ran at the slower of two speeds, by their values or, if the figure follows it, by the canary.
 
     ``values``: one per round of all processes; ``canaries``: ns, same length or empty; ``owners``: their processes.
+    None for one speed.
     """
     own = two_groups(values, owners)
     if own is not None:
@@ -86,17 +90,12 @@ def split_speeds(values: Floats, canaries: Floats, owners: Owners) -> SpeedSplit
     slow = two_groups(canaries, owners, SPEEDS.canary_share) if canaries.size == values.size else None
     if slow is None:
         return None
-    low, high, error = _medians(values, slow)
+    upper, lower = values[slow], values[~slow]
+    low, high = float(np.median(lower)), float(np.median(upper))
+    error = float(_spread(upper) / np.sqrt(upper.size) + _spread(lower) / np.sqrt(lower.size))
     if high < SPEEDS.ratio * low or high - low < SPEEDS.gap_sigmas * error:
         return None
     return SpeedSplit(slow, "canary")
-
-
-def _medians(values: Floats, slow: Mask) -> tuple[float, float, float]:
-    """The median of the fast rounds, that of the slow ones, and the standard error of their difference."""
-    upper, lower = values[slow], values[~slow]
-    error = _spread(upper) / np.sqrt(upper.size) + _spread(lower) / np.sqrt(lower.size)
-    return float(np.median(lower)), float(np.median(upper)), float(error)
 
 
 def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) -> Figure:
@@ -122,12 +121,8 @@ def both_speeds(fast: Figure, slow: Figure, speeds: SpeedSplit, processes: int) 
 
 
 def canary_changed(canaries: Floats) -> Mask:
-    """For each round, True if its canary is further than ``SPEEDS.canary_change`` from the median."""
-    return (
-        np.asarray(np.abs(canaries / np.median(canaries) - 1) > SPEEDS.canary_change)
-        if canaries.size
-        else np.zeros(0, np.bool_)
-    )
+    """For each canary time, True if it is further than ``SPEEDS.canary_change`` from the median; empty for none."""
+    return np.abs(canaries / np.median(canaries) - 1) > SPEEDS.canary_change if canaries.size else canaries.astype(bool)
 
 
 def _spread(values: Floats) -> float:

@@ -1,4 +1,7 @@
-"""The ladder: the values of n to sample. 0, 1, 100 and halvings of the smallest top whose slope exceeds the noise."""
+"""The *ladder* of a case: the sizes of n to sample. 0, 1, 100 and halvings of the smallest top that exceeds the noise.
+
+T(n) is the time of a chain of n units. A pass is one sample of every n of the ladder.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from overhead.measure.fitting.data import LEGACY_N
-from overhead.measure.fitting.line import MAX_MISFIT
+from overhead.measure.fitting.line import LINE
+from overhead.measure.fitting.one_process import LEGACY_N
 from overhead.measure.sampling.chain import Chain, Samples
 from overhead.measure.sampling.clock import Clock, ClockFacts, clock_facts
-from overhead.measure.sampling.polling_wait import Stairs, find_stairs, known_stairs
-from overhead.measure.sampling.trial_samples import TrialSamples
-from overhead.measure.sampling.window import clock_of
+from overhead.measure.sampling.polling_wait import Stairs, find_known_stairs, find_stairs
+from overhead.measure.sampling.window import TrialSamples, clock_of
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The n to sample, and rough times to plan with.
+    """The n to sample (``ns``, ascending), and rough times to plan with.
 
-    ``ns``: one pass, ascending. ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit; they
-    only bound times and are never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a
-    staircase because the wait polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the
-    calibration beyond the ladder (above the queue's knee, around the stairs), part of the fit. ``shortfall``: why the
-    top is lower than the target requires, in words; else empty.
+    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit; they only bound times and are
+    never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the wait
+    polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
+    ladder (above the n that fills the queue, around the stairs), part of the fit. ``shortfall``: why the top is lower
+    than the target requires, in words; else empty.
     """
 
     ns: tuple[int, ...]
@@ -83,13 +85,13 @@ class Ladder:
     shortfall: str = ""
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
-        """The n of so many passes, each in a new order."""
+        """The n of so many passes, each pass in a new order."""
         if self.stairs:
             return [n for _ in range(passes) for n in self.stairs.draw(dice)]
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
 
-    def cpu(self, passes: int, number: int) -> list[int]:
-        """The n of the samples with CPU time in a case's ``number``-th round: one per pass, in rotation."""
+    def draw_for_cpu(self, passes: int, number: int) -> list[int]:
+        """The n of the samples with CPU time in the ``number``-th round of a case: one for each pass, in rotation."""
         if self.stairs:
             return [self.stairs.short, self.ns[-1]] if number % 4 == 0 else []
         few = sorted({1, self.ns[len(self.ns) // 2], self.ns[-1]} - {0})
@@ -97,10 +99,9 @@ class Ladder:
 
 
 def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
-    """The ladder of a chain: its top is raised until the slope's part of T(top) exceeds noise and clock, or a limit is
-    met."""
+    """Find the ladder of a chain: its top is raised until the slope exceeds noise and clock, or a limit is met."""
     trial = TrialSamples(chain, clock)
-    known = known_stairs(trial, chain.poll_ns, limits.target) if chain.poll_ns else None
+    known = find_known_stairs(trial, chain.poll_ns, limits.target) if chain.poll_ns else None
     if known:
         one = float(known.quantum_ns)
         ns = tuple(sorted({1, known.short, *known.edges}))
@@ -128,8 +129,8 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
 
 
-def remeasured(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
-    """The ladder that an earlier process of the case calibrated, with this process's times. Not for a staircase."""
+def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
+    """The ladder with the n ``ns`` of an earlier process and the times of this one. Not for a staircase."""
     trial = TrialSamples(chain, clock)
     trial.run([1])
     one, _ = trial.total(1, 3)
@@ -166,13 +167,11 @@ class _Climb:
 
     @property
     def noise(self) -> float:
-        """Standard deviation of one sample, ns: the median of the last three n, so that one interruption does not raise
-        the top."""
+        """Standard deviation of one sample, ns: the median of the last three n, against interruptions."""
         return statistics.median(_measured_noises(self.noises)[-3:])
 
     def clearance(self) -> float:
-        """ns that the slope must contribute to T(top): the noise of a difference, averaged over the passes, divided by
-        a third of the target.
+        """ns that the slope must contribute to T(top): the averaged noise of a difference, over a third of the target.
 
         The noise is that of short samples: against noise that grows with the sample, a longer sample does not help.
         """
@@ -223,13 +222,10 @@ class _Climb:
         return self.head if hidden > self.head * (1 - part) else 0.0
 
     def straighten(self) -> None:
-        """Raise the top until the slope contributes so much that the cost of the first units bends no n.
-
-        Called after the search for stairs, since a stair looks like such a cost.
-        """
+        """Raise the top until the cost of the first units bends no n; after the search for stairs, which look alike."""
         highest = max(self.least, min(CLIMB.head_ns, self.limits.sample_ns / 2))
         while not self.shortfall:
-            self.straight = min(self.head / (CLIMB.head * max(self.limits.target, MAX_MISFIT)), highest)
+            self.straight = min(self.head / (CLIMB.head * max(self.limits.target, LINE.misfit)), highest)
             if self.at - self.fixed >= self.straight or self.rise >= self.most:
                 break
             self.step()
@@ -252,10 +248,7 @@ def _measured_noises(noises: Sequence[float]) -> Sequence[float]:
 
 
 def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
-    """Roughly the n at which ``issue`` bends within the longest sample, because the queue is full; 0 if it does not.
-
-    Decided by the last quarter of the longest n: if the queue never fills, ``issue`` stays on its line.
-    """
+    """Roughly the n at which ``issue`` bends because the queue is full; 0 if it does not up to the longest sample."""
     most = min(trial.chain.max_n, int(limits.sample_ns / slope))
     short = max(2, min(top, most) // 2)
     pace = (trial.shortest_issue(short) - trial.shortest_issue(1)) / (short - 1)
@@ -277,9 +270,9 @@ def _knee(trial: TrialSamples, top: int, slope: float, limits: Limits) -> int:
 
 
 def _sizes(top: int, knee: int, fixed: float, slope: float, most: int, *, head: bool) -> tuple[int, ...]:
-    """0, 1, 100 if it is cheap, the top and halvings of it; with a knee the halvings start below the knee.
+    """0, 1, 100 if it is cheap, the top and its halvings, below the knee if there is one.
 
-    ``head``: the first units cost something else, and 1 and 100 are left out because they would tilt the line.
+    ``head``: the first units cost something else, so 1 and 100 would tilt the line.
     """
     step = min(top, max(3, int(knee * 0.8))) if knee else top
     sizes = {0, 0 if head else 1, top, step} if step > 4 else {top, *range(step + 1)}

@@ -11,16 +11,37 @@ from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.chain import Chain
 from overhead.results import OneOffLine
 
-_MOST_PASSES = 4
-"""Passes of the ladder in one round, at most."""
-LEAST_ROUNDS = 2
-"""A case is sampled in this many rounds whatever they cost."""
+
+@dataclass(frozen=True)
+class RoundsRule:
+    """How the time of a process is divided into rounds."""
+
+    least: int = 2
+    """A case is sampled in so many rounds whatever they cost: with fewer there is no spread."""
+    most: int = 120
+    """Rounds, fewer where the slowest case could not take part in each. Rounds are short because one reading of the
+    canary (a fixed loop that shows the processor's speed) stands for a whole round; shorter ones cost more readings."""
+    most_passes: int = 4
+    """Passes of its ladder that a case makes in a round: with more, one canary stands for longer."""
+    on_one_processor: int = 4
+    """Each move makes caches cold: with a move before every round, the first units of NumPy's step over 256 KiB took
+    twice as long. With fewer moves, more rounds stay beside a disturbance that the canary does not show."""
+    knee_seconds: float = 0.5
+    """A case with less time looks for a full queue only if it is one of the extras: the search takes long samples."""
+    overtime: float = 1.5
+    """``min_rounds`` may take this many times the seconds allowed, and no more."""
+
+
+ROUNDS = RoundsRule()
 
 
 @dataclass
 class CaseInProgress:
-    """``seconds``: the case's share of the process's time. ``credit``: ns that it may spend now. ``cost``: ns per pass.
-    ``staged``: its calls are also timed one by one. ``names``: the fields of its lines that name it and the process."""
+    """A case and what it has used. ``seconds``: its share of the process's time. ``credit``: ns that it may spend now.
+
+    ``cost``: ns per pass. ``issued``: units so far. ``staged``: its calls are also timed one by one. ``names``: the
+    fields of its lines that name it and the process.
+    """
 
     key: str
     chain: Chain
@@ -45,13 +66,13 @@ class CaseInProgress:
             raise Unverified(f"{self.issued} units issued, {done} executed")
 
     def passes(self, owed: bool) -> int:
-        """The passes that the case can pay for now. ``owed``: rounds are still due to it, so it gets one on credit."""
-        if self.rounds < LEAST_ROUNDS:
+        """The passes of its ladder that the case can pay for now. ``owed``: a round is due, so one is on credit."""
+        if self.rounds < ROUNDS.least:
             return 1
-        return max(int(owed and self.credit > 0), min(_MOST_PASSES, int(self.credit / self.cost)))
+        return max(int(owed and self.credit > 0), min(ROUNDS.most_passes, int(self.credit / self.cost)))
 
     def spend(self, ns: float, passes: int) -> None:
-        """Book one round of so many passes that took ``ns``."""
+        """Subtract one round of so many passes, which took ``ns``, from the credit."""
         self.credit -= ns
         self.cost = max(1.0, ns / passes)
         self.rounds += 1

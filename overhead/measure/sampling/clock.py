@@ -1,4 +1,7 @@
-"""The clock of every sample, the canary that shows the processor's speed, and the cost of a reading. All in ns."""
+"""The clock of every sample, a test of the processor's speed (the *canary*), and the processors of the thread.
+
+The canary is a fixed loop whose time shows how fast the processor runs at that moment.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,33 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
-
-from overhead.measure.sampling import processors
 
 CPU_CLOCK_IS_FINE: bool = sys.platform != "win32"
 """Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms: python/cpython issue 135304."""
+INTERRUPTS = Path("/proc/interrupts")
+_GPU_DRIVER = re.compile(r"(nvidia|nouveau|amdgpu|radeon|i915|xe)([-@:,0-9].*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _ClockRule:
+    """How a clock and the processors are looked at."""
+
+    readings: int = 400
+    blocks: int = 5
+    """The cost of a reading is the best of so many blocks of readings: more take longer, fewer may all be disturbed."""
+    serving_share: float = 0.05
+    """A processor serves an interrupt line if it took this share of its interrupts. A lower share leaves fewer
+    processors to measure on; with a higher one the interrupts disturb the samples."""
+
+
+_RULE = _ClockRule()
 
 
 class Clock(Protocol):
@@ -25,10 +45,10 @@ class Clock(Protocol):
     """Whether the steps of the CPU clock are short against a wait."""
 
     def now(self) -> int:
-        """ns of a monotonic wall clock."""
+        """The time of a monotonic wall clock, ns."""
 
     def thread_cpu(self) -> int:
-        """ns of CPU time of the calling thread."""
+        """CPU time of the calling thread, ns."""
 
     def sleep(self, seconds: float) -> None:
         """Let time pass without using the processor."""
@@ -46,6 +66,42 @@ class Clock(Protocol):
         """Let the threads that were started since the first move run on all processors that the process had."""
 
 
+def every_processor() -> list[int]:
+    """All processors that the calling thread may use; empty where a thread cannot be bound to processors."""
+    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+
+
+def undisturbed_processors() -> list[int]:
+    """``every_processor`` without those that serve a GPU's interrupts, unless none is left.
+
+    A driver that signals each submission by an interrupt takes time from the thread that runs on such a processor.
+    """
+    everything = set(every_processor())
+    if not everything:
+        return []
+    try:
+        serving = processors_serving_gpus(INTERRUPTS.read_text(encoding="ascii", errors="replace"))
+    except OSError:
+        serving = set()
+    return sorted(everything - serving or everything)
+
+
+def processors_serving_gpus(table: str) -> set[int]:
+    """The processors that served a GPU's interrupts, from the text of ``/proc/interrupts``."""
+    head, *lines = table.splitlines() or [""]
+    processors = [int(word.removeprefix("CPU")) for word in head.split() if word.startswith("CPU")]
+    found: set[int] = set()
+    for line in lines:
+        words = line.split()
+        counts, described = words[1 : 1 + len(processors)], words[1 + len(processors) :]
+        if not any(map(_GPU_DRIVER.fullmatch, described[1:])):
+            continue
+        if len(counts) == len(processors) and all(count.isdigit() for count in counts):
+            least = max(1, _RULE.serving_share * sum(map(int, counts)))
+            found |= {cpu for cpu, count in zip(processors, counts, strict=True) if int(count) >= least}
+    return found
+
+
 class SystemClock:
     """The machine's clocks and processors. No Python frame stands between the caller and a clock."""
 
@@ -53,10 +109,10 @@ class SystemClock:
     now = staticmethod(time.perf_counter_ns)
     thread_cpu = staticmethod(time.thread_time_ns)
     sleep = staticmethod(time.sleep)
-    processors = staticmethod(processors.allowed)
+    processors = staticmethod(undisturbed_processors)
 
     def __init__(self) -> None:
-        self._initial_processors = set(processors.every())
+        self._initial_processors = set(every_processor())
         self._known_threads: set[int] = set()
 
     def canary(self) -> list[int]:
@@ -70,11 +126,13 @@ class SystemClock:
         return [middle - start, time.perf_counter_ns() - middle]
 
     def move(self, processors: Sequence[int]) -> None:
+        """Bind the calling thread to these processors, on Linux; elsewhere do nothing."""
         if sys.platform == "linux":
             self._known_threads = self._known_threads or _threads()
             os.sched_setaffinity(0, processors or self._initial_processors)
 
     def release_threads(self) -> None:
+        """Let threads that were started since the first move use all processors, on Linux; elsewhere do nothing."""
         if sys.platform == "linux" and self._known_threads:
             running = _threads()
             for thread in running - self._known_threads:
@@ -97,21 +155,19 @@ class ClockFacts:
     cpu_cost_ns: float
 
 
-def clock_facts(clock: Clock, readings: int = 400) -> ClockFacts:
-    """The resolution of the clock and the cost of a reading, measured by so many readings."""
-    stamps = [clock.now() for _ in range(readings)]
+def clock_facts(clock: Clock) -> ClockFacts:
+    """The resolution of the clock and the cost of a reading, both measured."""
+    stamps = [clock.now() for _ in range(_RULE.readings)]
     steps = [b - a for a, b in itertools.pairwise(stamps) if b > a]
-    return ClockFacts(
-        min(steps, default=1), _cost(clock.now, clock, readings), _cost(clock.thread_cpu, clock, readings)
-    )
+    return ClockFacts(min(steps, default=1), _cost(clock.now, clock), _cost(clock.thread_cpu, clock))
 
 
-def _cost(read: Callable[[], int], clock: Clock, readings: int) -> float:
-    """ns per call of ``read``: the minimum of five blocks, so that a preemption does not count."""
+def _cost(read: Callable[[], int], clock: Clock) -> float:
+    """ns per call of ``read``: the minimum of some blocks, so that a preemption does not count."""
     blocks = []
-    for _ in range(5):
+    for _ in range(_RULE.blocks):
         start = clock.now()
-        for _ in range(readings):
+        for _ in range(_RULE.readings):
             read()
-        blocks.append((clock.now() - start) / readings)
+        blocks.append((clock.now() - start) / _RULE.readings)
     return min(blocks)

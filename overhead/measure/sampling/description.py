@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -26,7 +25,7 @@ _Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 @dataclass(frozen=True)
 class Description:
-    """The part of the record that the chain itself gives."""
+    """The part of a case's record that its open chain gives."""
 
     overlap: Overlap
     synchronous: bool
@@ -36,26 +35,16 @@ class Description:
     flags: list[str]
 
 
-def fields_of(chain: Chain) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The name of each field, and a function that returns its checked value or raises ``BadValue``."""
-    name = type(chain).__name__
-    for field, kind in _ATTRIBUTES.items():
-        yield field, functools.partial(_attribute, chain, field, kind)
-    yield "window", lambda: checked_mapping(f"{name}.window()", chain.window(), Scalar)
-    yield "kernels", lambda: checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
-    yield "flags", lambda: checked(f"{name}.flags", list(chain.flags), list[Name])
-
-
-def _attribute(chain: Chain, field: str, kind: Any) -> Any:
-    return checked(f"{type(chain).__name__}.{field}", getattr(chain, field), kind)
-
-
 def describe(chain: Chain) -> Description:
     """The description of a chain that has just been opened. Raises ``BadValue``, which names the first bad field."""
-    good = {field: get() for field, get in fields_of(chain)}
+    name = type(chain).__name__
+    good = {field: checked(f"{name}.{field}", getattr(chain, field), kind) for field, kind in _ATTRIBUTES.items()}
+    good["window"] = checked_mapping(f"{name}.window()", chain.window(), Scalar)
+    good["kernels"] = checked_mapping(f"{name}.kernels()", chain.kernels(), _Digest)
+    good["flags"] = checked(f"{name}.flags", list(chain.flags), list[Name])
     return Description(**{field.name: good[field.name] for field in fields(Description)})
 
 
 def opening_of(chain: Chain) -> dict[str, float]:
-    """``Chain.opening``, ns or bytes by name. Raises ``BadValue``."""
+    """What opening the chain cost, by name: ns, or bytes for ``peak_memory``. Raises ``BadValue``."""
     return checked_mapping(f"{type(chain).__name__}.opening()", chain.opening(), float)

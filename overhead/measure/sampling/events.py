@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, raised_in
+from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, stack_code_of
 from overhead.results import FailedLine, OneOffLine, RoundLine, Status
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``seconds``: sampling time of this process for all its cases. ``target``: relative half-width wanted.
+    """What a worker samples and for how long. ``seconds``: for all its cases. ``target``: relative half-width wanted.
 
-    ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the queue's knee above the
-    top). ``staged``: the cases whose calls are timed one by one. ``met``: the cases whose met cost is measured, in
-    addition to ``seconds``. ``ladders``: by case, the ladder of an earlier process. ``names``: by case, the fields that
-    name it in its lines.
+    ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the n of a full queue).
+    ``staged``: the cases whose calls are timed one by one. ``met``: the cases for which is measured what a program pays
+    when nothing is left out, in addition to ``seconds``. ``ladders``: by case, the sizes of n of an earlier process.
+    ``names``: by case, the fields that name it in its lines.
     """
 
     seconds: float
@@ -34,7 +34,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Doing:
-    """Emitted before any step that may hang or crash, outside every window.
+    """Says what the worker does next, before any step that may hang or crash, and never while something is timed.
 
     Without a case: other workers may measure before ``emit`` returns. ``others``: another worker should measure first.
     """
@@ -62,5 +62,5 @@ def reason_of(error: BaseException) -> str:
     if words and status_of(error) != "failed":
         return words
     named = words if isinstance(error, BadValue) else f"{type(error).__name__}: {words}".rstrip(": ")
-    where = raised_in(error)
+    where = stack_code_of(error)
     return f"{named} ({where})" if where else named

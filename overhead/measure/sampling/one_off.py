@@ -1,10 +1,14 @@
-"""The values measured once in a process, outside the ladder: first call, empty wait, naive timing, device time."""
+"""Values that are measured outside the ladder (the sizes of n of a case): the first call, an empty wait, single units,
+device time, and the calls of a chain one by one. Each function yields lines of the journal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from overhead.measure.fitting.data import LEGACY_N
+import numpy as np
+
+from overhead.measure.fitting.one_process import LEGACY_N, UNSTAGED
 from overhead.measure.sampling import window
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import DeviceTime
@@ -12,17 +16,29 @@ from overhead.measure.sampling.clock import Clock
 from overhead.measure.sampling.events import reason_of, status_of
 from overhead.results import OneOffLine
 
-_SHARE = 0.06
-"""Of a case's seconds, for any one of these values."""
-_IDLE_SHARE = 0.15
-"""Of a case's seconds, for the idle time before single units."""
-_TIMES = 7
-_LEAST_LATENCIES = 20
-_MOST_LATENCIES = 500
-_START_LATENCIES = 50
+
+@dataclass(frozen=True)
+class _OneOffRule:
+    """How often a value is measured: more give a steadier median, and leave less time for the rounds."""
+
+    share: float = 0.06
+    """Of a case's seconds, for any one of these values."""
+    idle_share: float = 0.15
+    """Of a case's seconds, for the idle time before single units."""
+    times: int = 7
+    least_latencies: int = 20
+    most_latencies: int = 500
+    start_latencies: int = 50
+    staged_units: int = 256
+    staged_ns: float = 2e6
+    """A chain whose calls are timed one by one has at most so many units and takes at most so long: a longer one is
+    interrupted more often, in a shorter one the first units count more."""
 
 
-def first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+_RULE = _OneOffRule()
+
+
+def time_first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
     """The first call in this process and, of a recording, its preparation. Nothing for a chain with its own loop."""
     chain = case.chain
     if chain.own_loop:
@@ -39,18 +55,18 @@ def first_call(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
         yield case.once("prepare", [float(t1 - t0)], [1])
 
 
-def counted(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffLine]:
-    """Totals of a few short chains, ns, whose units count as issued. ``extra``: also ``naive_idle`` and ``legacy``."""
+def time_short_chains(case: CaseInProgress, clock: Clock, extra: bool) -> Iterator[OneOffLine]:
+    """T(0) and T(1), ns, a few times each; the units count as issued. ``extra``: also ``naive_idle`` and ``legacy``."""
     chain, ladder = case.chain, case.ladder
-    fitting = int(_SHARE * case.seconds * 1e9 / (2 * ladder.one_ns))
-    times = max(2, min(_TIMES, fitting))
+    fitting = int(_RULE.share * case.seconds * 1e9 / (2 * ladder.one_ns))
+    times = max(2, min(_RULE.times, fitting))
     yield _timed(case, "empty_wait", window.totals(chain, 0, times, clock), 0)
     yield _timed(case, "naive", window.totals(chain, 1, times, clock), 1)
     if chain.latency:
-        count = max(_LEAST_LATENCIES, min(_MOST_LATENCIES, fitting))
+        count = max(_RULE.least_latencies, min(_RULE.most_latencies, fitting))
         yield _timed(case, "latency", window.totals(chain, 1, count, clock), 1)
     if extra:
-        idle = max(1, min(times, int(_IDLE_SHARE * case.seconds / window.NAIVE_IDLE_S)))
+        idle = max(1, min(times, int(_RULE.idle_share * case.seconds / window.NAIVE_IDLE_S)))
         yield _timed(case, "naive_idle", window.naive_idle(chain, idle, clock), 1)
     if extra and LEGACY_N not in ladder.ns:
         yield _legacy(case, clock)
@@ -63,19 +79,19 @@ def _timed(case: CaseInProgress, name: str, totals: list[int], n: int) -> OneOff
 
 
 def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
-    """T(100), where the ladder ends below it or leaves it out."""
+    """T(100), where the ladder lacks it."""
     chain, ladder = case.chain, case.ladder
     if chain.max_n < LEGACY_N:
         return case.once("legacy", reason=f"the stack bounds n at {chain.max_n}")
     cost = ladder.one_ns + ladder.unit_ns * LEGACY_N
-    if cost > 2 * _SHARE * case.seconds * 1e9:
+    if cost > 2 * _RULE.share * case.seconds * 1e9:
         return case.once("legacy", reason=f"{LEGACY_N} units would take about {cost / 1e6:.0f} ms")
-    times = max(1, min(5, int(_SHARE * case.seconds * 1e9 / cost)))
+    times = max(1, min(5, int(_RULE.share * case.seconds * 1e9 / cost)))
     return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
 
 
-def uncounted(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneOffLine]:
-    """Device time of held chains, the cost of making recordings and, where ``staged``, the start latency.
+def time_device_and_recordings(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneOffLine]:
+    """Device time, the cost of making recordings and, where ``staged``, the time from submission to the device's start.
 
     The chain may run any number of units for these: read ``executed`` again afterwards.
     """
@@ -87,9 +103,8 @@ def uncounted(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneO
 
 
 def _start_latency(case: CaseInProgress) -> Iterator[OneOffLine]:
-    """From submission to the device's start, where the two clocks can be read together."""
     try:
-        found = case.chain.start_latency(_START_LATENCIES)
+        found = case.chain.start_latency(_RULE.start_latencies)
     except Exception as error:
         if status_of(error) != "unavailable":
             raise
@@ -101,14 +116,11 @@ def _start_latency(case: CaseInProgress) -> Iterator[OneOffLine]:
 
 
 def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
-    """Spans of held chains of three lengths; named ``device_busy`` only if the device was busy throughout all of them.
-
-    Holding the device takes time: two spans are measured, more while they fit the case's share.
-    """
+    """Device time at three lengths, ``device_busy`` if the device never waited; two values, more if time is left."""
     chain, ladder = case.chain, case.ladder
     top = min(ladder.ns[-1], chain.held_n)
     ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
-    budget = 2 * _SHARE * case.seconds * 1e9
+    budget = 2 * _RULE.share * case.seconds * 1e9
     began = clock.now()
     found: list[DeviceTime] = []
     for n in ns:
@@ -131,3 +143,35 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
     name = "device_busy" if all(one.busy for one in found) else "device_span"
     yield case.once(name, [float(one.span) for one in found], [one.n for one in found], found[0].method)
     yield case.once("device_quantum", [float(max(one.quantum for one in found))])
+
+
+def time_stages(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+    """By stage (one kind of call) ns per unit, and ``unstaged``: ``issue`` of the chain before and after, over n.
+
+    A stage is the sum of its durations less the clock readings inside them, over n. The cost of a reading is the
+    trimmed mean of readings with nothing between them; their median would be a multiple of the clock's step. Nothing
+    for a chain without stages, which ``case.staged`` then says.
+    """
+    chain, ladder = case.chain, case.ladder
+    n = max(1, min(_RULE.staged_units, ladder.ns[-1], int(_RULE.staged_ns / ladder.unit_ns)))
+    before = window.sample(chain, [n], clock)
+    chain.prepare(1)
+    chain.issue(1)
+    chain.wait()
+    case.issued += chain.units([n]) + 1
+    found = chain.stages(n)
+    case.staged = bool(found)
+    if not found:
+        return
+    chain.wait()
+    after = window.sample(chain, [n], clock)
+    case.issued += chain.units([n]) + n
+    durations = {name: np.asarray(values, np.float64) for name, values in found.items()}
+    readings = np.sort(durations.pop("clock"))
+    tenth = readings.size // 10
+    cost = float(readings[tenth : readings.size - tenth].mean())
+    for name, own in durations.items():
+        yield case.once(f"stage:{name}", [float(own.sum() - own.size * cost) / n], [n])
+    yield case.once("stage_clock", [cost], [n])
+    plain = [row[1] for row in (*before, *after)]
+    yield case.once(UNSTAGED, [sum(plain) / len(plain) / n], [n])

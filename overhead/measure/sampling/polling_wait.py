@@ -1,4 +1,4 @@
-"""A wait that polls rarely makes T(n) a staircase: find the height of its steps and the n at which it rises."""
+"""A wait that polls rarely makes T(n), the time of n units, a staircase: find its stairs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 from overhead.measure.sampling.chain import Samples
-from overhead.measure.sampling.trial_samples import TrialSamples
+from overhead.measure.sampling.window import TrialSamples
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,7 @@ class Stairs:
         return self.quantum_ns * (self.nears * (self.levels + 2) + self.shorts)
 
     def draw(self, dice: random.Random) -> list[int]:
-        """The n of a pass: some close to either edge, where a sample says most about T, and the short ones for
-        ``issue``."""
+        """The n of a pass, in random order: some near either edge, where a sample says most, and short ones."""
         apart = 2 * self.width
         near = [max(1, round(edge * (1 + dice.uniform(-apart, apart)))) for edge in self.edges * self.nears]
         ns = [*near, *[self.short] * self.shorts]
@@ -134,7 +133,7 @@ def find_stairs(
     return Stairs(round(quantum), (first, _edge(trial, low, high, line)), _short(trial, first), levels=level)
 
 
-def known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Stairs | None:
+def find_known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Stairs | None:
     """The stairs of a wait that polls about every ``poll_ns``, found with few of its long samples.
 
     None if T(1) or a larger n shows no such stairs. ``target``: the relative half-width wanted of the slope.
@@ -166,8 +165,7 @@ def known_stairs(trial: TrialSamples, poll_ns: float, target: float) -> Stairs |
 
 
 def _bracket_one(trial: TrialSamples, quantum: float, dice: random.Random) -> Samples:
-    """The samples of n = 1 that were done at the poll before which their window opened; the lead is doubled until one
-    is."""
+    """The samples of n = 1 that began shortly before a poll and were done at it; the lead is doubled until one was."""
     lead = KNOWN_POLL.first_lead * quantum * dice.uniform(*KNOWN_POLL.lead_spread)
     most = KNOWN_POLL.most_lead * quantum
     while min(row[2] for row in trial.run_after_idle([1, 1], quantum - lead)) > quantum / 2 and lead < most:
@@ -189,10 +187,7 @@ def _first_edge(trial: TrialSamples, quantum: float, dice: random.Random) -> flo
 
 
 def _edge_by_walk(trial: TrialSamples, n: float, quantum: float, level: int, step: float, width: float) -> int:
-    """The n at which half of the samples are done at the poll of this number.
-
-    A walk: its step is halved when it turns and doubled when it has not turned for long, so that later steps correct a
-    wrong one (an interrupted sample).
+    """The n at which half of the samples are done at the poll of this number, by a walk with halved and doubled steps.
 
     H. Kesten, Accelerated stochastic approximation, Annals of Mathematical Statistics 29 (1958) 41.
     """
@@ -250,8 +245,7 @@ def _around(trial: TrialSamples, line: float, low: int, high: int) -> tuple[int,
 
 
 def _short(trial: TrialSamples, most: int) -> int:
-    """An n whose ``issue`` takes about 4 ms: long against the clock's step, short against the time between
-    interruptions."""
+    """An n whose ``issue`` takes about ``short_issue_ns``."""
     paces = [row[1] / row[0] for row in trial.seen if row[0] >= most // 16]
     return max(2, min(most // 2, round(_SEARCH.short_issue_ns / max(min(paces, default=1.0), 1.0))))
 

@@ -1,26 +1,35 @@
 """Keep the measuring thread on a processor that runs at full speed.
 
 A hyperthread loses about a third of its speed while its neighbour works; in a virtual machine the neighbour may belong
-to another tenant. Such periods last about a second and affect each processor by itself. The canary detects them, and
-another processor is usually not affected.
+to another tenant. Such periods last about a second and affect each processor by itself. A canary (a fixed loop that is
+timed) detects them, and another processor is usually not affected.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 
 from overhead.measure.sampling.clock import Clock
 
-_SLOW = 1.12
-"""A processor is slow if the canary's Python loop takes this many times the process's usual best."""
-_READINGS_KEPT = 2000
-_BEST_PERCENTILE = 10
-"""The usual best is this percentile of the readings kept."""
-_UPDATE_EVERY = 50
-"""Readings between two updates of the usual best, once there are twice as many."""
+
+@dataclass(frozen=True)
+class _SlowRule:
+    """When a processor is slow. Stricter values leave good processors; looser ones stay beside a busy neighbour."""
+
+    slowdown: float = 1.12
+    """The canary's Python loop takes this many times the process's usual best."""
+    best_percentile: float = 10
+    """The usual best is this percentile of the readings kept: a lower one may be a lucky reading."""
+    readings_kept: int = 2000
+    update_every: int = 50
+    """Readings between two updates of the usual best, once there are twice as many: fewer cost time in the rounds."""
+
+
+_RULE = _SlowRule()
 
 
 class QuietProcessor:
@@ -30,7 +39,7 @@ class QuietProcessor:
         self.clock = clock
         self.processors = clock.processors()
         self.at = 0
-        self.seen: deque[int] = deque(maxlen=_READINGS_KEPT)
+        self.seen: deque[int] = deque(maxlen=_RULE.readings_kept)
         self.readings, self.best = 0, 0.0
         for index in range(len(self.processors)):
             self._reading_on(index)
@@ -81,9 +90,9 @@ class QuietProcessor:
         read = self.clock.canary()
         self.seen.append(read[0])
         self.readings += 1
-        if self.readings < 2 * _UPDATE_EVERY or self.readings % _UPDATE_EVERY == 0:
-            self.best = float(np.percentile(self.seen, _BEST_PERCENTILE))
+        if self.readings < 2 * _RULE.update_every or self.readings % _RULE.update_every == 0:
+            self.best = float(np.percentile(self.seen, _RULE.best_percentile))
         return read
 
     def _slow(self, read: list[int]) -> bool:
-        return read[0] > _SLOW * self.best
+        return read[0] > _RULE.slowdown * self.best

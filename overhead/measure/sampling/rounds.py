@@ -1,4 +1,4 @@
-"""The rounds of one worker: each case is calibrated and gets its one-off values, then all alternate in rounds."""
+"""The sampling of one worker: each case gets a ladder (sizes of n) and one-off values; then all take turns."""
 
 from __future__ import annotations
 
@@ -6,37 +6,26 @@ import contextlib
 import functools
 import gc
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from overhead.errors import Unsupported
-from overhead.measure.sampling import met, one_off, staged_calls, window
-from overhead.measure.sampling.calibrate import Limits, calibrate, remeasured
-from overhead.measure.sampling.case import LEAST_ROUNDS, CaseInProgress
+from overhead.measure.sampling import met, one_off, window
+from overhead.measure.sampling.calibrate import Limits, calibrate, retime_ladder
+from overhead.measure.sampling.case import ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts
 from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.results import FailedLine, RoundLine
 
-_MOST_PLANNED_ROUNDS = 120
-"""A process's time is cut into at most this many rounds, fewer where the slowest case could not take part in each; a
-fast case passes its ladder several times in a round. Rounds are short because one canary stands for a whole round."""
-_ROUNDS_PER_PROCESSOR = 4
-"""A move makes caches cold: with a move before every round, the first units of NumPy's step over 256 KiB took twice as
-long."""
-_KNEE_SECONDS = 0.5
-"""A case with less time than this looks for the queue's knee only if it is one of the extras."""
-_OVERTIME = 1.5
-"""``min_rounds`` may take this many times the seconds allowed, and no more."""
-
 
 def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]) -> str:
     """Measure all chains of this worker in alternation; return the rule that stopped it, in words.
 
     A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes through. The
-    garbage collector is off inside the windows and runs between rounds. After each case's first call, when the stacks
-    have started their threads, and after the met costs, the calling thread is moved to processors that run at full
-    speed, a few rounds on each.
+    garbage collector is off while a sample is timed and runs between rounds. After each case's first call, when the
+    stacks have started their threads, and after the *met* costs (what a program pays when nothing is left out), the
+    calling thread is moved to processors that run at full speed, a few rounds on each.
     """
     enabled = gc.isenabled()
     gc.collect()
@@ -117,11 +106,16 @@ class _Measurement:
         gc.freeze()  # so that the collections between rounds have almost nothing to traverse
         number, self.planned_rounds = 0, self.rounds_that_fit()
         while not (rule := self.stop_rule(number)):
-            if number == LEAST_ROUNDS:  # the whole cost of each case's part in a round is known now
+            if number == ROUNDS.least:  # the whole cost of each case's part in a round is known now
                 self.planned_rounds = number + self.rounds_that_fit()
             self.measure_round(number)
             number += 1
         return rule
+
+    def emit_all(self, lines: Iterable[Event]) -> None:
+        """Emit these lines one after another."""
+        for line in lines:
+            self.emit(line)
 
     def announce(self, doing: Doing) -> None:
         """Emit what comes next. Other workers may measure before this returns: that time does not count."""
@@ -146,27 +140,25 @@ class _Measurement:
         if number >= self.settings.max_rounds:
             return f"{number} rounds"
         enough = number >= self.settings.min_rounds
-        if number >= LEAST_ROUNDS and spent >= self.settings.seconds * (1 if enough else _OVERTIME):
+        if number >= ROUNDS.least and spent >= self.settings.seconds * (1 if enough else ROUNDS.overtime):
             return f"time: {self.settings.seconds:.1f} s"
         return ""
 
     def measure_first_call(self, case: CaseInProgress) -> None:
         """The first call in this process, and the facts of the clock."""
-        for line in one_off.first_call(case, self.clock):
-            self.emit(line)
+        self.emit_all(one_off.time_first_call(case, self.clock))
         facts = window.clock_of(case.chain, self.facts)
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def measure_met_costs(self) -> None:
-        """The met cost of the cases of ``settings.met``, with the garbage collector on, as in a program without this
-        suite. Its time does not count as sampling."""
+        """What a program without this suite pays, with the garbage collector on; not counted as sampling."""
         before, preparing_ns = self.sampling_ns(), self.preparing_ns
         lengths: dict[str, met.Lengths] = {}
         gc.enable()
         try:
             for case in [case for key, case in self.live.items() if key in self.settings.met]:
                 self.attempt(case, "met", functools.partial(self.find_met_lengths, lengths))
-            for _ in range(met.TURNS):
+            for _ in range(met.MET.turns):
                 for case in [case for key, case in self.live.items() if key in lengths]:
                     self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
         finally:
@@ -175,7 +167,7 @@ class _Measurement:
         self.start += self.sampling_ns() - before
 
     def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
-        """Add the case's two lengths; emit the reason if it has none."""
+        """Add the case's two sizes of n; emit the reason if it has none."""
         try:
             lengths[case.key] = met.find_lengths(case, self.clock, self.settings.ladders.get(case.key, ()))
         except Unsupported as error:
@@ -191,10 +183,10 @@ class _Measurement:
     def calibrate(self, case: CaseInProgress) -> None:
         """Find the case's ladder, or take that of an earlier process."""
         queues = case.chain.overlap == "pipelined" and not case.chain.synchronous
-        knee = queues and (case.key in self.settings.extras or case.seconds >= _KNEE_SECONDS)
+        knee = queues and (case.key in self.settings.extras or case.seconds >= ROUNDS.knee_seconds)
         known = self.settings.ladders.get(case.key)
         if known and not knee:
-            case.ladder = remeasured(case.chain, self.clock, known)
+            case.ladder = retime_ladder(case.chain, self.clock, known)
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
             case.ladder = calibrate(case.chain, self.clock, limits)
@@ -208,12 +200,10 @@ class _Measurement:
 
     def measure_one_off_values(self, case: CaseInProgress) -> None:
         """The values that are measured outside the ladder."""
-        for line in one_off.counted(case, self.clock, case.key in self.settings.extras):
-            self.emit(line)
+        self.emit_all(one_off.time_short_chains(case, self.clock, case.key in self.settings.extras))
         case.verify()
-        uncounted = list(one_off.uncounted(case, self.clock, case.key in self.settings.staged))
-        for line in uncounted:
-            self.emit(line)
+        uncounted = list(one_off.time_device_and_recordings(case, self.clock, case.key in self.settings.staged))
+        self.emit_all(uncounted)
         if uncounted:
             case.issued = case.chain.executed()
         self.clock.release_threads()
@@ -227,17 +217,16 @@ class _Measurement:
         return max(0.0, self.settings.seconds * 1e9 - self.sampling_ns())
 
     def rounds_that_fit(self) -> int:
-        """The number of rounds for the time left, such that every case can take part in each: pairs need both cases in
-        a round."""
+        """The number of rounds for the time left in which every case can take part: a pair needs both in a round."""
         each = self.left_ns() / max(1, len(self.live))
         most = min((each / case.cost for case in self.live.values()), default=0.0)
-        return max(self.settings.min_rounds, min(_MOST_PLANNED_ROUNDS, int(most)))
+        return max(self.settings.min_rounds, min(ROUNDS.most, int(most)))
 
     def measure_round(self, number: int) -> None:
         """Every live case once, in a new order. Each gets the same time, whatever a pass costs."""
         self.announce(Doing("", f"round {number}", others=number == 0))
         gc.collect()
-        if number % _ROUNDS_PER_PROCESSOR == 0:
+        if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
         slot = self.left_ns() / len(self.live) / max(1, self.planned_rounds - number)
         for case in self.live.values():
@@ -256,13 +245,13 @@ class _Measurement:
         rows = window.sample(chain, ns, self.clock)
         case.issued += chain.units(ns)
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
-            ns = case.ladder.cpu(passes, case.rounds)
+            ns = case.ladder.draw_for_cpu(passes, case.rounds)
             with_cpu = window.sample(chain, ns, self.clock, cpu=True)
             case.issued += chain.units(ns)
             case.reads_cpu = all(len(row) == 4 for row in with_cpu)
             rows += with_cpu
         if case.staged:
-            self.measure_stages(case)
+            self.emit_all(one_off.time_stages(case, self.clock))
         case.verify()
         canary = [max(pair) for pair in zip(before, self.processor.canary(), strict=True)]
         if case.rounds == 0:
@@ -270,12 +259,3 @@ class _Measurement:
         case.spend(self.sampling_ns() - start, passes)
         self.emit(RoundLine(**case.names, round=number, samples=rows, canary=canary))
         self.clock.release_threads()
-
-    def measure_stages(self, case: CaseInProgress) -> None:
-        """The case's calls one by one; not again if its chain has no stages."""
-        n = staged_calls.length(case.ladder)
-        parts, issued = staged_calls.time_stages(case.chain, n, self.clock)
-        case.issued += issued
-        case.staged = bool(parts)
-        for name, value in parts.items():
-            self.emit(case.once(name, [value], [n]))

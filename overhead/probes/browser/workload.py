@@ -46,8 +46,8 @@ class BrowserWork(WorkChain, PageChain):
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)
-        state = sources.state(self.workload, self.zeros(), self.elements)
-        self._input_values = sources.inputs(self.workload, self.inputs)
+        state = sources.pack_state(self.workload, self.zeros(), self.elements)
+        self._input_values = sources.pack_inputs(self.workload, self.inputs)
         self._sizes = (state.nbytes, self._zeros.nbytes, self._input_values.nbytes, _STEPS_BYTES)
         spec = msgspec.convert({"pattern": case.pattern}, messages.CaseSpec)
         self.ask("open", case=spec, program=self._program())
@@ -71,7 +71,7 @@ class BrowserWork(WorkChain, PageChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Send the state and counters of 0 to the page, and wait."""
-        self.write([_STATE], sources.state(self.workload, state, self.elements).tobytes())
+        self.write([_STATE], sources.pack_state(self.workload, state, self.elements).tobytes())
         self.write([_COUNTERS], self._zeros.tobytes())
         self.wait()
 
@@ -80,7 +80,7 @@ class BrowserWork(WorkChain, PageChain):
         at = self._sizes[_STATE]
         raw = self.fetch_bytes([_STATE, _COUNTERS], at + self._zeros.nbytes)
         state = np.frombuffer(raw[:at], self.workload.dtype)
-        return sources.unpack(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
+        return sources.unpack_state(self.workload, state, self.elements), np.frombuffer(raw[at:], np.uint32)
 
     def count(self) -> int:
         """The number of steps since ``put``; only the counters are fetched. Raises ``Unverified`` if they differ."""
@@ -88,7 +88,7 @@ class BrowserWork(WorkChain, PageChain):
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the WGSL, by file name."""
-        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+        return {f"{self.workload.name}.wgsl": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file."""

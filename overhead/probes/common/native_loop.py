@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead import scratch
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable
 from overhead.probes.common import loops
 from overhead.probes.common.loops import Issue, Script, Stages, Statement
@@ -265,7 +265,7 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
         import numba  # noqa: F401
         from numba.misc.appdirs import user_cache_dir
     except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
-        raise NativeUnavailable(f"numba does not load: {error}", install("wgpu")) from error
+        raise NativeUnavailable(f"numba does not load: {error}", install_command("wgpu")) from error
     module = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]

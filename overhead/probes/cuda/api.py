@@ -10,10 +10,10 @@ from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 
-INSTALL_CUDA = f"{install('cuda13')} (cuda12 where the driver is for CUDA 12)"
+INSTALL_CUDA = f"{install_command('cuda13')} (cuda12 where the driver is for CUDA 12)"
 """The command that installs cuda-bindings and NVRTC."""
 _DRIVER_PAGE = "install NVIDIA's driver: https://www.nvidia.com/drivers"
 _OLDEST_VERSION = 12000

@@ -47,10 +47,10 @@ class CudaWork(SessionChain, WorkChain):
     def build(self) -> None:
         """Allocate the buffers and compile the kernels."""
         session = self.session
-        self._state_like = sources.state(self.workload, self.zeros(), self.elements)
+        self._state_like = sources.pack_state(self.workload, self.zeros(), self.elements)
         self._counters_like = np.zeros(self.elements, np.uint32)
         self.state, self.counters = session.buffer(self._state_like), session.buffer(self._counters_like)
-        inputs = session.buffer(sources.inputs(self.workload, self.inputs))
+        inputs = session.buffer(sources.pack_inputs(self.workload, self.inputs))
         self.arguments = Arguments(self.state, self.counters, inputs, 0)
         names = [entry.name for entry in self._entries]
         functions = session.functions(f"{self.workload.name}.cu", self._text, names)
@@ -61,18 +61,18 @@ class CudaWork(SessionChain, WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
-        self.session.write(self.state, sources.state(self.workload, state, self.elements))
+        self.session.write(self.state, sources.pack_state(self.workload, state, self.elements))
         self.session.write(self.counters, self._counters_like)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state, and the number of steps of each element (uint32), copied to the host."""
         state = self.session.read(self.state, self._state_like)
         counters = self.session.read(self.counters, self._counters_like)
-        return sources.unpack(self.workload, state, self.elements), counters
+        return sources.unpack_state(self.workload, state, self.elements), counters
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the generated CUDA C, by the workload's name."""
-        return {f"{self.workload.name}.cu": sources.digest(self._text)}
+        return {f"{self.workload.name}.cu": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: that of every workload, the driver call, its stream, and the launches of a unit if several."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common.availability import import_library
@@ -21,7 +21,7 @@ class JaxProbe(Probe):
 
     name = "jax"
     title = "JAX"
-    mend = install("jax")
+    mend = install_command("jax")
     distributions = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin")
 
     def environments(self) -> list[dict[str, str]]:

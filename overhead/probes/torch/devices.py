@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, in_sequence, nothing
@@ -42,7 +42,7 @@ def cuda_torch() -> Any:
     from overhead.probes.cuda.api import driver
 
     driver()
-    torch = import_torch(install("torch"))
+    torch = import_torch(install_command("torch"))
     if not torch.version.cuda or not torch.cuda.is_available():
         mend = "install a CUDA build of torch: https://pytorch.org/get-started/locally"
         raise Unavailable(f"torch {torch.__version__} reaches no CUDA device", mend)

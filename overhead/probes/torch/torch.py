@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
@@ -25,7 +25,7 @@ class TorchProbe(Probe):
 
     name = "torch"
     title = "PyTorch eager"
-    mend = install("torch")
+    mend = install_command("torch")
     distributions = ("torch",)
 
     def targets(self) -> list[Target]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
 from overhead.probes.torch import unrolled_loop
@@ -26,7 +26,7 @@ class TorchCompileProbe(Probe):
 
     name = "torch-compile"
     title = "torch.compile"
-    mend = install("torch")
+    mend = install_command("torch")
     distributions = ("torch", "triton")
 
     def targets(self) -> list[Target]:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import torch
 
-from overhead.measure.sampling import processors
+from overhead.measure.sampling.clock import every_processor
 from overhead.probes.base import Unsupported, Unverified, whole_units
 from overhead.probes.torch.bodies import set_autograd_mode
 from overhead.probes.torch.chains import TorchChain, select_device
@@ -24,7 +24,7 @@ from overhead.workloads import UNROLLED
 from overhead.workloads.base import Array
 from overhead.workloads.equivalence import Differs, Reference
 
-_INHERITED_PROCESSORS = set(processors.every()) or set(range(os.cpu_count() or 1))
+_INHERITED_PROCESSORS = set(every_processor()) or set(range(os.cpu_count() or 1))
 """The processors that this process could use when it opened its first workload, before it measured."""
 
 

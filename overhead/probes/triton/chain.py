@@ -95,9 +95,9 @@ class TritonWork(WorkChain):
         self.overlap = "serial" if self._fused else "pipelined"
         self.launches, self.max_n = (0, 1 << 26) if self._fused else (1, 1 << 20)
         self._text, (self._entry,) = kernels_of(self, "triton")
-        self._state = torch.from_numpy(sources.state(self.workload, self.zeros(), self.elements)).to(self._place)
+        self._state = torch.from_numpy(sources.pack_state(self.workload, self.zeros(), self.elements)).to(self._place)
         self._counters = torch.zeros(self.elements, dtype=torch.int32, device=self._place)
-        self._inputs = torch.from_numpy(sources.inputs(self.workload, self.inputs)).to(self._place)
+        self._inputs = torch.from_numpy(sources.pack_inputs(self.workload, self.inputs)).to(self._place)
         self._wait = wait_action(self._place, "stream")
         self._kernel = getattr(_module(self._text), self._entry.name)
         self._steps = 1
@@ -109,14 +109,14 @@ class TritonWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Copy the state to the device and set all counters to 0."""
-        self._state.copy_(torch.from_numpy(sources.state(self.workload, state, self.elements)))
+        self._state.copy_(torch.from_numpy(sources.pack_state(self.workload, state, self.elements)))
         self._counters.zero_()
         self._wait()
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
         """The state, and the number of steps of each element (uint32), copied to the host."""
         state, counters = self._state.cpu().numpy(), self._counters.cpu().numpy().view(np.uint32)
-        return sources.unpack(self.workload, state, self.elements), counters
+        return sources.unpack_state(self.workload, state, self.elements), counters
 
     def prepare(self, n: int) -> None:
         """Set the number of steps that the fused kernel runs."""
@@ -139,7 +139,7 @@ class TritonWork(WorkChain):
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the generated Triton, by the workload's name."""
-        return {f"{self.workload.name}.triton.py": sources.digest(self._text)}
+        return {f"{self.workload.name}.triton.py": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
         """What is timed: that of every workload, the kind of launch, the block size, and the warps of a program."""
@@ -150,7 +150,7 @@ class TritonWork(WorkChain):
 def _module(text: str) -> Any:
     """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
-    path = folder / f"workload_{sources.digest(text)[:12]}.py"
+    path = folder / f"workload_{sources.sha256_of(text)[:12]}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

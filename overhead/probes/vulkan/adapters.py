@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import names_software_renderer
 
@@ -39,7 +39,7 @@ def load() -> tuple[Any, Any]:
     try:
         import vulkan
     except ImportError as error:
-        raise Unavailable(f"the package vulkan does not import: {error}", install("wgpu")) from error
+        raise Unavailable(f"the package vulkan does not import: {error}", install_command("wgpu")) from error
     except OSError as error:
         raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
     return vulkan.ffi, vulkan.lib

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
@@ -21,7 +21,7 @@ class Vulkan(Probe):
 
     name = "vulkan"
     title = "raw Vulkan"
-    mend = install("wgpu")
+    mend = install_command("wgpu")
     distributions = ("vulkan", "cffi", "numba")
 
     def environments(self) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from overhead.errors import install
+from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common import workload_arms
@@ -45,7 +45,7 @@ class WgpuNative(_WebGpu):
 
     name = "wgpu-native"
     title = "WebGPU by wgpu-native (wgpu-py)"
-    mend = install("wgpu")
+    mend = install_command("wgpu")
     distributions = ("wgpu", "numba", "cffi")
 
 
@@ -55,6 +55,6 @@ class Dawn(_WebGpu):
 
     name = "dawn"
     title = "WebGPU by Dawn (wgpudawn)"
-    mend = install("wgpu")
+    mend = install_command("wgpu")
     distributions = ("wgpudawn", "numba", "cffi")
     null = True

@@ -68,8 +68,8 @@ class WebGpuWork(WorkChain):
     def _bind_buffers(self) -> None:
         device, flags = self.session.device, self.resources.flags
         storage = self.resources.storage
-        state = sources.state(self.workload, self.zeros(), self.elements)
-        inputs = sources.inputs(self.workload, self.inputs)
+        state = sources.pack_state(self.workload, self.zeros(), self.elements)
+        inputs = sources.pack_inputs(self.workload, self.inputs)
         largest = max(state.nbytes, inputs.nbytes)
         if any(largest > int(device.limits[name]) for name in _LIMITS):
             raise Unsupported(f"the device binds less than {largest} bytes")
@@ -126,7 +126,7 @@ class WebGpuWork(WorkChain):
 
     def put(self, state: dict[str, Array]) -> None:
         """Write the state and counters of 0 to the buffers, and wait."""
-        self._write(self._state, sources.state(self.workload, state, self.elements))
+        self._write(self._state, sources.pack_state(self.workload, state, self.elements))
         self._write(self._counters, self._zeros)
 
     def fetch(self) -> tuple[dict[str, Array], Array]:
@@ -136,7 +136,7 @@ class WebGpuWork(WorkChain):
         queue = self.session.queue
         state = np.frombuffer(queue.read_buffer(self._state), self.workload.dtype)
         counters = np.frombuffer(queue.read_buffer(self._counters), np.uint32)
-        return sources.unpack(self.workload, state, self.elements), counters
+        return sources.unpack_state(self.workload, state, self.elements), counters
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time of n steps, or as many as fit into the queue, behind a long dispatch. Raises ``Unsupported``."""
@@ -152,7 +152,7 @@ class WebGpuWork(WorkChain):
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of the WGSL, by file name."""
-        return {f"{self.workload.name}.wgsl": sources.digest(self._text)}
+        return {f"{self.workload.name}.wgsl": sources.sha256_of(self._text)}
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values for the results file."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from overhead.errors import UsageError
-from overhead.loading.folders import Loaded, Skipped, collect
+from overhead.loading.folders import Loaded, Skipped, load_paths
 from overhead.reading.format import plain
 from overhead.reading.view import View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Machine, same_figures
@@ -46,7 +46,7 @@ def from_paths(paths: Sequence[Path]) -> Machines:
     The machine of the newest run in the first path that has one is shown in full. Runs of workloads alone count only if
     there is no other run.
     """
-    return _machines(*collect(paths))
+    return _machines(*load_paths(paths))
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:

@@ -95,7 +95,7 @@ def without_figure(view: View, group: Group) -> list[str]:
     have = {(a.record.stack, a.processor) for a in group.arms}
     same = [g for g in view.once(chains.groups) if g.workload == group.workload]
     ran = {(a.record.stack, a.processor) for g in same for a in g.arms}
-    lacking = (ran | {(r.stack, devices.processor(r)) for r in group.failed}) - have
+    lacking = (ran | {(r.stack, devices.processor_kind(r)) for r in group.failed}) - have
     no_gpu = not any(kind == "gpu" for _, kind in have) and (
         any(kind == "gpu" for _, kind in lacking) or any(not gpu.software for gpu in view.fingerprint.machine.gpus)
     )

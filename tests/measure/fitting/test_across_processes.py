@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from overhead.measure.fitting.across_processes import CANARY_FROM_PROCESSES, mean_of_processes
+from overhead.measure.fitting.across_processes import MEAN, mean_of_processes
 
 
 def test_the_interval_is_that_of_students_t() -> None:
@@ -74,6 +74,6 @@ def test_intervals_cover_the_truth_in_about_95_percent(processes: int) -> None:
         found = mean_of_processes("complete", values, 0.03, paces=paces)
         assert found.low is not None
         assert found.high is not None
-        truth = 1 + 0.7 * (paces.mean() - 1) if processes >= CANARY_FROM_PROCESSES else 1
+        truth = 1 + 0.7 * (paces.mean() - 1) if processes >= MEAN.canary_from else 1
         held += found.low <= truth <= found.high
     assert 0.93 <= held / 1_000 <= 0.97

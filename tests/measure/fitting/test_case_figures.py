@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate, limited_by
-from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
+from overhead.measure.fitting.one_process import Process, Series
 from overhead.results import Figure
 from tests.fakes.chains import lines, one_off_line, one_round, series
 from tests.fakes.machine import Disturbance, Law

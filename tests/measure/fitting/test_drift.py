@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.drift import drift, drift_beside
+from overhead.measure.fitting.drift import find_drift, find_drift_beyond_canary
 
 TARGET = 0.03
 
@@ -16,22 +16,22 @@ def _rounds(change: float, seed: int) -> dict[int, float]:
 
 
 def test_a_trend_in_all_processes_gives_the_early_and_the_late_value() -> None:
-    found = drift([_rounds(0.3, seed) for seed in range(4)], TARGET)
+    found = find_drift([_rounds(0.3, seed) for seed in range(4)], TARGET)
     assert found is not None
     assert (found.early, found.late) == pytest.approx((104.3, 125.7), rel=0.02)
 
 
 def test_constant_costs_show_no_drift_in_99_percent_of_the_cases() -> None:
-    alarms = [drift([_rounds(0.0, 4 * i + k) for k in range(4)], 0.0) for i in range(300)]
+    alarms = [find_drift([_rounds(0.0, 4 * i + k) for k in range(4)], 0.0) for i in range(300)]
     assert sum(a is not None for a in alarms) <= 9
 
 
 def test_a_drift_that_the_canary_shares_is_none_of_the_case() -> None:
     costs = [_rounds(0.3, seed) for seed in range(4)]
-    assert drift_beside(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
-    assert drift_beside(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET) is not None
+    assert find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
+    assert find_drift_beyond_canary(costs, [_rounds(0.0, seed + 10) for seed in range(4)], TARGET) is not None
 
 
 def test_a_drift_of_the_canary_alone_is_none_of_the_case() -> None:
     costs = [_rounds(0.0, seed) for seed in range(4)]
-    assert drift_beside(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None
+    assert find_drift_beyond_canary(costs, [_rounds(0.3, seed + 10) for seed in range(4)], TARGET) is None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.knee import find_knee
 from overhead.measure.fitting.line import Floats
-from overhead.measure.fitting.one_process import by_round, fit_process
+from overhead.measure.fitting.one_process import Process, Series, fit_process, slopes_by_round
 from tests.fakes.chains import one_off_line, one_round
 
 
@@ -51,4 +50,4 @@ def test_a_process_is_fitted_below_its_knee_and_a_polling_wait_has_no_slopes_by_
     assert found.value("fixed") == pytest.approx(20_000, rel=0.01)
     assert found.value("host") is None
     polled = Process(process.rounds, {"wait_quantum": one_off_line([1e6])})
-    assert by_round(polled, Series([polled]), "issue", None) == {}
+    assert slopes_by_round(polled, Series([polled]), "issue", None) == {}

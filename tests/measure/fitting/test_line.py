@@ -38,7 +38,7 @@ def test_samples_at_one_n_have_no_line() -> None:
 
 def test_the_slope_of_many_samples_is_estimated_from_random_pairs() -> None:
     n, y = noisy(300.0, 5_000.0, passes=200)
-    assert n.size * (n.size - 1) // 2 > fit._MAX_PAIRS
+    assert n.size * (n.size - 1) // 2 > fit.LINE.most_pairs
     assert fit.sen_slope(n, y) == pytest.approx(300.0, rel=1e-3)
 
 
@@ -46,7 +46,7 @@ def test_only_interrupted_samples_are_left_out_of_the_fit() -> None:
     n, y = noisy(300.0, 5_000.0, passes=50)
     hit = np.random.default_rng(1).random(n.size) < 0.002 * n
     late = y + np.where(hit, 200_000.0, 0.0)
-    clear = fit.undisturbed(n, late)
+    clear = fit.undisturbed_mask(n, late)
     assert not clear[hit].any()
     assert clear[~hit].mean() > 0.98
     line = fit.robust_line(n, late)
@@ -65,15 +65,15 @@ def test_a_sample_interrupted_in_issue_is_left_out_of_complete() -> None:
 
 
 def test_with_few_samples_none_is_called_disturbed() -> None:
-    n = np.full(fit.MIN_SAMPLES_PER_N - 1, 4.0)
-    assert fit.undisturbed(n, np.array([1.0] * (n.size - 1) + [1e9])).all()
+    n = np.full(fit.LINE.samples_per_n - 1, 4.0)
+    assert fit.undisturbed_mask(n, np.array([1.0] * (n.size - 1) + [1e9])).all()
 
 
 def test_the_misfit_is_a_share_of_the_rise_at_the_worst_n() -> None:
     n, y = noisy(300.0, 5_000.0)
     line = fit.Line(300.0, 5_000.0)
-    assert abs(fit.misfit(n, y, line).share) < 0.001
-    bent = fit.misfit(n, y + 60.0 * np.sqrt(n) * (n < 50), line)
+    assert abs(fit.worst_misfit(n, y, line).share) < 0.001
+    bent = fit.worst_misfit(n, y + 60.0 * np.sqrt(n) * (n < 50), line)
     assert bent.at == 16
     assert bent.share == pytest.approx(240 / (300 * 99), rel=0.1)
     assert bent.sigmas > 4

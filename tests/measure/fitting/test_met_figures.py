@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from overhead.measure.fitting.data import Process, Series
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
+from overhead.measure.fitting.one_process import Process, Series
 from tests.fakes.chains import one_off_line
 
 

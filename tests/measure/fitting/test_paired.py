@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Process, Series
-from overhead.measure.fitting.one_process import by_round
+from overhead.measure.fitting.one_process import Process, Series, slopes_by_round
 from overhead.measure.fitting.paired import MARGINAL_COSTS, PerDispatch, difference_and_ratio, marginal_costs
 from tests.fakes.chains import at_canaries, lines, one_round, series, with_canaries
 from tests.fakes.machine import Disturbance, Law
@@ -151,5 +150,5 @@ def test_host_differences_use_every_round() -> None:
     a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)
     b = series(Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4)
     for process in a.processes:
-        assert by_round(process, a, "host", None).keys() == {r.round for r in process.rounds}
+        assert slopes_by_round(process, a, "host", None).keys() == {r.round for r in process.rounds}
     assert difference_and_ratio(a, b, "host").difference.value == pytest.approx(1_300.0, rel=0.01)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.quiet_rounds import slow_rounds
 from tests.fakes.chains import one_off_line, one_round, with_canaries
 

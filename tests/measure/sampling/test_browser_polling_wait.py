@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import Process, Series
+from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.sampling import polling_wait
 from overhead.measure.sampling.events import Event, Settings
 from overhead.measure.sampling.rounds import measure_cases

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from overhead.measure.fitting.case_figures import estimate
-from overhead.measure.fitting.data import LEGACY_N, Series
-from overhead.measure.fitting.line import MAX_MISFIT
-from overhead.measure.sampling.calibrate import CLIMB, Ladder, Limits, calibrate, remeasured
+from overhead.measure.fitting.line import LINE
+from overhead.measure.fitting.one_process import LEGACY_N, Series
+from overhead.measure.sampling.calibrate import CLIMB, Ladder, Limits, calibrate, retime_ladder
 from tests.fakes.chains import Steady, measured
 from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law
 
@@ -60,11 +60,11 @@ def test_an_extra_cost_of_the_first_units_raises_the_top_until_no_rung_is_bent()
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
     clock = FakeClock(CALM)
     straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
-    needed = Sleeper.STEP / (CLIMB.head * MAX_MISFIT)
+    needed = Sleeper.STEP / (CLIMB.head * LINE.misfit)
     assert rise(straight, law) <= 2.2 * CLIMB.least_ns
     assert needed <= rise(found, law) <= 2.2 * needed
     assert found.shortfall == ""
-    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * MAX_MISFIT / 0.1
+    assert rise(calibrate(Sleeper(clock, law), clock, Limits(target=0.1)), law) <= 2.2 * needed * LINE.misfit / 0.1
     _, _, got = measured({"case": Sleeper(clock, law)}, clock, 1.0)
     assert estimate(Series([got["case"]] * 3), 0.03)["complete"].status == "ok"
 
@@ -76,7 +76,7 @@ def test_noise_does_not_hide_an_extra_cost_that_was_found_before(jitter: float) 
     for seed in range(20):
         clock = FakeClock(CALM, seed=seed)
         tops.append(rise(calibrate(Sleeper(clock, law), clock, Limits()), law))
-    assert sum(top > Sleeper.STEP / MAX_MISFIT for top in tops) >= 16
+    assert sum(top > Sleeper.STEP / LINE.misfit for top in tops) >= 16
 
 
 def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_left_out() -> None:
@@ -86,7 +86,7 @@ def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_left_out() -
         found = calibrate(Sleeper(clock, law), clock, Limits())
         assert found.stairs is None
         assert not {1, LEGACY_N} & set(found.ns)
-        assert rise(found, law) > Sleeper.STEP / MAX_MISFIT
+        assert rise(found, law) > Sleeper.STEP / LINE.misfit
 
 
 def test_the_search_for_the_top_ends_for_a_chain_that_is_not_linear() -> None:
@@ -113,7 +113,7 @@ def test_a_ladder_of_an_earlier_process_gets_the_times_of_this_process() -> None
     clock = FakeClock()
     chain = FastFakeChain(Law(host=4_000.0, device=500.0, fixed=40_000.0), clock)
     began = clock.time
-    again = remeasured(chain, clock, first.ns)
+    again = retime_ladder(chain, clock, first.ns)
     assert again.ns == first.ns
     assert again.unit_ns == pytest.approx(2 * first.unit_ns, rel=0.05)
     assert chain.executed() == again.issued
@@ -191,8 +191,8 @@ def test_a_polling_wait_is_found_and_its_stairs_are_bracketed(poll: float, level
     assert found.extra
     passes = found.draw(50, random.Random(0))
     assert len(passes) == 150
-    assert set(found.cpu(1, 1)) == set()
-    assert found.cpu(1, 0) == [found.stairs.short, found.ns[-1]]
+    assert set(found.draw_for_cpu(1, 1)) == set()
+    assert found.draw_for_cpu(1, 0) == [found.stairs.short, found.ns[-1]]
 
 
 def test_a_machine_with_two_speeds_gives_no_stairs() -> None:
@@ -221,5 +221,5 @@ def test_a_pass_is_every_rung_in_a_new_order() -> None:
     found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
     drawn = found.draw(3, random.Random(0))
     assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3
-    assert found.cpu(4, 3) == [1, 2, 4, 1]
-    assert [found.cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]
+    assert found.draw_for_cpu(4, 3) == [1, 2, 4, 1]
+    assert [found.draw_for_cpu(1, number) for number in range(4)] == [[1], [2], [4], [1]]

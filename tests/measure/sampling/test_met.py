@@ -35,7 +35,7 @@ def measured_met(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
 def test_each_turn_gives_the_true_slope(chain: Any) -> None:
     clock = FakeClock()
     events = measured_met(chain(clock), clock)
-    assert values(events, "case") == pytest.approx([1_000.0] * met.TURNS, rel=1e-3)
+    assert values(events, "case") == pytest.approx([1_000.0] * met.MET.turns, rel=1e-3)
     assert not dropped(events)
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_left_out() -> None:
     disturbed = Disturbance(spread=0.0, preemptions=200.0, preempted_ns=(1e6, 1.1e6))
     clock = FakeClock(disturbed, seed=1)
     events = measured_met(Steady(clock, Law(host=1_000.0, device=0.0, fixed=0.0, synchronous=True)), clock)
-    assert sum(values(events, "case")) / met.TURNS == pytest.approx(1_210.0, rel=0.1)
+    assert sum(values(events, "case")) / met.MET.turns == pytest.approx(1_210.0, rel=0.1)
 
 
 def test_a_turn_takes_a_tenth_of_a_second_and_the_cases_alternate() -> None:
@@ -62,7 +62,7 @@ def test_a_turn_takes_a_tenth_of_a_second_and_the_cases_alternate() -> None:
 
     settings = Settings(0.5, met=frozenset("ab"))
     measure_cases({key: Steady(clock) for key in "abc"}, clock, settings, emit)
-    assert [case for case, _ in seen] == list("ab" * met.TURNS)
+    assert [case for case, _ in seen] == list("ab" * met.MET.turns)
     gaps = [(later - before) / 1e9 for (_, before), (_, later) in itertools.pairwise(seen)]
     assert all(0.1 <= gap < 0.12 for gap in gaps)
 
@@ -85,7 +85,7 @@ def test_it_precedes_the_choice_of_a_processor() -> None:
             moves.append(clock.moves)
 
     measure_cases({"case": Steady(clock)}, clock, Settings(0.5, met=frozenset({"case"})), emit)
-    assert moves == [0] * met.TURNS
+    assert moves == [0] * met.MET.turns
     assert clock.moves > 0
 
 
@@ -138,7 +138,7 @@ def test_a_process_is_not_left_out_because_it_is_slow() -> None:
             clock.time += 100e6 * (n >= 5_000)
 
     clock = FakeClock()
-    assert len(values(measured_met(Interrupted(clock), clock), "case")) == met.TURNS
+    assert len(values(measured_met(Interrupted(clock), clock), "case")) == met.MET.turns
 
 
 def test_its_units_are_verified() -> None:

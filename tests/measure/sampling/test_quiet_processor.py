@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from overhead.measure.sampling import processors
-from overhead.measure.sampling.clock import SystemClock
-from overhead.measure.sampling.processors import serving_gpus
+from overhead.measure.sampling import clock as clocks
+from overhead.measure.sampling.clock import SystemClock, processors_serving_gpus, undisturbed_processors
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.results import RoundLine
 from tests.fakes.chains import Steady, measured
@@ -137,19 +136,19 @@ ERR:          0
 
 
 def test_processors_that_serve_a_gpus_interrupts_are_found() -> None:
-    assert serving_gpus(INTERRUPTS) == {0, 2}
-    assert serving_gpus("") == set()
-    assert serving_gpus("CPU0\n 42: x y nvidia") == set()
+    assert processors_serving_gpus(INTERRUPTS) == {0, 2}
+    assert processors_serving_gpus("") == set()
+    assert processors_serving_gpus("CPU0\n 42: x y nvidia") == set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/interrupts is Linux only")
 def test_processors_that_serve_a_gpus_interrupts_are_avoided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     table = tmp_path / "interrupts"
     table.write_text(INTERRUPTS)
-    monkeypatch.setattr(processors, "INTERRUPTS", table)
+    monkeypatch.setattr(clocks, "INTERRUPTS", table)
     monkeypatch.setattr(os, "sched_getaffinity", lambda who: {0, 1, 2, 3})
-    assert processors.allowed() == [1, 3]
+    assert undisturbed_processors() == [1, 3]
     monkeypatch.setattr(os, "sched_getaffinity", lambda who: {0, 2})
-    assert processors.allowed() == [0, 2]
-    monkeypatch.setattr(processors, "INTERRUPTS", tmp_path / "none")
-    assert processors.allowed() == [0, 2]
+    assert undisturbed_processors() == [0, 2]
+    monkeypatch.setattr(clocks, "INTERRUPTS", tmp_path / "none")
+    assert undisturbed_processors() == [0, 2]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from overhead.errors import Unsupported
-from overhead.measure.fitting.data import Series
 from overhead.measure.fitting.one_off_figures import one_off_figures
+from overhead.measure.fitting.one_process import Series
 from overhead.measure.sampling.chain import DeviceTime, StartLatency
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases

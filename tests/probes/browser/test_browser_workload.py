@@ -72,10 +72,10 @@ def test_a_browser_offers_the_same_workload_cases_as_wgpu_native(stack: str) -> 
     assert all(c.caller == "browser" for c in own)
     native = [c for c in star("wgpu-native") if c.workload in workloads() and "checks" not in c.params]
     assert shapes([c for c in own if c.workload in workloads()]) == shapes(native)
-    asked = [c for c in own if Choice(workloads=frozenset({"recurrence"})).takes(c)]
+    asked = [c for c in own if Choice(workloads=frozenset({"recurrence"})).includes(c)]
     first = [(c.pattern, c.params["elements"]) for c in asked[:3]]
     assert first == [("fused", 4096), ("one-pass", 4096), ("per-submit", 4096)]
-    assert {c.workload for c in own if Choice().takes(c)} == {"step", "recurrence"}
+    assert {c.workload for c in own if Choice().includes(c)} == {"step", "recurrence"}
 
 
 def test_decode_answer_refuses_a_piece_of_a_buffer_over_the_size_limit() -> None:

@@ -183,7 +183,7 @@ class _Journal:
         return [process for process in found if (key.worker, process) in self.rules]
 
     def _loss(self, key: _Key) -> FailedLine | None:
-        """The failure that leaves the case without figures: wrong values, or another without a whole process; else None."""
+        """The failure that leaves the case without figures: wrong values, or another where no process is whole."""
         kept = bool(self._whole(key))
         return next((line for line in self.failed[key].values() if line.status != "failed" or not kept), None)
 

@@ -19,10 +19,10 @@ from unittest import mock
 from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.results import HeaderLine, encode_line
-from overhead.runner import journal, output
+from overhead.runner import output
 
 Fault = Literal["kill", "full"]
-_WRITERS = (files, journal, output)
+_WRITERS = (files, output)
 
 
 class Killed(BaseException):

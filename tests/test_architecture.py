@@ -132,7 +132,7 @@ def public_names(path: Path) -> Iterator[str]:
         yield from (name for name in names if name[0].isupper())
 
 
-def test_a_public_name_is_defined_in_one_module() -> None:
+def test_every_public_name_is_defined_in_one_module_only() -> None:
     modules = collections.defaultdict[str, set[str]](set)
     for module, path in MODULES.items():
         for name in public_names(path):
@@ -164,16 +164,16 @@ def modules_after(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_no_heavy_library() -> None:
     assert not modules_after("import overhead") & (HEAVY | {"msgspec", "rich"})
 
 
-def test_help_loads_nothing_heavy_and_reads_no_entry_points() -> None:
+def test_printing_the_help_loads_no_heavy_library_and_reads_no_entry_points() -> None:
     code = "import contextlib\nfrom overhead.cli import main\nwith contextlib.suppress(SystemExit): main(['--help'])"
     assert not modules_after(code) & (HEAVY | {"msgspec", "rich", "importlib.metadata", "overhead.probes"})
 
 
-def test_blocks_load_a_library_only_in_the_renderer_that_needs_it() -> None:
+def test_the_blocks_of_a_page_load_a_library_only_in_the_renderer_that_needs_it() -> None:
     loaded = modules_after("import overhead.blocks.parts, overhead.blocks.html, overhead.blocks.markdown")
     assert not loaded & (HEAVY | {"rich", "jinja2"})
     assert not modules_after("import overhead.blocks.terminal, overhead.report.brief") & (HEAVY | {"jinja2"}) - {

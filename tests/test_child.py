@@ -38,7 +38,7 @@ def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
         assert process.peak_bytes > 200 * MIB
 
 
-def test_the_end_of_a_process_is_the_end_of_its_descendants() -> None:
+def test_ending_a_child_ends_the_processes_that_it_started() -> None:
     inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     with python(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])") as process:
         descendant = psutil.Process(int(process.receive()))
@@ -57,7 +57,7 @@ print(next(lines), sys.stdin.read(), flush=True)
 """
 
 
-def test_neither_a_child_nor_a_library_of_the_worker_has_its_input() -> None:
+def test_processes_and_libraries_that_a_child_starts_do_not_get_its_standard_input() -> None:
     with python(READS_ITS_INPUT) as process:
         process.send("the job")
         assert process.receive().strip() == b"True"
@@ -177,7 +177,7 @@ def test_a_child_answers_each_job_and_what_it_prints_is_no_answer(fake: str) -> 
         ("send('text')", "rubbish", "something was written to the pipe"),
     ],
 )
-def test_the_end_of_a_child_has_one_sentence(fake: str, job: str, why: str, words: str) -> None:
+def test_the_parent_gets_one_sentence_about_why_a_child_ended(fake: str, job: str, why: str, words: str) -> None:
     silence_s = 1.0 if why == "time" else GENEROUS_S
     with conversation(fake, job, silence_s) as child, pytest.raises(ChildEnded) as ended:
         child.receive()

@@ -32,7 +32,7 @@ def _run(suite: pytest.Pytester, part: str, body: str = "pass") -> pytest.RunRes
 
 
 @pytest.mark.parametrize(("required", "outcome"), [("", "skipped"), ("bash, nowhere", "errors")])
-def test_a_missing_part_skips_or_fails_where_it_is_required(
+def test_a_test_whose_part_is_missing_skips_or_fails_where_the_part_is_required(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, required: str, outcome: str
 ) -> None:
     monkeypatch.setenv("OVERHEAD_REQUIRED", required)

@@ -33,7 +33,7 @@ def test_the_same_adapter_is_the_same_name_under_any_api() -> None:
     assert not same_adapter(target("NVIDIA H200"), target("NVIDIA H200 NVL"))
 
 
-def test_a_missing_id_counts_as_equal_and_a_different_one_does_not() -> None:
+def test_a_missing_device_id_counts_as_equal_and_a_different_one_does_not() -> None:
     one = target("llvmpipe (LLVM 15.0.6, 256 bits)", device="a")
     assert same_device_if_ids_allow(one, target("LLVMpipe"))
     assert not same_device_if_ids_allow(one, target("llvmpipe", device="b"))
@@ -41,7 +41,7 @@ def test_a_missing_id_counts_as_equal_and_a_different_one_does_not() -> None:
     assert not same_device_if_ids_allow(one, target("llvmpipe", software=True))
 
 
-def test_names_of_two_apis_need_a_characteristic_word_in_common() -> None:
+def test_names_of_one_device_under_two_apis_share_a_characteristic_word() -> None:
     one = target("NVIDIA H200", "CUDA")
     assert same_device_across_apis(one, target("NVIDIA Graphics Device", "Vulkan"))
     assert not same_device_across_apis(target("AMD Graphics Device"), target("Intel Graphics Device", "OpenGL"))
@@ -49,6 +49,6 @@ def test_names_of_two_apis_need_a_characteristic_word_in_common() -> None:
     assert not same_device_across_apis(one, target("NVIDIA H200", "Vulkan", software=True))
 
 
-def test_bracketed_additions_are_removed_unless_nothing_remains() -> None:
+def test_brackets_in_an_adapter_name_are_removed_unless_nothing_remains() -> None:
     assert without_brackets("SwiftShader Device (Subzero (LLVM)) (0x0000C0DE)") == "SwiftShader"
     assert without_brackets("(only brackets)") == "(only brackets)"

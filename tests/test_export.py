@@ -39,7 +39,7 @@ def test_csv_is_read_by_pandas(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [FORMULA, "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "  =1+1", "\uff1d1", "\uff20x"])
-def test_no_text_becomes_a_formula(tmp_path: Path, text: str) -> None:
+def test_csv_text_does_not_become_a_spreadsheet_formula(tmp_path: Path, text: str) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=text, each=None, status="failed", reason=text)))
     (row,) = csv.DictReader(io.StringIO(export(tmp_path / "a.json", "csv")))
     for cell in row.values():
@@ -47,7 +47,7 @@ def test_no_text_becomes_a_formula(tmp_path: Path, text: str) -> None:
     assert row["adapter"].lstrip().startswith("'")
 
 
-def test_no_text_after_a_semicolon_becomes_a_formula(tmp_path: Path) -> None:
+def test_csv_text_after_a_semicolon_does_not_become_a_spreadsheet_formula(tmp_path: Path) -> None:
     write_fingerprint(tmp_path / "a.json", fingerprint(record(adapter=f"A; {FORMULA};-2;b=3")))
     text = export(tmp_path / "a.json", "csv")
     for row in csv.reader(io.StringIO(text), delimiter=";"):
@@ -62,7 +62,7 @@ def test_csv_numbers_stay_numbers(tmp_path: Path) -> None:
     assert next(float(row["value"]) for row in read if row["figure"] == "fixed") == -60_000.0
 
 
-def test_unknown_formats_and_bad_files_are_refused(path: Path, tmp_path: Path) -> None:
+def test_exporting_to_an_unknown_format_or_from_a_bad_file_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown format 'xml'; known: csv, json"):
         export(path, "xml")
     (tmp_path / "bad.json").write_text("[")

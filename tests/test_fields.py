@@ -56,20 +56,20 @@ def test_any_api_is_allowed_and_a_known_one_keeps_its_spelling(given: str, kept:
 @pytest.mark.parametrize(
     ("value", "plain"), [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.array(7), 7)]
 )
-def test_a_numpy_scalar_becomes_a_plain_value(value: Any, plain: Scalar) -> None:
+def test_a_numpy_scalar_in_a_field_becomes_a_plain_value(value: Any, plain: Scalar) -> None:
     case = Case(pattern="per-submit", params={"k": value})
     assert type(case.params["k"]) is type(plain)
     assert case.params["k"] == plain
     assert msgspec.json.decode(msgspec.json.encode(case), type=Case) == case
 
 
-def test_a_mapping_is_checked_value_by_value() -> None:
+def test_a_mapping_field_is_checked_value_by_value() -> None:
     assert checked_mapping("window()", {"k": np.int8(1), "wait": "poll"}, Scalar) == {"k": 1, "wait": "poll"}
     with pytest.raises(BadValue, match=r"^window\(\)\['values'\] is array\(\[1, 2\]\) \(ndarray\); it must be "):
         checked_mapping("window()", {"values": np.array([1, 2])}, Scalar)
 
 
-def test_an_integer_is_a_number_and_true_is_no_integer() -> None:
+def test_a_number_field_accepts_an_integer_but_an_integer_field_refuses_true() -> None:
     assert checked("x", 1, float) == 1.0
     with pytest.raises(BadValue, match=r"^x is True; it must be an integer$"):
         checked("x", True, int)

@@ -27,7 +27,7 @@ def no_wait() -> None:
     raise AssertionError("another run holds the lock")
 
 
-def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+def test_a_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     descriptor = os.open(tmp_path / "file", os.O_RDWR)
     command = [sys.executable, "-c", HOLDER, str(tmp_path / "file")]
@@ -40,7 +40,7 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     os.close(descriptor)
 
 
-def test_a_second_run_waits_until_the_first_gives_up_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_waits_until_the_first_releases_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     first = device_lock(no_wait, tmp_path)
     first.__enter__()
@@ -56,7 +56,7 @@ def test_a_second_run_waits_until_the_first_gives_up_the_lock(tmp_path: Path, mo
         pass
 
 
-def test_the_lock_of_the_devices_does_not_follow_tmpdir(tmp_path: Path) -> None:
+def test_the_device_lock_is_the_same_file_whatever_tmpdir_is(tmp_path: Path) -> None:
     code = "from overhead.locks import shared_folder; print(shared_folder())"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "TEMP": str(tmp_path), "TMP": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -65,7 +65,7 @@ def test_the_lock_of_the_devices_does_not_follow_tmpdir(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="most users may not create links there")
 @pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
-def test_a_lock_that_is_no_file_gives_one_line(
+def test_a_device_lock_that_is_not_a_file_gives_a_one_line_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     path = tmp_path / locks.DEVICE_LOCK

@@ -19,7 +19,7 @@ def names(*cases: tuple[Target, Case]) -> set[str]:
     return {named.name for named, _, _ in comparable_pairs(list(cases))}
 
 
-def test_the_callers_of_one_case_form_the_shares_of_python() -> None:
+def test_cases_that_differ_in_the_caller_give_the_shares_of_binding_and_interpreter() -> None:
     callers = [at("dawn", caller, wait="any") for caller in ("binding", "ffi", "native")]
     assert names(*callers) == {"binding-share", "interpreter-share", "python-share"}
 
@@ -29,7 +29,7 @@ def test_cases_with_different_waits_or_patterns_are_not_compared() -> None:
     assert not names(at("dawn", "binding"), at("dawn", "native", pattern="one-pass"))
 
 
-def test_the_api_share_needs_the_same_adapter() -> None:
+def test_the_share_of_the_api_is_formed_only_on_the_same_adapter() -> None:
     assert names(at("dawn"), at("vulkan")) == {"api-share"}
     assert names(at("dawn"), at("vulkan", adapter="another")) == set()
 

@@ -45,7 +45,7 @@ def sent(folder: Path, code: str, *arguments: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("code", [LOOK_UP, ASK_PROXY])
-def test_a_program_that_sends_is_noticed(tmp_path: Path, code: str) -> None:
+def test_the_test_detects_a_program_that_sends_something(tmp_path: Path, code: str) -> None:
     assert any("proof.example" in asked for asked in sent(tmp_path, code)[1])
 
 

@@ -40,7 +40,7 @@ def links(page: Path) -> list[str]:
     return re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
 
 
-def test_every_import_is_declared() -> None:
+def test_every_package_that_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     requirements = sum(project["optional-dependencies"].values(), project["dependencies"])
     declared = {re.split(r"[^\w-]", line)[0] for line in requirements}

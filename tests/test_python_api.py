@@ -16,13 +16,13 @@ EXAMPLE = ROOT / "docs" / "example-fingerprint.json"
 
 
 @pytest.mark.needs("torch")
-def test_the_public_names_are_these_and_exist() -> None:
+def test_the_public_names_of_the_package_exist() -> None:
     assert all(getattr(overhead, name) for name in overhead.__all__)
     assert overhead.__all__ == ["__version__", "compare", "explain", "load", "lower", "run", "time", "to_pandas"]
 
 
 @pytest.mark.needs("pandas")
-def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_documentation_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python-api.md").read_text("utf-8"), re.DOTALL)
     assert len(blocks) == 3
@@ -31,7 +31,7 @@ def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
         exec(block, scope)
 
 
-def test_load_takes_text_a_path_and_a_folder(tmp_path: Path) -> None:
+def test_load_accepts_text_a_path_or_a_folder(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path / "run.json")
     assert overhead.load(str(EXAMPLE)) == overhead.load(EXAMPLE) == overhead.load(tmp_path)
     with pytest.raises(BadFile, match=r"no fingerprint or journal here"):

@@ -54,7 +54,7 @@ def test_a_written_fingerprint_is_read_back_equal(tmp_path: Path) -> None:
         b'{"schema_version": NaN}',
     ],
 )
-def test_a_file_of_another_kind_is_refused_with_one_line(tmp_path: Path, body: bytes) -> None:
+def test_reading_a_file_of_another_kind_is_refused_with_one_line(tmp_path: Path, body: bytes) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(body)
     with pytest.raises(BadFile) as refused:
@@ -90,7 +90,7 @@ def tampered(tmp_path: Path, field: str, value: object) -> Path:
         ("schema_version", 99),
     ],
 )
-def test_fields_out_of_bounds_are_refused(tmp_path: Path, field: str, value: object) -> None:
+def test_a_file_with_fields_out_of_bounds_is_refused(tmp_path: Path, field: str, value: object) -> None:
     with pytest.raises(BadFile):
         files.read_fingerprint(tampered(tmp_path, field, value))
 
@@ -108,7 +108,7 @@ def journal(tmp_path: Path, *lines: bytes) -> Path:
     return path
 
 
-def test_a_cut_last_line_is_dropped_and_any_other_bad_line_is_refused(tmp_path: Path) -> None:
+def test_a_journal_may_have_an_incomplete_last_line_but_no_other_bad_line(tmp_path: Path) -> None:
     head = results.encode_line(HEADER)
     planned = results.encode_line(PlannedLine(worker=TARGET.key, target=TARGET, case=CASE))
     cut = results.encode_line(ROUND)[:-20]

@@ -38,14 +38,14 @@ def owner() -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_the_folder_is_removed_when_the_process_ends(folder: Path) -> None:
+def test_the_temporary_folder_of_a_process_is_removed_when_it_ends(folder: Path) -> None:
     process, path = owner()
     assert path.parent == folder
     process.communicate("\n")
     assert not list(folder.iterdir())
 
 
-def test_the_folder_of_a_killed_child_is_removed_with_that_of_its_parent(
+def test_the_temporary_folder_of_a_killed_child_is_removed_with_that_of_its_parent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch.remove()
@@ -58,7 +58,7 @@ def test_the_folder_of_a_killed_child_is_removed_with_that_of_its_parent(
     assert not list(folder.iterdir())
 
 
-def test_a_sweep_removes_old_folders_alone(folder: Path) -> None:
+def test_a_sweep_removes_only_old_temporary_folders_of_killed_processes(folder: Path) -> None:
     old, new = f"{scratch.PREFIX}a1b2c3_4", f"{scratch.PREFIX}a1b2c3_5"
     of_a_user = f"{scratch.PREFIX}of-a-user"
     for name, age_s in ((old, 8 * 86400), (new, 86400), ("another", 8 * 86400), (of_a_user, 8 * 86400)):
@@ -69,7 +69,7 @@ def test_a_sweep_removes_old_folders_alone(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_does_not_remove_the_folder_of_its_parent(folder: Path) -> None:
+def test_a_forked_child_does_not_remove_the_temporary_folder_of_its_parent(folder: Path) -> None:
     code = "; ".join(
         (
             "import os",

@@ -51,7 +51,7 @@ def python(package: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("gone", SLICES)
-def test_without_a_slice_its_commands_and_stacks_are_gone_and_the_others_are_there(gone: str, tmp_path: Path) -> None:
+def test_a_package_without_one_slice_lacks_only_its_commands_and_stacks(gone: str, tmp_path: Path) -> None:
     left = {*SLICES} - {gone, *DEPENDENTS.get(gone, ())}
     shown = python(package_without({*SLICES} - left, tmp_path), "-c", LIST)
     assert "\n    report " in shown
@@ -61,6 +61,6 @@ def test_without_a_slice_its_commands_and_stacks_are_gone_and_the_others_are_the
 
 
 @pytest.mark.slow
-def test_without_any_slice_the_core_measures_and_reports(tmp_path: Path) -> None:
+def test_a_package_without_slices_still_measures_and_reports(tmp_path: Path) -> None:
     package = package_without({*SLICES}, tmp_path / "package")
     python(package, "-c", MEASURE, str(next((ROOT / "reports" / "data").glob("*.json"))), str(tmp_path / "pages"))

@@ -1,1 +1,1 @@
-"""The measuring itself: clock, planner, sampler, fit, gates. Pure: fake clock in tests, nothing else of ours."""
+"""How a cost is measured: ``sampling`` takes the samples, ``fitting`` computes figures from them."""

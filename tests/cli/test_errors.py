@@ -34,7 +34,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         ),
     ],
 )
-def test_an_error_of_the_system_gives_one_line_and_exit_2(
+def test_an_error_of_the_operating_system_gives_one_line_and_exit_code_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, line: str
 ) -> None:
     paths = pair(tmp_path)
@@ -43,7 +43,7 @@ def test_an_error_of_the_system_gives_one_line_and_exit_2(
     assert capsys.readouterr().err == line
 
 
-def test_an_error_of_the_program_is_not_taken_for_a_failed_gate(
+def test_an_error_of_overhead_itself_does_not_exit_with_the_code_of_a_failed_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = pair(tmp_path)
@@ -55,7 +55,7 @@ def test_an_error_of_the_program_is_not_taken_for_a_failed_gate(
 
 
 @pytest.mark.parametrize("command", [["show"], ["report"], ["browser", "--import"]])
-def test_a_name_that_is_too_long_gives_one_line(
+def test_a_file_name_that_is_too_long_gives_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,7 @@ from tests.fakes.explanations import DECODE, decode_explained, profile_of
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])
-def test_a_python_file_is_not_overwritten(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_overwrites_no_python_file(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "train.py"
     program.write_text("def step(): pass\n")
     assert main(["explain", f"{program}:step", option, str(program)]) == 2
@@ -29,7 +29,7 @@ def test_a_python_file_is_not_overwritten(option: str, tmp_path: Path, capsys: p
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe stands for any file that is not regular")
-def test_a_device_or_pipe_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_replaces_no_device_or_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pipe = tmp_path / "out.json"
     os.mkfifo(pipe)
     assert main(["explain", "train.py:step", "--out", str(pipe)]) == 2
@@ -39,7 +39,7 @@ def test_a_device_or_pipe_is_not_replaced(tmp_path: Path, capsys: pytest.Capture
     assert pipe.is_fifo()
 
 
-def test_the_files_are_written_and_named(
+def test_explain_writes_its_files_and_prints_their_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = decode_explained()
@@ -55,7 +55,7 @@ def test_the_files_are_written_and_named(
     assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
 
 
-def test_an_interrupt_after_the_profile_shows_and_writes_what_it_tells(
+def test_explain_interrupted_after_the_profile_shows_and_writes_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*given: Any, **more: Any) -> Timing:

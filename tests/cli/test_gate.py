@@ -49,7 +49,7 @@ def gate(paths: list[str], *more: str) -> int:
     return main(["compare", *paths, "--fail-over", "10", *more])
 
 
-def test_a_gate_passes_or_fails_if_every_case_was_tested(tmp_path: Path) -> None:
+def test_overhead_compare_with_fail_over_passes_or_fails_if_every_case_was_tested(tmp_path: Path) -> None:
     assert gate(pair(tmp_path)) == 0
     assert gate(pair(tmp_path, Made(seed=2, costs=SLOWER))) == 1
 
@@ -66,14 +66,14 @@ def test_a_gate_passes_or_fails_if_every_case_was_tested(tmp_path: Path) -> None
     ],
     ids=["no record", "one process", "another window", "another kernel", "another machine"],
 )
-def test_a_gate_that_tested_nothing_exits_3(
+def test_a_gate_that_tested_nothing_exits_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], new: Made, more: tuple[str, ...]
 ) -> None:
     assert gate(pair(tmp_path, new), *more) == 3
     assert "3 of 3" in capsys.readouterr().err
 
 
-def test_a_gate_with_untested_cases_exits_3_unless_they_may_be_missing(
+def test_a_gate_with_untested_cases_exits_with_3_unless_they_may_be_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = pair(tmp_path, Made(seed=2, costs={"small": COSTS["small"]}))
@@ -86,7 +86,7 @@ def test_a_gate_with_untested_cases_exits_3_unless_they_may_be_missing(
     assert [name.rpartition("size=")[2] for name in untested] == ["middle", "large"]
 
 
-def test_a_gate_whose_smallest_detectable_change_is_above_the_limit_exits_3(
+def test_a_gate_that_cannot_detect_a_change_of_the_limit_exits_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = pair(tmp_path, Made(seed=2, disturbance=Disturbance(spread=0.05, preemptions=0.0)))
@@ -121,11 +121,11 @@ def test_a_slower_case_fails_the_gate_although_others_are_missing(tmp_path: Path
 @pytest.mark.parametrize(
     "more", [("--fail-over", "-1"), ("--fail-over", "nan"), ("--fail-over", "x"), ("--allow-missing",)]
 )
-def test_wrong_use_of_the_gate_exits_2(tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_a_gate_with_wrong_options_exits_with_2(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert main(["compare", *pair(tmp_path), *more]) == 2
 
 
-def test_a_bad_file_exits_2(tmp_path: Path) -> None:
+def test_a_gate_with_an_unreadable_file_exits_with_2(tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
     assert gate([str(bad), pair(tmp_path)[1]]) == 2

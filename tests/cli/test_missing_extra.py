@@ -27,12 +27,14 @@ def hide(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def test_report_names_the_extra(missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_without_packages_names_the_extra(
+    missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", str(EXAMPLE), "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f'overhead: {missing} is not installed: pip install "overhead[report]"\n'
 
 
-def test_to_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_pandas_without_its_packages_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     hide("pandas", monkeypatch)
     run: Any = overhead.load(EXAMPLE)
     with pytest.raises(UsageError, match=r"pandas is not installed: pip install .overhead\[report\]"):

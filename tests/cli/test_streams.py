@@ -39,7 +39,7 @@ def into_closed_pipe(arguments: Sequence[str]) -> subprocess.CompletedProcess[by
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 @full_device
-def test_a_full_device_gives_one_line_and_exit_74(arguments: list[str]) -> None:
+def test_a_command_whose_output_device_is_full_prints_one_line_and_exits_with_74(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = overhead(arguments, out=full)
     assert (done.returncode, done.stderr) == (74, b"overhead: standard output: No space left on device\n")
@@ -47,20 +47,20 @@ def test_a_full_device_gives_one_line_and_exit_74(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 @posix
-def test_a_closed_pipe_gives_no_line_and_exit_141(arguments: list[str]) -> None:
+def test_a_command_whose_output_pipe_is_closed_prints_nothing_and_exits_with_141(arguments: list[str]) -> None:
     done = into_closed_pipe(arguments)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(("name", "encoding"), [*((name, "ascii") for name in COMMANDS), ("a table", "utf-16")])
-def test_any_encoding_gives_the_output_with_replaced_characters(name: str, encoding: str) -> None:
+def test_a_command_replaces_characters_that_the_encoding_of_the_output_lacks(name: str, encoding: str) -> None:
     done = overhead(COMMANDS[name], PYTHONIOENCODING=encoding, PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode(encoding).strip()
 
 
 @posix
-def test_the_verdict_of_a_gate_does_not_depend_on_its_output(tmp_path: Path) -> None:
+def test_a_gate_exits_with_its_verdict_although_its_output_cannot_be_written(tmp_path: Path) -> None:
     gate = ["compare", *pair(tmp_path, Made(seed=2, costs=SLOWER)), "--fail-over", "10"]
     assert into_closed_pipe([*gate, "--json"]).returncode == 1
     if Path("/dev/full").exists():
@@ -70,7 +70,7 @@ def test_the_verdict_of_a_gate_does_not_depend_on_its_output(tmp_path: Path) -> 
 
 @full_device
 @pytest.mark.slow
-def test_a_measurement_goes_on_without_its_streams(tmp_path: Path) -> None:
+def test_a_run_continues_although_its_output_is_closed(tmp_path: Path) -> None:
     run = ["run", "-p", "numpy", "--profile", "quick", "--pattern", "per-submit", "--out"]
     with open("/dev/full", "w") as full:
         assert overhead([*run, str(tmp_path / "a.json")], error=full).returncode == 0
@@ -80,7 +80,7 @@ def test_a_measurement_goes_on_without_its_streams(tmp_path: Path) -> None:
 
 
 @posix
-def test_closed_descriptors_do_not_end_up_in_a_file(tmp_path: Path) -> None:
+def test_a_command_with_closed_outputs_writes_no_output_into_another_file(tmp_path: Path) -> None:
     code = "import os, sys; os.closerange(0, 3); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     command = [sys.executable, "-c", code, "-m", "overhead", "report", EXAMPLE, "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)

@@ -41,7 +41,7 @@ def peak(call: Callable[[], object]) -> int:
         ("r.json", ["browser", "--import"]),
     ],
 )
-def test_a_pipe_is_refused_and_not_waited_for(
+def test_reading_a_pipe_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, command: list[str]
 ) -> None:
     os.mkfifo(tmp_path / name)
@@ -50,7 +50,7 @@ def test_a_pipe_is_refused_and_not_waited_for(
 
 
 @posix
-def test_a_pipe_in_a_folder_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reading_a_folder_skips_a_pipe_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Made(seed=1).write(tmp_path / "good.json")
     os.mkfifo(tmp_path / "pipe.json")
     os.mkfifo(tmp_path / "pipe.jsonl")
@@ -60,13 +60,13 @@ def test_a_pipe_in_a_folder_is_skipped(tmp_path: Path, capsys: pytest.CaptureFix
 
 @posix
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
-def test_a_device_is_refused(tmp_path: Path, device: str) -> None:
+def test_reading_a_device_is_refused(tmp_path: Path, device: str) -> None:
     (tmp_path / "r.json").symlink_to(device)
     with pytest.raises(BadFile):
         load(tmp_path / "r.json")
 
 
-def test_lines_keep_their_ends_across_pieces(tmp_path: Path) -> None:
+def test_lines_are_whole_although_the_file_is_read_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     lines = [b"a" * 700_000 + b"\n", b"b" * 700_000 + b"\n", b"\n", b"cut"]
     path.write_bytes(b"".join(lines))
@@ -76,7 +76,7 @@ def test_lines_keep_their_ends_across_pieces(tmp_path: Path) -> None:
         list(read_lines(path, 1_000_000))
 
 
-def test_a_line_without_an_end_is_refused(tmp_path: Path) -> None:
+def test_reading_a_file_with_an_endless_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(b" " * (40 << 20))
     with pytest.raises(BadFile, match="a line larger than"):
@@ -84,7 +84,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [b"", encode_line(Made().lines()[0])], ids=["alone", "after a header"])
-def test_a_file_of_line_breaks_is_refused_at_the_first(tmp_path: Path, first: bytes) -> None:
+def test_reading_a_journal_of_empty_lines_is_refused_at_the_first_line(tmp_path: Path, first: bytes) -> None:
     path = tmp_path / "r.samples.jsonl.gz"
     with gzip.open(path, "wb") as file:
         file.write(first)

@@ -147,7 +147,7 @@ few = settings(
 @pytest.mark.parametrize("kind", FUZZED)
 @few
 @given(data=st.data())
-def test_changed_input_is_read_or_refused(tmp_path: Path, kind: str, data: st.DataObject) -> None:
+def test_a_damaged_file_is_read_or_refused_with_one_line(tmp_path: Path, kind: str, data: st.DataObject) -> None:
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     FUZZED[kind](folder, data)
     shutil.rmtree(folder)

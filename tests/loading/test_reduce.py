@@ -36,18 +36,18 @@ def reduced(tmp_path: Path, *more: tuple[str, list[float], str]) -> results.Reco
     return next(r for r in reduce_journal(journal).records if r.params["size"] == "small")
 
 
-def test_the_reason_of_a_missing_one_off_value_reaches_the_fingerprint(tmp_path: Path) -> None:
+def test_a_single_value_that_is_missing_has_its_reason_in_the_fingerprint(tmp_path: Path) -> None:
     figure = reduced(tmp_path, ("device_span", [], "no timestamp queries here")).figure("device_span")
     assert figure is not None
     assert (figure.status, figure.reason, figure.value) == ("unavailable", "no timestamp queries here", None)
 
 
-def test_a_one_off_value_of_one_process_replaces_the_reason_of_another(tmp_path: Path) -> None:
+def test_a_single_value_of_one_process_replaces_the_reason_of_another(tmp_path: Path) -> None:
     record = reduced(tmp_path, ("naive", [], "too long"), ("naive", [5000.0], ""))
     assert record.value("naive") == 5000.0
 
 
-def test_the_reason_why_a_ladder_is_short_reaches_the_rule_of_every_slope(tmp_path: Path) -> None:
+def test_every_slope_says_why_its_largest_n_is_small(tmp_path: Path) -> None:
     record = reduced(tmp_path, ("ladder", [1.0, 16.0, 64.0], "the stack bounds n at 64"))
     for name in ("issue", "complete"):
         figure = record.figure(name)
@@ -55,7 +55,7 @@ def test_the_reason_why_a_ladder_is_short_reaches_the_rule_of_every_slope(tmp_pa
         assert "the stack bounds n at 64" in figure.rule
 
 
-def test_the_met_cost_reaches_the_fingerprint_as_a_spread_over_processes(tmp_path: Path) -> None:
+def test_a_fingerprint_has_the_met_cost_as_a_spread_over_processes(tmp_path: Path) -> None:
     record = reduced(tmp_path, ("met", [29_000.0], ""), ("met", [31_000.0], ""), ("met_first", [5e6], ""))
     met, within = record.figure("met"), record.figure("met_rounds")
     assert met is not None
@@ -65,7 +65,7 @@ def test_the_met_cost_reaches_the_fingerprint_as_a_spread_over_processes(tmp_pat
     assert record.figure("met_first") is None
 
 
-def test_the_met_cost_on_each_processor_reaches_the_fingerprint(tmp_path: Path) -> None:
+def test_a_fingerprint_of_an_older_journal_has_the_met_cost_on_each_processor(tmp_path: Path) -> None:
     lines: list[JournalLine] = []
     for line in Made().lines():
         if isinstance(line, EndedLine) and line.process == 0:

@@ -101,7 +101,7 @@ def test_linux_reports_processor_memory_and_gpus() -> None:
     assert [gpu.name for gpu in found.gpus] == ["NVIDIA H100 80GB HBM3"]
 
 
-def test_the_id_depends_only_on_processor_memory_and_gpus() -> None:
+def test_the_machine_id_depends_only_on_processor_memory_and_gpus() -> None:
     reference = machine.identity(FakeHost(LINUX, H100)).id
     newer_driver = H100 | {SMI.format("driver_version"): "999.1"}
     elsewhere = {"/etc/os-release": 'PRETTY_NAME="Another"', "/proc/version": "Linux 7"}
@@ -111,7 +111,7 @@ def test_the_id_depends_only_on_processor_memory_and_gpus() -> None:
     assert machine.identity(FakeHost(LINUX | {"/proc/cpuinfo": "model name : other"}, H100)).id != reference
 
 
-def test_the_id_does_not_depend_on_the_nvidia_driver() -> None:
+def test_the_machine_id_does_not_depend_on_the_nvidia_driver() -> None:
     card = {f"{PCI}class": "0x030200", f"{PCI}vendor": "0x10de", f"{PCI}device": "0x2330"}
     with_driver, without = machine.identity(FakeHost(LINUX | card, H100)), machine.identity(FakeHost(LINUX | card))
     assert with_driver.id == without.id
@@ -219,7 +219,7 @@ def test_macos_reports_the_present_state() -> None:
     ("files", "name"),
     [({"/.dockerenv": ""}, "docker"), ({"/run/.containerenv": ""}, "podman"), ({"/proc/1/cgroup": "0::/lxc/a"}, "lxc")],
 )
-def test_containers_are_named(files: dict[str, str], name: str) -> None:
+def test_the_kind_of_a_container_is_reported(files: dict[str, str], name: str) -> None:
     assert machine.volatile(FakeHost(files))["container"] == name
 
 
@@ -234,7 +234,7 @@ def test_versions_contain_only_installed_packages() -> None:
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_a_host_that_reports_nothing_causes_no_error(platform: str) -> None:
+def test_a_machine_that_reports_nothing_causes_no_error(platform: str) -> None:
     host = FakeHost(platform=platform, load=None)
     assert machine.identity(host).gpus == []
     assert machine.versions([], host)["python"]
@@ -305,7 +305,7 @@ def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:
 # The real host when a value cannot be read
 
 
-def test_reading_from_the_host_raises_no_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reading_from_this_machine_raises_no_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     host = Host()
     assert host.read(str(tmp_path)) == ""
     assert host.run("no-such-program-here") == host.run(sys.executable, "-c", "raise SystemExit(3)") == ""

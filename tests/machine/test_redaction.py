@@ -30,7 +30,7 @@ def test_a_host_with_the_name_of_a_stack_does_not_change_stack_names() -> None:
     ["MY_API_TOKEN", "api_key", "APIKEY2", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "DB_PASSWD", "SSH_PASSPHRASE", "AUTH",
      "X_AUTHORIZATION", "SESSION_ID", "COOKIES", "GOOGLE_CREDENTIALS_FILE", "KEYS", "DB_PASS"],
 )  # fmt: skip
-def test_the_value_of_a_name_of_a_secret_is_hidden(name: str) -> None:
+def test_a_variable_whose_name_is_that_of_a_secret_has_its_value_hidden(name: str) -> None:
     hidden = hide_secrets(name, "open sesame")
     assert "open" not in hidden
     assert hidden == hide_secrets(name, "open sesame") != hide_secrets(name, "close sesame")
@@ -49,7 +49,7 @@ def test_the_value_of_a_name_of_a_secret_is_hidden(name: str) -> None:
         ("wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0", "wJalrXUtnFEMI", ""),
     ],
 )
-def test_what_looks_like_a_secret_is_hidden_in_any_value(value: str, secret: str, left: str) -> None:
+def test_a_part_that_looks_like_a_secret_is_hidden_in_any_value(value: str, secret: str, left: str) -> None:
     hidden = hide_secrets("A", value)
     assert secret not in hidden
     assert left in hidden
@@ -67,7 +67,7 @@ def test_what_looks_like_a_secret_is_hidden_in_any_value(value: str, secret: str
         ("A_KEY", ""),
     ],
 )
-def test_other_values_stay_as_they_are(name: str, value: str) -> None:
+def test_values_without_a_secret_are_not_changed(name: str, value: str) -> None:
     assert hide_secrets(name, value) == value
 
 
@@ -118,7 +118,7 @@ def test_redaction_removes_windows_paths(text: str, expected: str) -> None:
     assert redact(expected, JANE_ON_WINDOWS) == expected
 
 
-def test_default_names_are_not_redacted() -> None:
+def test_default_user_and_host_names_are_not_redacted() -> None:
     assert redact("root on localhost", Owner(frozenset({"localhost"}), "root", "/root")) == "root on localhost"
 
 

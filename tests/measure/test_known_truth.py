@@ -34,7 +34,7 @@ SAME_FIGURES = Path(__file__).parents[1] / "data" / "known_truth.json"
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_both_kinds_of_fake_chain_give_the_same_times(name: str) -> None:
+def test_a_fake_chain_with_its_own_loop_takes_the_same_times_as_one_without(name: str) -> None:
     ns = [1, 5, 50, 150, 600]
     slow, fast = FakeClock(CALM), FakeClock(CALM)
     by_verbs = np.array(sample(FakeChain(LAWS[name], slow), ns, slow, cpu=True), dtype=float)
@@ -43,7 +43,7 @@ def test_both_kinds_of_fake_chain_give_the_same_times(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in LAWS if n != "poll"])
-def test_without_noise_every_figure_is_true(name: str) -> None:
+def test_simulated_runs_without_noise_give_the_true_figures(name: str) -> None:
     law = LAWS[name]
     clock = FakeClock(CALM)
     _, _, found = measured({"case": FakeChain(law, clock)}, clock, 0.5, extras=frozenset({"case"}))
@@ -54,7 +54,7 @@ def test_without_noise_every_figure_is_true(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not (s.two_speeds or s.refused)], ids=lambda s: s.name)
-def test_the_figures_of_a_scenario_are_true(scenario: Scenario) -> None:
+def test_the_figures_of_every_simulated_scenario_agree_with_the_truth(scenario: Scenario) -> None:
     outcomes = [run(scenario, 1)]
     for figure in TIME_FIGURES:
         held = score(scenario, outcomes, figure)
@@ -64,7 +64,7 @@ def test_the_figures_of_a_scenario_are_true(scenario: Scenario) -> None:
             assert held.ok == 1
 
 
-def test_times_are_scored_relative_to_the_canary_but_counts_are_not() -> None:
+def test_the_bench_scales_true_times_by_the_processor_speed_but_not_counts() -> None:
     scenario = next(s for s in SCENARIOS if s.name == "queue of 64")
     truth = scenario.truth()
     exact = {
@@ -79,13 +79,13 @@ def test_times_are_scored_relative_to_the_canary_but_counts_are_not() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.two_speeds], ids=lambda s: s.name)
-def test_scenarios_with_two_speeds_give_both(scenario: Scenario) -> None:
+def test_a_simulated_machine_with_two_speeds_gives_a_figure_with_both_values(scenario: Scenario) -> None:
     outcomes = [run(scenario, seed) for seed in range(2)]
     for figure in ("issue", "host", "complete"):
         assert score(scenario, outcomes, figure).right == 2
 
 
-def test_scenario_names_are_unique_and_units_span_the_range() -> None:
+def test_the_scenarios_of_the_bench_have_unique_names_and_cheap_to_costly_units() -> None:
     assert len(set(NAMES)) == len(NAMES) == 29
     units = [s.truth()["complete"] for s in SCENARIOS if not s.refused]
     assert min(units) == 200.0
@@ -96,7 +96,7 @@ def test_scenario_names_are_unique_and_units_span_the_range() -> None:
 
 @pytest.mark.parametrize("profile", ["quick", "default"])
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.refused], ids=lambda s: s.name)
-def test_a_law_without_one_slope_is_refused(scenario: Scenario, profile: str) -> None:
+def test_a_simulated_cost_that_is_not_linear_in_n_gives_no_figure(scenario: Scenario, profile: str) -> None:
     found = run(scenario, 0, profile).figures["complete"]
     assert found["status"] in scenario.refused
     assert found["reason"].startswith(DRIFTS) == (scenario.law.rise > 0)
@@ -112,7 +112,7 @@ def test_a_law_without_one_slope_is_refused(scenario: Scenario, profile: str) ->
         "undeclared 1 ms poll, 30 us a unit",
     ],
 )
-def test_a_line_with_an_unusual_law_is_found_to_2_percent(name: str) -> None:
+def test_the_slope_of_an_unusual_but_linear_cost_is_found_to_2_percent(name: str) -> None:
     scenario = SCENARIOS[NAMES.index(name)]
     found = run(scenario, 0, "quick").figures["complete"]
     assert found["status"] == "ok"
@@ -120,13 +120,13 @@ def test_a_line_with_an_unusual_law_is_found_to_2_percent(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_runs_with_the_same_seed_are_equal() -> None:
+def test_two_simulated_runs_with_the_same_seed_give_equal_figures() -> None:
     assert run(SCENARIOS[3], 7) == run(SCENARIOS[3], 7)
     assert run(SCENARIOS[3], 7) != run(SCENARIOS[3], 8)
 
 
 @pytest.mark.parametrize("name", json.loads(SAME_FIGURES.read_text("utf-8")))
-def test_the_same_seed_gives_the_recorded_figures(name: str) -> None:
+def test_a_simulated_run_with_a_known_seed_gives_the_recorded_figures(name: str) -> None:
     expected = json.loads(SAME_FIGURES.read_text("utf-8"))[name]
     found = run(SCENARIOS[NAMES.index(name)], 1, "quick").figures
     assert {figure: _recorded(one) for figure, one in found.items()} == expected
@@ -138,7 +138,7 @@ def _recorded(figure: dict[str, Any]) -> list[Any]:
     return [figure["status"], *(one if one is None else float(f"{one:.8g}") for one in numbers)]
 
 
-def test_the_oracle_includes_the_spread_of_processes_and_improves_with_samples() -> None:
+def test_the_best_possible_error_grows_with_the_spread_of_processes_and_falls_with_samples() -> None:
     scenario = SCENARIOS[6]
     few, many = ({1: k, 100: k, 200: k} for k in (1, 1_000))
     bare = 1.96 * (0.005**2 + 0.003**2) ** 0.5 / 5**0.5
@@ -148,7 +148,7 @@ def test_the_oracle_includes_the_spread_of_processes_and_improves_with_samples()
 
 
 @pytest.mark.slow
-def test_the_bench_prints_tables_and_claims(
+def test_the_bench_script_prints_its_tables_and_claims(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = [SCENARIOS[1], *(next(s for s in SCENARIOS if getattr(s, kind)) for kind in ("two_speeds", "refused"))]
@@ -177,7 +177,7 @@ class _LocalPool:
         return
 
 
-def test_a_disturbance_with_a_dwell_time_changes_the_speed() -> None:
+def test_a_simulated_disturbance_switches_the_speed_after_its_mean_duration() -> None:
     clock = FakeClock(Disturbance(0.0, 2.0, 0.01, preemptions=0.0), seed=1)
     seen = set()
     for _ in range(200):

@@ -26,7 +26,7 @@ def test_profiles_have_the_documented_processes_targets_and_times() -> None:
     }
 
 
-def test_a_target_with_many_cases_leaves_time_for_the_others() -> None:
+def test_a_target_with_many_cases_does_not_take_the_time_of_the_others() -> None:
     found = allot({"long": names(50), "short": names(2)}, TIGHT)
     assert len(found.cases["short"]) == 2
     assert list(found.cases["long"]) == ["case 0", "case 1", "case 2", "case 3"]
@@ -43,7 +43,7 @@ def test_time_left_over_is_divided_in_proportion_up_to_a_limit() -> None:
     assert alone.seconds("nobody") == 0.0
 
 
-def test_an_expensive_case_that_does_not_fit_leaves_time_for_cheap_ones() -> None:
+def test_cheap_cases_get_the_time_of_an_expensive_case_that_does_not_fit() -> None:
     found = allot({"a": [Candidate("poll", "polling"), *names(3)]}, replace(TIGHT, sampling_s=6.0))
     assert list(found.cases["a"]) == ["case 0", "case 1", "case 2"]
     assert [case for _, case, _ in found.left_out] == ["poll"]
@@ -75,7 +75,7 @@ def test_without_a_time_limit_every_case_is_measured() -> None:
     ),
     st.sampled_from(["quick", "default"]),
 )
-def test_no_plan_is_exceeded_and_every_case_is_measured_or_left_out(
+def test_no_profile_exceeds_its_time_and_every_case_is_measured_or_listed_as_left_out(
     targets: dict[str, list[Candidate]], profile: str
 ) -> None:
     plan = PROFILES[profile]

@@ -57,7 +57,7 @@ def test_workers_measure_in_turns_until_all_have_ended() -> None:
     assert done[6:] == ["a may release", "b may release", "b ends", "a ends"]
 
 
-def test_a_turn_contains_as_many_rounds_as_fit() -> None:
+def test_a_turn_of_a_worker_has_as_many_rounds_as_fit_into_its_time() -> None:
     assert calls([task("a"), task("b")], turn_s=60.0)[:6] == ["a", "a", "a", "b", "b", "b"]
 
 
@@ -134,13 +134,13 @@ def test_a_case_at_which_two_workers_died_is_left_out() -> None:
     assert started == [[0, 1, 2], [0, 1, 2], [1, 2], [1, 2]]
 
 
-def test_a_death_in_a_later_process_is_no_second_death() -> None:
+def test_a_worker_that_dies_in_a_later_process_is_started_again() -> None:
     workers = FakeWorkers(dying={"a": [1, 99, 1, 99]})
     calls([task("a", cases=2, processes=2)], workers, processes=2)
     assert [len(job.assignments) for job in workers.jobs] == [2, 2, 2, 2]
 
 
-def test_an_interruption_during_the_start_ends_the_running_workers() -> None:
+def test_an_interruption_while_workers_start_ends_the_running_workers() -> None:
     class Interrupting(Listener):
         def working(self, what: str) -> None:
             if "opening b" in what:
@@ -155,5 +155,5 @@ def test_an_interruption_during_the_start_ends_the_running_workers() -> None:
 @pytest.mark.parametrize(
     ("processors", "memory_gib", "workers"), [(8, 16, 5), (8, 1, 1), (8, 1024, 8), (128, 1024, 16)]
 )
-def test_open_workers_are_limited_by_memory_and_processors(processors: int, memory_gib: int, workers: int) -> None:
+def test_memory_and_processors_limit_the_open_workers(processors: int, memory_gib: int, workers: int) -> None:
     assert room_for_workers(processors, memory_gib << 30) == workers

@@ -34,7 +34,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, PAIR], ids=["one journal", "a pair"])
 @pytest.mark.parametrize("fault", ["kill", "full"])
-def test_a_fault_at_each_kind_of_step_loses_nothing(tmp_path: Path, options: dict[str, Any], fault: Fault) -> None:
+def test_a_crash_while_files_are_written_loses_no_sample(tmp_path: Path, options: dict[str, Any], fault: Fault) -> None:
     (tmp_path / "whole").mkdir()
     with Disk().installed() as whole:
         start(tmp_path / "whole", options)
@@ -62,7 +62,7 @@ def test_a_fault_at_each_kind_of_step_loses_nothing(tmp_path: Path, options: dic
 
 
 @pytest.mark.parametrize("unmeasured", ["base", "new"])
-def test_a_new_run_does_not_touch_a_pair_of_which_one_side_has_measured(tmp_path: Path, unmeasured: str) -> None:
+def test_a_new_run_does_not_change_the_files_of_an_unfinished_comparison(tmp_path: Path, unmeasured: str) -> None:
     with Disk(("write r.jsonl", 12)).installed(), pytest.raises(Killed):
         start(tmp_path, PAIR)
     without = tmp_path / unmeasured / "r.jsonl"

@@ -39,7 +39,7 @@ def reduced(tmp_path: Path, lines: list[JournalLine]) -> Fingerprint:
     return reduce_journal(path)
 
 
-def test_the_figures_of_whole_processes_stay_when_a_later_one_dies(tmp_path: Path) -> None:
+def test_a_case_has_the_figures_of_its_complete_processes_when_a_later_one_dies(tmp_path: Path) -> None:
     whole = reduced(tmp_path, Made(processes=4).lines())
     found = reduced(tmp_path, cut(Made(processes=5), DIED, failed(5)))
     small, *others = found.records
@@ -51,17 +51,17 @@ def test_the_figures_of_whole_processes_stay_when_a_later_one_dies(tmp_path: Pat
     assert f"{KEY}: 1 worker process died and did not count; the last: {DIED.reason}" in found.flags
 
 
-def test_without_a_whole_process_a_case_that_crashed_has_failed(tmp_path: Path) -> None:
+def test_a_case_that_crashed_in_every_process_has_failed(tmp_path: Path) -> None:
     found = reduced(tmp_path, cut(Made(processes=1), DIED, failed(0)))
     assert (found.records[0].status, found.records[0].reason) == ("failed", "it crashed")
 
 
-def test_wrong_values_cost_the_figures_of_earlier_processes_too(tmp_path: Path) -> None:
+def test_a_case_with_wrong_values_has_no_figures_from_earlier_processes_either(tmp_path: Path) -> None:
     found = reduced(tmp_path, [*Made().lines(), failed(4, "unverified")])
     assert found.records[0].status == "unverified"
 
 
-def test_a_process_in_which_a_case_failed_is_not_whole_for_it(tmp_path: Path) -> None:
+def test_a_process_in_which_a_case_failed_does_not_count_for_that_case(tmp_path: Path) -> None:
     found = reduced(tmp_path, [*Made(processes=5).lines(), failed(4)])
     by_size = {
         str(r.params["size"]): next(f.processes for f in r.figures if f.name == "complete") for r in found.records
@@ -70,7 +70,7 @@ def test_a_process_in_which_a_case_failed_is_not_whole_for_it(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_once_costs_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_worker_is_killed_once_has_all_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTS", "once")
     monkeypatch.setenv("FAULT_FILE", str(tmp_path / "done"))
     outcome = run_with(["faulty"], profile="quick", plugins=[PLUGIN], out=tmp_path / "r.json", plan=PLAN)
@@ -83,7 +83,7 @@ def test_a_worker_that_is_killed_once_costs_no_figure(tmp_path: Path, monkeypatc
     assert any(isinstance(line, RoundLine) for line in lines)
 
 
-def test_a_run_whose_every_case_failed_ends_with_exit_code_1(
+def test_a_run_in_which_every_case_failed_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAULTS", "")

@@ -65,7 +65,7 @@ def space_of(**changes: Any) -> Callable[[], Space]:
     return lambda: Space(**{"base": Case(pattern="per-submit"), **changes})
 
 
-def test_a_good_stack_has_its_targets() -> None:
+def test_a_valid_stack_gives_its_targets() -> None:
     assert asked() == FoundTargets(targets=[TARGET])
 
 
@@ -82,7 +82,7 @@ def test_a_good_stack_has_its_targets() -> None:
     ],
     ids=["error", "base exception", "exit", "None", "number", "list"],
 )
-def test_an_odd_answer_is_a_reason(method: str, answer: Callable[[], Any], words: str) -> None:
+def test_a_stack_with_an_invalid_answer_gives_a_reason(method: str, answer: Callable[[], Any], words: str) -> None:
     found = asked(**{method: answer})
     assert not found.targets
     assert words in found.reason or f"{method}() gave " in found.reason
@@ -102,12 +102,12 @@ def test_an_odd_answer_is_a_reason(method: str, answer: Callable[[], Any], words
     ],
     ids=["base", "axis", "extra", "allowed", "None", "too long"],
 )
-def test_a_space_with_a_bad_case_is_a_reason(answer: Callable[[], Any]) -> None:
+def test_a_stack_with_an_invalid_case_gives_a_reason(answer: Callable[[], Any]) -> None:
     found = asked(space=answer)
     assert not found.targets
     assert found.reason
 
 
-def test_a_target_of_another_stack_is_a_reason() -> None:
+def test_a_stack_with_a_target_of_another_stack_gives_a_reason() -> None:
     found = asked(targets=lambda: [Target(stack="numpy", api="CPU", adapter="A")])
     assert found.reason.endswith("has the stack 'numpy'; it must be 'odd'")

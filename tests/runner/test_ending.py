@@ -63,7 +63,7 @@ def test_a_signal_ends_a_run_and_keeps_what_it_measured(tmp_path: Path, name: st
     assert not list(temporary.iterdir())
 
 
-def test_a_signal_that_the_process_ignores_stays_ignored() -> None:
+def test_a_run_ignores_a_signal_that_its_process_ignored_before() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with ending_on_signals():
@@ -73,7 +73,7 @@ def test_a_signal_that_the_process_ignores_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_the_second_signal_does_not_interrupt_the_cleaning_up() -> None:
+def test_a_second_signal_does_not_interrupt_the_end_of_a_run() -> None:
     cleaned: list[bool] = []
 
     def run() -> None:

@@ -31,7 +31,7 @@ def told(lines: list[FailedLine]) -> list[str]:
     return notes.told
 
 
-def test_failures_of_one_cause_are_told_once() -> None:
+def test_failures_of_one_cause_are_printed_once() -> None:
     reason = "KeyError: 'n={}' (my_stack.py:57, in open)"
     assert told([failed(f"n={n}", reason.format(n)) for n in range(5)]) == [
         "a@CPU:CPU n=0: failed: KeyError: 'n=0' (my_stack.py:57, in open)",
@@ -39,18 +39,18 @@ def test_failures_of_one_cause_are_told_once() -> None:
     ]
 
 
-def test_failures_at_different_lines_are_told_each() -> None:
+def test_failures_at_different_lines_are_printed_each() -> None:
     assert len(told([failed("x", f"KeyError: 'k' (my_stack.py:{line}, in open)") for line in (57, 58)])) == 2
 
 
-def test_a_cause_keeps_the_line_and_the_words() -> None:
+def test_a_reason_without_details_still_has_its_words_and_its_line_of_code() -> None:
     assert (
         without_details("7 units issued, 5.5 executed (a.py:12, in f)") == "# units issued, # executed (a.py:12, in f)"
     )
     assert without_details("out of memory") != without_details("no device")
 
 
-def test_a_table_says_a_cause_once_and_counts_its_cases() -> None:
+def test_a_table_has_one_row_for_a_cause_with_the_number_of_its_cases() -> None:
     records = [
         Record(
             stack="a",

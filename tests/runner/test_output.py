@@ -29,7 +29,7 @@ def one_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return said
 
 
-def test_the_name_of_a_run_that_measures_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_run_with_the_same_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (holder,) = reserve_journals(tmp_path / "r.json")
     assert "r.jsonl: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
@@ -38,7 +38,7 @@ def test_the_name_of_a_run_that_measures_is_refused(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("existing", ["r.json", "r.samples.jsonl.gz", "r.jsonl"])
-def test_no_existing_file_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str], existing: str) -> None:
+def test_a_run_overwrites_no_existing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], existing: str) -> None:
     (tmp_path / existing).write_text('{"type":"measured by someone"}\n')
     assert f"{existing}: exists" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
     assert [path.name for path in tmp_path.iterdir()] == [existing]
@@ -70,12 +70,12 @@ def test_a_name_that_no_file_can_have_is_refused_before_anything_is_measured(
     assert [path.name for path in tmp_path.iterdir()] == ["folder.json"]
 
 
-def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path: Path) -> None:
+def test_an_output_folder_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
     (tmp_path / "results.v2").mkdir()
     assert reserve_journals(tmp_path / "results.v2")[0].path.parent.name == "results.v2"
 
 
-def test_a_journal_stays_empty_until_something_is_measured(tmp_path: Path) -> None:
+def test_a_journal_is_empty_until_something_is_measured(tmp_path: Path) -> None:
     header, plan, *rest = Made().lines()
     (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write([header, plan])
@@ -111,7 +111,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_before_the_measurement(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and links of POSIX")
-def test_nothing_is_written_through_a_link_or_a_pipe(tmp_path: Path) -> None:
+def test_a_run_writes_nothing_through_a_link_or_a_pipe(tmp_path: Path) -> None:
     (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write(Made().lines())
     (tmp_path / "precious").write_text("text")
@@ -124,7 +124,7 @@ def test_nothing_is_written_through_a_link_or_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has file names that are not UTF-8")
-def test_a_file_name_that_is_not_utf_8_is_used(tmp_path: Path) -> None:
+def test_a_run_writes_a_file_whose_name_is_not_utf_8(tmp_path: Path) -> None:
     out = tmp_path / os.fsdecode(b"r\xff.json")
     seen: list[random.Random] = []
 
@@ -138,7 +138,7 @@ def test_a_file_name_that_is_not_utf_8_is_used(tmp_path: Path) -> None:
     assert seen
 
 
-def test_an_error_of_the_program_names_the_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_fails_prints_the_path_of_its_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Broken(Campaign):
         def run(self) -> None:
             self.runs[0].journal.write(Made().lines()[1:])
@@ -169,7 +169,7 @@ def test_a_journal_that_somebody_removes_during_the_run_is_made_again(tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file")
-def test_a_file_that_takes_the_place_of_the_journal_is_kept(tmp_path: Path) -> None:
+def test_a_file_that_somebody_puts_in_the_place_of_the_journal_is_not_removed(tmp_path: Path) -> None:
     (journal,) = reserve_journals(tmp_path / "r.json")
     journal.path.unlink()
     journal.path.write_text("another file")

@@ -103,13 +103,13 @@ def test_the_journal_and_its_samples_reduce_to_the_fingerprint(tmp_path: Path, m
     assert not outcome.path.with_suffix(".jsonl").exists()
 
 
-def test_the_canary_times_are_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_a_run_has_the_processor_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = measure(tmp_path, monkeypatch, "").fingerprint.volatile
     least, middle, most = (state[f"canary_us{name}"] for name in ("_least", "", "_most"))
     assert 0 < least <= middle <= most  # type: ignore[operator]
 
 
-def test_the_rule_of_a_figure_contains_the_canary_time_of_its_processes(tmp_path: Path) -> None:
+def test_the_rule_of_a_figure_has_the_processor_speed_of_its_processes(tmp_path: Path) -> None:
     journal = Made(processes=6, disturbance=Disturbance(spread=0.05, preemptions=0.0)).journal(tmp_path / "r.jsonl")
     canaries: dict[int, list[int]] = {}
     for line in files.read_journal(journal):
@@ -122,7 +122,7 @@ def test_the_rule_of_a_figure_contains_the_canary_time_of_its_processes(tmp_path
 
 
 @pytest.mark.parametrize("passes", ["1 per unit", "none: this API has no passes"])
-def test_two_patterns_give_the_cost_per_submission_only_for_an_api_without_passes(tmp_path: Path, passes: str) -> None:
+def test_two_patterns_give_the_cost_of_a_submission_only_for_an_api_without_passes(tmp_path: Path, passes: str) -> None:
     """A run with two sizes is relabelled: large becomes one dispatch per submission, small all in one submission."""
     made = Made(costs={"small": 1_000.0, "large": 20_000.0}, window={"passes": passes})
     large, whole = CASES["large"], Case(pattern="one-pass", params=CASES["small"].params)
@@ -143,7 +143,7 @@ def test_two_patterns_give_the_cost_per_submission_only_for_an_api_without_passe
     assert figures["per_dispatch"].value == pytest.approx(1_000.0, rel=0.02)
 
 
-def test_an_incomplete_process_counts_only_if_there_are_too_few_complete_ones(
+def test_an_interrupted_process_counts_only_if_there_are_too_few_complete_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome = measure(tmp_path, monkeypatch, "")
@@ -171,7 +171,7 @@ def test_a_missing_stack_is_reported_with_its_reason_and_remedy(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_on_a_full_disk_has_the_lines_written_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Journal.sync
     calls = []
 
@@ -211,7 +211,7 @@ def test_on_a_full_disk_the_lines_written_so_far_are_kept(tmp_path: Path, monkey
         (["report", "{tmp}/foreign.json"], "not a fingerprint"),
     ],
 )
-def test_bad_input_gives_one_line_and_exit_code_2(
+def test_a_run_with_invalid_arguments_prints_one_line_and_exits_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     (tmp_path / "raises.py").write_text("1 / 0\n")
@@ -226,7 +226,7 @@ def test_bad_input_gives_one_line_and_exit_code_2(
     assert words in said
 
 
-def test_a_required_stack_without_figures_makes_the_exit_code_1(
+def test_a_run_without_figures_of_a_required_stack_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FAULTS", "")

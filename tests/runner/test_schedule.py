@@ -64,7 +64,7 @@ def test_a_companion_has_the_same_adapter_and_environment() -> None:
         assert {a.target.stack for a in dawn.assignments} == {"dawn"}
 
 
-def test_with_hardware_present_software_adapters_are_measured_only_on_request() -> None:
+def test_on_a_machine_with_a_gpu_software_adapters_are_measured_only_on_request() -> None:
     both = [target("fake", "soft", software=True), target("fake", "GPU")]
     tasks, left_out = schedule(both, Choice(), plan())
     assert [t.target.adapter for t in tasks] == ["GPU"]
@@ -73,7 +73,7 @@ def test_with_hardware_present_software_adapters_are_measured_only_on_request() 
     assert len(schedule(both[:1], Choice(), plan())[0]) == 1
 
 
-def test_every_target_gets_its_base_case_and_cases_over_the_budget_are_listed() -> None:
+def test_every_target_gets_its_first_case_and_cases_over_the_budget_are_listed() -> None:
     targets = [target("dawn", f"GPU {i}") for i in range(4)]
     tasks, left_out = schedule(targets, Choice(), plan(sampling_s=15.0))
     assert [t.assignments[0].case for t in tasks] == [BASE] * 4
@@ -99,7 +99,7 @@ def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:
     assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
 
 
-def test_the_met_cost_of_each_case_is_measured_where_a_target_has_few() -> None:
+def test_a_target_with_few_cases_has_the_met_cost_of_each() -> None:
     task = next(
         t for t in schedule([target("dawn"), target("vulkan")], Choice(), plan())[0] if t.target.stack == "dawn"
     )
@@ -107,14 +107,16 @@ def test_the_met_cost_of_each_case_is_measured_where_a_target_has_few() -> None:
     assert len(task.met) == 4
 
 
-def test_of_many_cases_the_met_cost_of_the_first_of_each_caller_is_measured() -> None:
+def test_a_target_with_many_cases_has_the_met_cost_of_the_first_case_of_each_caller() -> None:
     cases = [Case(pattern="per-submit", caller=c, params={"n": n}) for n in range(3) for c in ("binding", "native")]
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task(target("dawn"), tuple(own), 1.0, 2)
     assert task.met == task.staged == (own[0].key, own[1].key)
 
 
-def test_a_stack_whose_space_raises_is_left_out_with_the_reason_and_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def misspelt(target: Target) -> Space:
         return Space(Case(pattern="per-submt"))  # type: ignore[arg-type]
 

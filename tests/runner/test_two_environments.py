@@ -24,7 +24,7 @@ from tests.runner.test_two_pythons import short_run
 RUN = ["run", "--profile", "quick", "--plugin", str(PLUGIN), "-p", "steady"]
 
 
-def test_both_sides_are_measured_and_compared_by_pairs(tmp_path: Path) -> None:
+def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_by_pair(tmp_path: Path) -> None:
     env, env_new = ["STEADY_FACTOR=1", "COMMON=x"], ["STEADY_FACTOR=1.5"]
     outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env=env, env_new=env_new)
     assert outcome.second is not None
@@ -44,7 +44,7 @@ def test_both_sides_are_measured_and_compared_by_pairs(tmp_path: Path) -> None:
     assert "What changed: variable STEADY_FACTOR 1 \N{RIGHTWARDS ARROW} 1.5." in summary_lines(found)
 
 
-def test_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
+def test_the_option_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:
     env = ["STEADY_FACTOR=2", "MY_API_TOKEN=opensesame"]
     outcome = simulated_run(stacks=["steady"], out=tmp_path / "r.json", env=env)
     assert outcome.second is None
@@ -83,7 +83,7 @@ def test_the_variables_reach_real_workers_and_the_command_ends_with_the_comparis
         ([word for i in range(40) for word in ("--env", f"A{i}=1")], "--env: too many or too long variables"),
     ],
 )
-def test_bad_variables_give_a_one_line_error(
+def test_invalid_variables_give_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
 ) -> None:
     assert main([*RUN, "--out", str(tmp_path), *options]) == 2
@@ -93,7 +93,7 @@ def test_bad_variables_give_a_one_line_error(
     assert not list(tmp_path.rglob("*.json*"))
 
 
-def test_a_note_says_that_the_stack_sets_a_variable_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_the_stack_sets_itself_gives_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = msgspec.structs.replace(TARGET, environment={"STEADY_FACTOR": "3"})
     monkeypatch.setattr("tests.fakes.simulated.TARGET", target)
     notes, listener = list[str](), Listener()
@@ -103,13 +103,13 @@ def test_a_note_says_that_the_stack_sets_a_variable_itself(tmp_path: Path, monke
     assert {r.environment["STEADY_FACTOR"] for r in outcome.fingerprint.records} == {"3"}
 
 
-def test_the_files_hold_no_absolute_path_but_the_workers_get_it() -> None:
+def test_a_variable_has_its_absolute_path_in_the_workers_but_not_in_the_files() -> None:
     (one,) = with_variables([HERE], ["LAYERS=/opt/private/layer.so"], [])
     assert one.environment["LAYERS"] == "/opt/private/layer.so"
     assert variables_for_file(one) == {"LAYERS": "…/layer.so"}
 
 
-def test_sides_that_differ_in_a_secret_are_told_apart_without_it() -> None:
+def test_two_runs_that_differ_in_a_secret_variable_have_different_files_without_the_secret() -> None:
     base, new = with_variables([HERE], ["MY_API_TOKEN=first"], ["MY_API_TOKEN=second"])
     assert (base.environment["MY_API_TOKEN"], new.environment["MY_API_TOKEN"]) == ("first", "second")
     assert variables_for_file(base) != variables_for_file(new)
@@ -123,6 +123,6 @@ def test_two_interpreters_may_differ_in_variables_too() -> None:
     assert base.python_command == (sys.executable,)
 
 
-def test_an_empty_value_is_a_value() -> None:
+def test_a_variable_may_have_an_empty_value() -> None:
     (one,) = with_variables([HERE], ["A="], [])
     assert one.environment == {"A": ""}

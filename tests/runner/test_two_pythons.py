@@ -88,7 +88,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return measure(folder, two_builds(folder))
 
 
-def test_each_file_contains_its_own_build_and_the_id_of_the_common_run(measured: Outcome) -> None:
+def test_the_files_of_two_interpreters_have_their_versions_and_a_common_id(measured: Outcome) -> None:
     outcome, folder = measured, measured.path.parents[1]
     base, new = both(outcome)
     assert outcome.path == folder / "base" / "r.json"
@@ -106,7 +106,7 @@ def test_each_file_contains_its_own_build_and_the_id_of_the_common_run(measured:
     assert str(folder) not in outcome.path.read_text() + outcome.second.path.read_text()
 
 
-def test_the_comparison_pairs_processes(measured: Outcome) -> None:
+def test_a_comparison_of_two_interpreters_pairs_their_processes(measured: Outcome) -> None:
     found = verdicts(measured)
     assert {case.verdict for case in found.cases} == {"slower"}
     assert len(found.cases) == 2
@@ -127,7 +127,7 @@ def test_a_single_interpreter_gives_an_ordinary_run(tmp_path: Path, builds: list
     assert outcome.fingerprint.versions["steadylib"] == "1.5"
 
 
-def test_ctrl_c_keeps_both_journals(tmp_path: Path, builds: list[str]) -> None:
+def test_a_run_with_two_interpreters_that_is_interrupted_has_both_journals(tmp_path: Path, builds: list[str]) -> None:
     class Interrupting(Listener):
         def working(self, what: str) -> None:
             if what.endswith("process 2"):
@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_both_journals(tmp_path: Path, builds: list[str]) -> None:
     assert all(load(path).records for path in stopped.value.journals)
 
 
-def test_if_one_build_crashes_only_that_case_is_lost(
+def test_a_case_that_crashes_with_one_of_two_interpreters_is_the_only_one_lost(
     tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEADY_DIES", "1.5")
@@ -174,7 +174,7 @@ def test_an_unsuitable_interpreter_gives_a_one_line_error(tmp_path: Path, capsys
     assert not list((tmp_path / "out").rglob("*.json*"))
 
 
-def test_if_one_build_lacks_the_stack_nothing_is_written(tmp_path: Path, builds: list[str]) -> None:
+def test_a_stack_that_one_of_two_pythons_lacks_ends_the_run_without_files(tmp_path: Path, builds: list[str]) -> None:
     without = interpreter(tmp_path, "without")
     with pytest.raises(UsageError, match="steady: there is no steadylib"):
         measure(tmp_path, [builds[0], without])

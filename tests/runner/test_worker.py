@@ -67,7 +67,7 @@ def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list
     return parent.answers, parent.flushed
 
 
-def test_every_opening_is_sent_at_once() -> None:
+def test_a_worker_sends_its_lines_after_each_case_that_it_opens() -> None:
     lines, flushed = run()
     assert flushed[:3] == [3, 4, 7]
     assert [line.name for line in lines if isinstance(line, OneOffLine)] == ["open", "compile", "open", "compile"]
@@ -80,6 +80,6 @@ def test_a_worker_pauses_before_a_round_and_after_a_long_silence(longest_silence
     assert len([line for line in lines if isinstance(line, Pause)]) == pauses
 
 
-def test_a_pause_message_contains_whether_another_worker_measures_first() -> None:
+def test_a_worker_that_pauses_says_whether_another_worker_measures_first() -> None:
     lines, _ = run(Doing("", "once", others=True), Doing("", "round 1"))
     assert [line.others for line in lines if isinstance(line, Pause)] == [True, False]

@@ -10,7 +10,7 @@ from overhead.runner import workers
 from overhead.runner.workers import Job, Note, WorkerProcess
 
 
-def test_the_note_contains_the_last_step_that_the_worker_wrote() -> None:
+def test_a_parent_reads_the_last_step_that_its_worker_noted() -> None:
     reader = Note()
     assert reader.read() == (-1, "starting")
     note = Note(reader.path)
@@ -23,14 +23,14 @@ def test_the_note_contains_the_last_step_that_the_worker_wrote() -> None:
     assert not reader.path.exists()
 
 
-def test_a_note_whose_file_was_deleted_can_still_be_read_and_closed() -> None:
+def test_a_parent_reads_the_note_of_its_worker_although_its_file_was_deleted() -> None:
     reader = Note()
     reader.path.unlink()
     assert reader.read() == (-1, "starting")
     reader.remove()
 
 
-def test_workers_that_are_released_together_share_the_release_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_are_released_together_share_the_time_to_exit(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, waited_s = [100.0], list[float]()
 
     class Hanging:

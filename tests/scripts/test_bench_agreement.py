@@ -14,7 +14,7 @@ def passes_of(chain: FakeChain, clock: FakeClock) -> Passes:
     return Passes(0.01, chain, clock, clock_facts(clock))
 
 
-def test_the_slopes_of_passes_are_those_of_the_chain() -> None:
+def test_the_slopes_of_repeated_passes_are_the_true_cost_of_the_chain() -> None:
     clock = FakeClock()
     passes = passes_of(FakeChain(Law(host=1_000, device=300), clock), clock)
     slopes = [slope for _ in range(5) for slope in passes.more(2)]
@@ -22,7 +22,7 @@ def test_the_slopes_of_passes_are_those_of_the_chain() -> None:
     assert slopes == pytest.approx([1_000] * 5, rel=0.05)
 
 
-def test_passes_are_refused_if_the_device_ran_other_units() -> None:
+def test_a_measurement_is_refused_if_the_device_ran_another_number_of_units() -> None:
     clock = FakeClock()
     chain = FakeChain(Law(host=1_000, device=300), clock)
     chain.executed = lambda: 1  # type: ignore[method-assign]

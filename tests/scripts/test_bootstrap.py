@@ -68,7 +68,9 @@ def root(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) ->
         ("report", None, "jax, torch", "jax report torch"),
     ],
 )
-def test_extras_by_machine(script: ModuleType, target: str, cuda: int | None, chosen: str, extras: str) -> None:
+def test_make_chooses_the_extras_by_machine(
+    script: ModuleType, target: str, cuda: int | None, chosen: str, extras: str
+) -> None:
     assert script.wanted_extras(target, cuda, chosen) == set(extras.split())
 
 
@@ -89,7 +91,7 @@ def test_without_a_gpu_only_a_cpu_build_of_torch_is_installed(
     assert [command[-1] for command in calls] == ([wheel] if installed else [])
 
 
-def test_set_up_is_done_once(
+def test_make_sets_up_the_environment_only_once(
     script: ModuleType, calls: Calls, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(script, "cuda_version", lambda: None)
@@ -117,7 +119,7 @@ def test_a_failing_pip_is_reported_in_one_line(
     assert capsys.readouterr().out.splitlines()[-1].startswith("overhead: test failed: pip could not install")
 
 
-def test_clean_keeps_measurements(script: ModuleType, root: Path) -> None:
+def test_make_clean_does_not_remove_measurements(script: ModuleType, root: Path) -> None:
     made = (".venv/x", ".mypy_cache/x", "reports/index.html", "overhead/__pycache__/a.pyc")
     for name in (*made, "reports/local/a.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ def measure(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.C
     return subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60)
 
 
-def test_a_failing_step_is_named_and_the_next_steps_run(tmp_path: Path) -> None:
+def test_a_script_names_a_failing_step_and_runs_the_next_steps(tmp_path: Path) -> None:
     done = measure(tmp_path, "wheels", "results", "-p", "numpy")
     log = (tmp_path / "results" / "measure_offline.log").read_text()
     assert done.returncode == 0
@@ -46,7 +46,7 @@ def test_a_failing_step_is_named_and_the_next_steps_run(tmp_path: Path) -> None:
     assert f"{tmp_path}/wheels/a.whl" in log
 
 
-def test_the_exit_code_is_that_of_the_measurement(tmp_path: Path) -> None:
+def test_a_script_exits_with_the_code_of_the_measurement(tmp_path: Path) -> None:
     done = measure(tmp_path, "wheels", "results", RUN_CODE="130")
     assert done.returncode == 130
     assert "overhead show" in done.stdout

@@ -7,7 +7,7 @@ from scripts import site
 DOCS = site.ROOT / "docs"
 
 
-def test_the_menu_has_every_document_once_and_only_pages_that_exist() -> None:
+def test_the_menu_of_the_site_has_every_document_once_and_no_missing_page() -> None:
     home, measurements, *sections, changes = site.navigation((DOCS / "index.md").read_text("utf-8"))
     assert [*home, *measurements, *changes] == ["Home", "Measurements", "Changes"]
     pages = [

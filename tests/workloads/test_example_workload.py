@@ -18,14 +18,14 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     probes.load_plugin(EXAMPLES / "my_workload.py")
 
 
-def test_stacks_offer_the_example() -> None:
+def test_stacks_have_cases_of_the_example_workload() -> None:
     target = Target(stack="numpy", api="CPU", adapter="CPU")
     space: Space = probes.registry()["numpy"].space(target)
     assert "lorenz" in {case.workload for case in space.star()}
 
 
 @pytest.mark.needs("cxx")
-def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_workload_in_cuda_agrees_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.cuda import api, session, workload
     from tests.fakes.cuda_driver import install
     from tests.fakes.kernels import machine_code_of
@@ -37,7 +37,7 @@ def test_the_example_is_verified_in_cuda(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.needs("wgpu", "lavapipe")
-def test_the_example_is_verified_in_wgsl() -> None:
+def test_the_example_workload_in_wgsl_agrees_with_numpy() -> None:
     from overhead.probes.webgpu import workload
 
     target = next(t for t in probes.registry()["wgpu-native"].targets() if t.api == "Vulkan")

@@ -14,7 +14,7 @@ from overhead.probes.workload_chain import verified
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
 
-def test_numpy_restarts_before_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numpy_stack_restarts_a_workload_before_numbers_become_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
     long_run(verified(NumpyWork(case("recurrence", "per-submit"))))
     monkeypatch.setattr(NumpyWork, "on_host", False)
     with pytest.raises(AssertionError):
@@ -23,7 +23,7 @@ def test_numpy_restarts_before_numbers_become_subnormal(monkeypatch: pytest.Monk
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ALL)
-def test_torch_is_verified(name: str) -> None:
+def test_every_workload_in_torch_agrees_with_numpy(name: str) -> None:
     from overhead.probes.torch import workload
 
     counts(workload.open_case("cpu", case(name, "per-submit")))
@@ -31,7 +31,7 @@ def test_torch_is_verified(name: str) -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_the_norm_of_torch_is_verified(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rms_norm_of_torch_agrees_with_numpy(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     from overhead.probes.torch import workload
@@ -73,7 +73,7 @@ def test_torch_uses_one_thread_or_all_processors() -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("pattern", ["per-submit", "hybrid"])
-def test_torch_on_the_host_restarts_before_numbers_become_subnormal(pattern: str) -> None:
+def test_torch_on_the_host_restarts_a_workload_before_numbers_become_subnormal(pattern: str) -> None:
     from overhead.probes.torch import workload
 
     long_run(workload.open_case("cpu", case("recurrence", pattern)))
@@ -102,7 +102,7 @@ def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "cxx")
-def test_compiled_torch_is_verified() -> None:
+def test_every_workload_in_compiled_torch_agrees_with_numpy() -> None:
     from overhead.probes.torch import workload
 
     counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
@@ -112,7 +112,7 @@ def test_compiled_torch_is_verified() -> None:
 @pytest.mark.needs("jax")
 @pytest.mark.parametrize("loop", ["scan", ""])
 @pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])
-def test_jax_is_verified(name: str, loop: str) -> None:
+def test_every_workload_in_jax_agrees_with_numpy(name: str, loop: str) -> None:
     import jax
 
     from overhead.probes.jax.chains import open_work

@@ -39,7 +39,7 @@ CUDA: list[tuple[str, str, dict[str, Scalar]]] = [
 @pytest.mark.slow
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize(("name", "pattern", "params"), CUDA)
-def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
+def test_each_workload_in_cuda_agrees_with_numpy(name: str, pattern: str, params: dict[str, Scalar], cuda: Any) -> None:
     from overhead.probes.cuda import workload as _work_cuda
 
     chain = _work_cuda.open_case(cuda, 0, case(name, pattern, **params))
@@ -51,7 +51,7 @@ def test_cuda_is_verified(name: str, pattern: str, params: dict[str, Scalar], cu
 
 @pytest.mark.needs("cxx")
 @pytest.mark.parametrize("name", ["recurrence", "rmsnorm 896 float16"])
-def test_a_wrong_constant_in_cuda_is_detected(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_constant_in_cuda(name: str, cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.cuda import workload as _work_cuda
 
     plant(monkeypatch, name)
@@ -71,7 +71,7 @@ def test_cupy_is_verified(name: str, pattern: str) -> None:
 
 @pytest.mark.parametrize("body", ["one", "fused"])
 @pytest.mark.parametrize("name", [name for name in ALL if name.split()[0] in ("recurrence", "hybrid", "rmsnorm")])
-def test_triton_kernels_agree_with_numpy(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_workload_in_triton_agrees_with_numpy(name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run on a fake of Triton that uses NumPy."""
     fake_kernels.fake_triton(monkeypatch)
     chain, elements = NumpyWork(case(name, "per-submit")), elements_of(name)
@@ -111,7 +111,9 @@ WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize(("name", "pattern", "params"), WGSL)
-def test_wgsl_is_verified(name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_workload_in_wgsl_agrees_with_numpy(
+    name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from overhead.probes.webgpu import workload as _work_webgpu
     from overhead.probes.webgpu.library import library
     from overhead.probes.webgpu.targets import adapter
@@ -132,7 +134,7 @@ def test_wgsl_is_verified(name: str, pattern: str, params: dict[str, Scalar], mo
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize("name", ["recurrence", "rmsnorm 896 float32"])
-def test_a_wrong_constant_in_wgsl_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_constant_in_wgsl(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from overhead.probes.webgpu import workload as _work_webgpu
 
     plant(monkeypatch, name)
@@ -140,7 +142,7 @@ def test_a_wrong_constant_in_wgsl_is_detected(name: str, monkeypatch: pytest.Mon
         _work_webgpu.open_case(_wgsl("wgpu-native", {}, monkeypatch), case(name, "fused"))
 
 
-def test_a_missing_language_or_body_is_unsupported() -> None:
+def test_a_workload_without_the_language_or_kernels_of_a_case_is_unsupported() -> None:
     from overhead.probes.workload_chain import kernels_of
 
     with pytest.raises(Unsupported, match="acrobot has no triton: its blocks hold one number an element"):

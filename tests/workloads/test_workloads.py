@@ -18,19 +18,19 @@ from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, plant
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_numpy_is_verified(name: str) -> None:
+def test_every_workload_run_by_the_numpy_stack_agrees_with_float64(name: str) -> None:
     counts(verified(NumpyWork(case(name, "per-submit"))))
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_wrong_constant_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_constant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, name)
     with pytest.raises(Unverified, match="differs from the reference"):
         verified(NumpyWork(case(name, "per-submit")))
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_a_wrong_mean_in_rmsnorm_is_detected(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_mean_in_rmsnorm(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A published kernel had this error: its mean included only the first 256 columns.
 
     With two rows of float16 the check misses the error in 3 % of all runs, so this test uses 64 rows.
@@ -49,7 +49,7 @@ def test_a_wrong_mean_in_rmsnorm_is_detected(precision: str, monkeypatch: pytest
         verified(NumpyWork(case(f"rmsnorm 896 {precision}", "per-submit", elements=64)))
 
 
-def test_a_wrong_late_step_of_a_chaotic_workload_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_wrong_late_step_of_a_chaotic_workload(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the recomputed steps detect an error in a late step."""
     acrobot = workloads()["acrobot"]
 
@@ -67,14 +67,14 @@ def test_a_wrong_late_step_of_a_chaotic_workload_is_detected(monkeypatch: pytest
         verified(NumpyWork(case("acrobot", "per-submit")))
 
 
-def test_a_missing_step_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_finds_a_missing_step(monkeypatch: pytest.MonkeyPatch) -> None:
     issue = NumpyWork.issue
     monkeypatch.setattr(NumpyWork, "issue", lambda self, n: issue(self, n - 1))
     with pytest.raises(Unverified, match="2 steps by the counters, 3 asked for"):
         verified(NumpyWork(case("recurrence", "per-submit")))
 
 
-def test_elements_that_disagree_are_detected() -> None:
+def test_the_check_finds_elements_with_different_numbers_of_steps() -> None:
     chain = verified(NumpyWork(case("recurrence", "per-submit")))
     chain.values["steps"][-1] += 1
     with pytest.raises(Unverified, match="elements disagree"):
@@ -82,7 +82,7 @@ def test_elements_that_disagree_are_detected() -> None:
 
 
 @pytest.mark.parametrize("stack", ["numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton"])
-def test_stacks_offer_light_workloads_first_and_heavy_ones_only_on_request(stack: str) -> None:
+def test_a_run_has_light_workloads_first_and_heavy_ones_only_on_request(stack: str) -> None:
     target = Target(stack=stack, api="CPU" if stack == "numpy" else "CUDA", adapter="x", options={"platform": "cuda"})
     star = list(registry()[stack].space(target).star())
     assert "recurrence" in {c.workload for c in star[:5]}

@@ -74,7 +74,7 @@ KNOWN_POLL = KnownPollRule()
 
 @dataclass(frozen=True)
 class Stairs:
-    """A staircase. ``quantum_ns``: between two polls of the wait. ``edges``: the n at which two stairs end.
+    """T(n) as a staircase, for a wait that polls. ``quantum_ns``: between two polls. ``edges``: the n where two end.
 
     ``short``: an n with a short ``issue``. ``width``: the precision of the upper edge, as a share of n. ``levels``: the
     upper edge is the end of this many polls. ``shorts``, ``nears``: how often a pass contains the short n, and an n

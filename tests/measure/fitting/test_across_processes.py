@@ -9,7 +9,7 @@ from scipy import stats
 from overhead.measure.fitting.across_processes import MEAN, mean_of_processes
 
 
-def test_the_interval_is_that_of_students_t() -> None:
+def test_the_interval_of_a_mean_of_processes_is_that_of_students_t() -> None:
     values = [100.0, 102.0, 101.0, 99.0]
     found = mean_of_processes("complete", values, 0.03)
     low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
@@ -19,7 +19,7 @@ def test_the_interval_is_that_of_students_t() -> None:
     assert found.rule == "4 processes, Student's t: half-width 2.04%, target 3%"
 
 
-def test_changes_that_follow_the_canary_do_not_widen_the_interval() -> None:
+def test_changes_that_follow_the_processor_speed_do_not_widen_the_interval() -> None:
     """As in scipy's regression: the mean, with the standard error of the line at the mean canary."""
     paces = 60_000 * np.array([0.9, 0.97, 1.0, 1.04, 1.12, 1.01])
     values = 100 * (1 + 0.8 * (paces / 60_000 - 1)) + np.array([0.2, -0.1, 0.1, -0.3, 0.0, 0.1])
@@ -37,13 +37,13 @@ def test_changes_that_follow_the_canary_do_not_widen_the_interval() -> None:
     [(), (6e4,) * 6, (*(6e4,) * 5, 6e4 + 1), (0.0, 6e4, 6.1e4, 6.2e4, 5.9e4, 6e4), (6.1e4, 5.9e4, 6e4)],
     ids=["none", "all equal", "nearly equal", "one unknown", "too few"],
 )
-def test_without_usable_canaries_the_figure_is_the_mean(paces: tuple[float, ...]) -> None:
+def test_without_known_processor_speeds_a_figure_is_the_plain_mean(paces: tuple[float, ...]) -> None:
     values = [100.0, 104.0, 98.0, 97.0, 103.0, 98.0]
     assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes("complete", values, 0.03)
     assert mean_of_processes("complete", values, 0.03).value == pytest.approx(100.0)
 
 
-def test_with_fewer_than_five_processes_the_canary_is_not_used() -> None:
+def test_with_fewer_than_five_processes_the_processor_speed_is_not_used() -> None:
     values, paces = [100.0, 110.0, 90.0, 105.0], [6e4, 6.6e4, 5.4e4, 6.3e4]
     assert mean_of_processes("complete", values, 0.03, paces=paces) == mean_of_processes("complete", values, 0.03)
 

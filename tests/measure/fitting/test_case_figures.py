@@ -18,7 +18,7 @@ from tests.fakes.machine import Disturbance, Law
 NOISE = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
 
 
-def test_every_slope_and_the_intercept_use_the_canary() -> None:
+def test_every_slope_and_the_intercept_are_corrected_for_the_processor_speed() -> None:
     """Seven processes whose costs are proportional to their canary."""
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     made = lines(*(600.0 * pace for pace in paces))
@@ -45,7 +45,7 @@ def test_an_exact_line_gives_its_slope_and_intercept() -> None:
     assert {e.status for e in found.values()} == {"ok"}
 
 
-def test_host_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
+def test_the_host_figure_needs_the_cpu_clock_unless_the_wait_does_no_work() -> None:
     bare = [
         Process([one_round([row for row in r.samples if len(row) == 3], (), r.round) for r in p.rounds])
         for p in lines(600.0, 601.0).processes
@@ -80,7 +80,7 @@ def test_a_slope_below_the_clock_resolution_has_no_value() -> None:
     assert (flat.status, flat.value) == ("below-resolution", None)
 
 
-def test_times_off_the_line_beyond_the_noise_are_nonlinear() -> None:
+def test_a_figure_whose_times_leave_the_line_beyond_the_noise_is_nonlinear() -> None:
     ns = (1, 4, 16, 64, 256)
     rows = [[n, 10 * n, round(1_000 + 600 * n + 3_000 * n**0.5)] for n in ns] * 4
     bent = Process([one_round(rows, (), i) for i in range(4)])
@@ -101,7 +101,7 @@ def test_a_process_with_a_level_line_makes_the_slope_too_small_to_measure() -> N
     assert found["issue"].status == "below-resolution"
 
 
-def test_two_speeds_give_both_values() -> None:
+def test_a_case_with_two_speeds_gives_both_values() -> None:
     law = Law(host=3_000.0, device=2_000.0, fixed=30_000.0, **NOISE)  # type: ignore[arg-type]
     found = estimate(series(law, Disturbance(0.005, 1.8, 0.1), processes=4, seconds=0.5), 0.03)
     for name in ("issue", "host", "complete"):
@@ -114,7 +114,7 @@ def test_two_speeds_give_both_values() -> None:
     assert re.match(r"two speeds, (2\.9|3\.0)\d* and 5\.[34]\d* us, told apart by the ", found["complete"].reason)
 
 
-def test_the_rule_mentions_rounds_with_a_different_canary() -> None:
+def test_a_figure_mentions_rounds_at_another_processor_speed() -> None:
     calm = lines(600.0, 601.0)
     rounds = [
         msgspec.structs.replace(r, canary=(53_000, 50_000) if r.round == 0 else r.canary)
@@ -125,7 +125,7 @@ def test_the_rule_mentions_rounds_with_a_different_canary() -> None:
     assert "canary" not in estimate(calm, 0.1)["complete"].rule
 
 
-def test_the_knee_is_a_figure_if_most_processes_have_it() -> None:
+def test_the_n_that_fills_the_queue_is_a_figure_if_most_processes_show_it() -> None:
     law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, jitter=0.002)
     found = estimate(series(law, extras=frozenset({"case"})), 0.03)
     assert found["knee_n"].value == pytest.approx(law.truth()["knee_n"], rel=0.01)
@@ -136,7 +136,7 @@ def test_the_knee_is_a_figure_if_most_processes_have_it() -> None:
     assert "knee_n" not in estimate(replace(bent, overlap="serial"), 0.03)
 
 
-def test_one_off_values_become_figures() -> None:
+def test_values_measured_outside_the_rounds_become_figures() -> None:
     once = {
         "naive": [900.0, 1_000.0, 1_100.0],
         "naive_idle": [5_000.0],
@@ -162,7 +162,7 @@ def test_one_off_values_become_figures() -> None:
     assert {"naive_idle", "empty_wait", "first", "prepare", "start_latency"} <= set(values)
 
 
-def test_a_one_off_value_that_could_not_be_measured_is_unavailable_with_the_reason() -> None:
+def test_a_single_value_that_could_not_be_measured_is_unavailable_with_the_reason() -> None:
     one_off = {
         "device_span": one_off_line([], reason="no timestamps"),
         "naive": one_off_line([5.0], reason="there is a value"),
@@ -200,7 +200,7 @@ def test_device_time_below_the_resolution_of_its_clock_has_no_value() -> None:
 
 
 @pytest.mark.parametrize(("host", "expected"), [(95.0, "host"), (80.0, "balanced"), (20.0, "device")])
-def test_the_share_of_host_decides_what_limits_a_case(host: float, expected: str) -> None:
+def test_the_share_of_host_time_decides_whether_host_or_device_limits_a_case(host: float, expected: str) -> None:
     figures = {name: Figure(name=name, value=value) for name, value in (("host", host), ("complete", 100.0))}
     assert limited_by(Series([]), figures) == expected
     assert limited_by(Series([], synchronous=True), figures) == "host"

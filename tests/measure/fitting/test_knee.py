@@ -18,7 +18,7 @@ def issued(depth: int, host: float = 2_000.0, device: float = 5_000.0) -> tuple[
     return n, np.maximum(n * host, full if depth else 0.0) * (1 + 0.002 * noise)
 
 
-def test_the_knee_has_the_n_depth_and_slopes_of_the_queue() -> None:
+def test_a_full_queue_is_found_with_its_n_its_depth_and_both_slopes() -> None:
     knee = find_knee(*issued(1024))
     assert knee is not None
     assert knee.n == pytest.approx((1024 - 0.4) / 0.6, rel=0.01)
@@ -26,20 +26,20 @@ def test_the_knee_has_the_n_depth_and_slopes_of_the_queue() -> None:
     assert [knee.below, knee.above] == pytest.approx([2_000, 5_000], rel=0.02)
 
 
-def test_issue_on_one_line_has_no_knee() -> None:
+def test_times_on_one_line_show_no_full_queue() -> None:
     assert find_knee(*issued(0)) is None
     n, y = issued(1024)
     assert find_knee(n[n <= 128], y[n <= 128]) is None
 
 
-def test_noise_at_two_small_n_is_not_a_knee() -> None:
+def test_noise_at_two_small_n_is_not_taken_for_a_full_queue() -> None:
     ns = np.array([1.0, 2, 4, 8, 16, 100])
     rows = np.repeat(ns, 4), np.repeat(ns * 300.0, 4)
     wild = rows[1] * (1 + 0.5 * np.random.default_rng(3).standard_normal(rows[1].size) * (rows[0] < 5))
     assert find_knee(rows[0], wild) is None
 
 
-def test_a_process_is_fitted_below_its_knee_and_a_polling_wait_has_no_slopes_by_round() -> None:
+def test_a_process_is_fitted_below_the_n_that_fills_its_queue() -> None:
     n, issue = issued(1024)
     rows = [[int(k), round(i), round(20_000 + 5_000 * k)] for k, i in zip(n, issue, strict=True)]
     process = Process([one_round(rows)])

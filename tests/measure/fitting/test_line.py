@@ -16,7 +16,7 @@ def noisy(slope: float, intercept: float, seed: int = 0, passes: int = 20) -> tu
     return n, intercept + slope * n + np.random.default_rng(seed).normal(0, 20, n.size)
 
 
-def test_theil_sen_agrees_with_scipy() -> None:
+def test_the_theil_sen_line_agrees_with_scipy() -> None:
     n, y = noisy(300.0, 5_000.0)
     line = fit.theil_sen(n, y)
     assert line is not None
@@ -54,7 +54,7 @@ def test_only_interrupted_samples_are_left_out_of_the_fit() -> None:
     assert line.slope == pytest.approx(300.0, rel=1e-3)
 
 
-def test_a_sample_interrupted_in_issue_is_left_out_of_complete() -> None:
+def test_a_sample_interrupted_before_the_wait_is_left_out_of_the_total_time_too() -> None:
     n, issue = noisy(300.0, 0.0, passes=50)
     hit = np.random.default_rng(1).random(n.size) < 0.3
     total = issue + np.random.default_rng(2).uniform(0, 4_000, n.size) + np.where(hit, 2_000.0, 0.0)
@@ -64,12 +64,12 @@ def test_a_sample_interrupted_in_issue_is_left_out_of_complete() -> None:
     assert abs(together.intercept - 2_000) < abs(alone.intercept - 2_000)
 
 
-def test_with_few_samples_none_is_called_disturbed() -> None:
+def test_with_few_samples_of_an_n_none_is_taken_for_interrupted() -> None:
     n = np.full(fit.LINE.samples_per_n - 1, 4.0)
     assert fit.undisturbed_mask(n, np.array([1.0] * (n.size - 1) + [1e9])).all()
 
 
-def test_the_misfit_is_a_share_of_the_rise_at_the_worst_n() -> None:
+def test_the_misfit_is_the_largest_distance_from_the_line_as_a_share_of_its_rise() -> None:
     n, y = noisy(300.0, 5_000.0)
     line = fit.Line(300.0, 5_000.0)
     assert abs(fit.worst_misfit(n, y, line).share) < 0.001

@@ -14,7 +14,7 @@ def met_series(*turns: tuple[float, ...]) -> Series:
     return Series([Process((), {"met": one_off_line(own, [8] * len(own))}) for own in turns])
 
 
-def test_it_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> None:
+def test_the_met_cost_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> None:
     found = met_figures(met_series((29.0, 31.0), (56.0,), (70.0, 70.0, 70.0)))["met"]
     assert (found.value, found.low, found.high, found.processes, found.unit) == (56.0, 30.0, 70.0, 3, "ns")
     assert found.status == "ok"
@@ -22,30 +22,30 @@ def test_it_is_the_median_of_the_processes_with_the_lowest_and_the_highest() -> 
     assert found.rule.endswith("; a spread, not a confidence interval")
 
 
-def test_from_eight_processes_on_its_ends_are_percentiles() -> None:
+def test_with_eight_processes_the_ends_of_the_met_cost_are_percentiles() -> None:
     found = met_figures(met_series(*((float(value),) for value in range(1, 12))))["met"]
     assert (found.value, found.low, found.high) == pytest.approx((6.0, 2.0, 10.0))
     assert "the 10th and the 90th percentile" in found.rule
 
 
-def test_the_spread_within_a_process_is_a_second_figure() -> None:
+def test_the_spread_of_the_met_cost_within_a_process_is_a_second_figure() -> None:
     found = met_figures(met_series((10.0, 11.0, 10.5), (20.0, 30.0), (5.0, 10.0), (7.0,)))["met_rounds"]
     assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.1, 2.0))
     assert (found.unit, found.processes) == ("ratio", 3)
 
 
-def test_one_process_gives_its_own_mean() -> None:
+def test_the_met_cost_of_one_process_is_its_own_mean() -> None:
     found = met_figures(met_series((4.0, 6.0)))["met"]
     assert (found.value, found.low, found.high, found.processes) == (5.0, 5.0, 5.0, 1)
 
 
-def test_a_slope_that_is_not_above_zero_gives_no_value() -> None:
+def test_a_met_slope_that_is_not_above_zero_gives_no_value() -> None:
     found = met_figures(met_series((4.0,), (-1.0,)))
     assert set(found) == {"met"}
     assert (found["met"].status, found["met"].value) == ("below-resolution", None)
 
 
-def test_a_reason_without_values_makes_it_unavailable() -> None:
+def test_a_met_cost_with_a_reason_and_no_values_is_unavailable() -> None:
     series = Series([Process((), {"met": one_off_line((), reason="too slow")})])
     assert met_figures(series) == {}
     assert one_off_figures(series, 0.1)["met"].reason == "too slow"

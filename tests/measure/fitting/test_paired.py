@@ -19,7 +19,7 @@ PER_4, PER_16 = PerDispatch(1 / 4, 1 / 4), PerDispatch(1 / 16, 1 / 16)
 ROTATED = PerDispatch(0.0, 0.0, binds=1.0)
 
 
-def test_pairs_are_formed_round_by_round_within_a_process() -> None:
+def test_two_cases_are_compared_round_by_round_within_a_process() -> None:
     found = difference_and_ratio(lines(600.0, 900.0, 1_200.0), lines(300.0, 450.0, 600.0), "complete", 0.03)
     assert found.ratio.value == pytest.approx(2.0)
     assert found.ratio.status == "ok"
@@ -28,7 +28,7 @@ def test_pairs_are_formed_round_by_round_within_a_process() -> None:
     assert found.difference.status == "noisy"
 
 
-def test_differences_ratios_and_marginal_costs_use_the_canary() -> None:
+def test_differences_ratios_and_marginal_costs_are_corrected_for_the_processor_speed() -> None:
     paces = (0.91, 0.95, 1.0, 1.02, 1.04, 1.09, 0.99)
     family = {
         name: at_canaries([cost * pace for pace in paces], [6e4 * pace for pace in paces])
@@ -43,14 +43,14 @@ def test_differences_ratios_and_marginal_costs_use_the_canary() -> None:
     assert difference_and_ratio(bare[PER_SUBMIT], bare[ONE_PASS], "complete", 0.01).difference.status == "noisy"
 
 
-def test_a_negative_difference_stays_negative_and_is_not_separable() -> None:
+def test_a_negative_difference_is_shown_as_negative_and_noisy() -> None:
     found = difference_and_ratio(lines(300.0, 301.0, 302.0), lines(400.0, 401.0, 402.0), "issue", 0.03).difference
     assert found.value == pytest.approx(-50.0)
     assert found.status == "noisy"
     assert found.reason.startswith("not separable")
 
 
-def test_pairs_use_the_processes_of_both_cases() -> None:
+def test_two_cases_are_compared_in_the_processes_that_measured_both() -> None:
     a, b = lines(600.0, 900.0, 1_200.0, 5_000.0), lines(300.0, 450.0, 600.0, 700.0)
     lacking = replace(b, processes=[p for p in b.processes if p.number != 3][::-1])
     found = difference_and_ratio(a, lacking, "complete", 0.03).ratio
@@ -76,7 +76,7 @@ def test_cases_without_a_common_round_have_no_difference() -> None:
 
 
 @pytest.mark.slow
-def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
+def test_the_ratio_of_two_cases_is_precise_although_processes_differ_in_speed() -> None:
     disturbance = Disturbance(spread=0.05, preemptions=0.0)
     a = series(Law(host=2_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
     b = series(Law(host=1_000.0, device=0.0, synchronous=True, fixed=0.0, jitter=0.005), disturbance, processes=4)
@@ -87,7 +87,7 @@ def test_a_ratio_is_precise_although_processes_differ_in_speed() -> None:
     assert difference_and_ratio(a, b, "complete").ratio.value == pytest.approx(2.0, rel=0.005)
 
 
-def test_patterns_determine_the_cost_of_each_part() -> None:
+def test_four_patterns_of_a_case_give_the_cost_of_a_submit_a_pass_and_a_dispatch() -> None:
     costs = np.array([9_000.0, 2_000.0, 400.0, 150.0])
     family = {}
     for counts in (PER_SUBMIT, PER_4, PER_16, PER_PASS, ONE_PASS, ROTATED):
@@ -114,7 +114,7 @@ def test_patterns_without_figures_have_no_marginal_costs() -> None:
     assert {e.status for e in marginal_costs({PER_SUBMIT: bare, ONE_PASS: bare}).values()} == {"unavailable"}
 
 
-def test_a_cost_whose_interval_reaches_zero_is_not_separable() -> None:
+def test_a_marginal_cost_whose_interval_reaches_zero_is_noisy() -> None:
     names = {PER_SUBMIT: 10_000.0, PER_PASS: 1_000.0, ONE_PASS: 1_001.0, PER_16: 1_600.0}
     found = marginal_costs(
         {n: lines(*(2 * v * f for f in (1.0, 1.001, 0.999))) for n, v in names.items()}, figure="issue"
@@ -123,7 +123,7 @@ def test_a_cost_whose_interval_reaches_zero_is_not_separable() -> None:
     assert "not separable" in found["per_pass"].reason
 
 
-def test_pairs_leave_out_the_slow_rounds_of_either_case() -> None:
+def test_a_comparison_leaves_out_the_slow_rounds_of_either_case() -> None:
     """The figures of both cases leave such rounds out, too."""
     calm, slow = (100, 101, 99, 100), (100, 101, 99, 160)
     of, against = (600.0, 600.0, 600.0, 960.0), (300.0, 300.0, 300.0, 480.0)
@@ -136,7 +136,7 @@ def test_pairs_leave_out_the_slow_rounds_of_either_case() -> None:
     assert marginal_costs(family, figure="issue")["per_dispatch"].processes == 3
 
 
-def test_pairs_use_all_rounds_if_too_few_quiet_ones_are_common() -> None:
+def test_a_comparison_uses_all_rounds_if_too_few_fast_ones_are_common() -> None:
     """The slow rounds of one case are quiet ones of the other."""
     early, late = (150, 100, 101, 100), (100, 101, 100, 150)
     of, against = with_canaries((600.0,) * 4, early), with_canaries((300.0,) * 4, late)
@@ -145,7 +145,7 @@ def test_pairs_use_all_rounds_if_too_few_quiet_ones_are_common() -> None:
 
 
 @pytest.mark.slow
-def test_host_differences_use_every_round() -> None:
+def test_a_difference_of_host_times_uses_every_round() -> None:
     """Few samples read the CPU clock, so the CPU time inside the wait comes from the whole process."""
     a = series(Law(host=2_000.0, device=10.0, fixed=20_000.0, deferred=500.0, jitter=0.01), processes=4)
     b = series(Law(host=1_000.0, device=10.0, fixed=20_000.0, deferred=200.0, jitter=0.01), processes=4)

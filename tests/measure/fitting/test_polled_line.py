@@ -8,7 +8,7 @@ import pytest
 from overhead.measure.fitting.polled_line import censored_line
 
 
-def test_the_slope_is_right_although_times_are_rounded_up() -> None:
+def test_the_slope_is_right_although_a_polling_wait_rounds_times_up() -> None:
     quantum, slope, done = 1e8, 5_000.0, 3e6
     draw = np.random.default_rng(0)
     n = np.concatenate(
@@ -23,7 +23,7 @@ def test_the_slope_is_right_although_times_are_rounded_up() -> None:
     assert abs(squares[0] / slope - 1) > 0.02
 
 
-def test_samples_at_one_unit_and_at_the_first_poll_determine_the_line() -> None:
+def test_samples_of_one_unit_and_of_a_whole_poll_determine_the_line() -> None:
     """T(1) is not rounded if the window opens just before a poll; a busy thread polls when its work ends."""
     quantum, slope, start = 1e8, 50_000.0, 1.5e6
     draw = np.random.default_rng(1)
@@ -38,5 +38,5 @@ def test_samples_at_one_unit_and_at_the_first_poll_determine_the_line() -> None:
         assert line.intercept == pytest.approx(start, abs=1e6)
 
 
-def test_samples_that_end_at_one_poll_give_no_line() -> None:
+def test_samples_that_all_end_at_the_same_poll_give_no_line() -> None:
     assert censored_line(np.array([1.0, 2, 3]), np.array([1e8, 1e8, 1e8]), 1e8) is None

@@ -15,7 +15,7 @@ from tests.fakes.chains import one_off_line, one_round, with_canaries
 
 
 @pytest.mark.parametrize(("last", "canary"), [(720.0, 140), (720.0, 112), (510.0, 85)])
-def test_a_process_at_another_clock_is_left_out_and_the_rule_mentions_it(last: float, canary: int) -> None:
+def test_a_process_at_another_processor_clock_is_left_out_and_the_figure_says_so(last: float, canary: int) -> None:
     slopes = (600.0, 602.0, 598.0, 601.0, last)
     found = estimate(with_canaries(slopes, (100, 102, 99, 101, canary)), 0.03)["complete"]
     assert (found.status, found.processes) == ("ok", 4)
@@ -68,7 +68,7 @@ def test_a_process_without_rounds_does_not_affect_which_are_slow() -> None:
     assert estimate(cut, 0.03)["complete"] == estimate(made, 0.03)["complete"]
 
 
-def test_a_process_keeps_host_if_only_slow_rounds_read_the_cpu_clock() -> None:
+def test_a_process_whose_slow_rounds_alone_have_cpu_times_still_has_a_host_figure() -> None:
     made = with_canaries((600.0, 602.0, 598.0, 601.0), (100, 101, 99, 100))
     n = 4
     cpu = [[n, n * 600, n * 600 + 10_000, n * 100], [2 * n, n * 1_200, n * 1_200 + 10_000, n * 200]]
@@ -86,7 +86,7 @@ def test_a_process_keeps_host_if_only_slow_rounds_read_the_cpu_clock() -> None:
     assert found["host"].processes == found["complete"].processes == 4
 
 
-def test_the_rule_of_a_bimodal_figure_mentions_the_rounds_left_out() -> None:
+def test_a_figure_with_two_speeds_says_which_share_of_the_rounds_is_left_out() -> None:
     dice = np.random.default_rng(0)
     processes = []
     for process in range(4):
@@ -103,7 +103,7 @@ def test_the_rule_of_a_bimodal_figure_mentions_the_rounds_left_out() -> None:
     assert "10% of the rounds are left out" in found["fixed"].rule
 
 
-def test_slow_rounds_are_relative_to_their_process_and_another_clock_to_the_other_processes() -> None:
+def test_a_round_is_slow_for_its_process_and_a_process_is_slow_among_all_processes() -> None:
     calm = np.array([100.0, 101.0, 99.0, 102.0, 108.0])
     calms = [calm, 1.01 * calm, 0.99 * calm]
     *none, spell, drifted, slow, fast = slow_rounds(

@@ -7,7 +7,7 @@ import numpy as np
 from overhead.measure.fitting.two_speeds import canary_changed, split_speeds, two_groups
 
 
-def test_two_groups_need_a_gap_and_enough_members() -> None:
+def test_values_form_two_groups_only_with_a_gap_and_enough_members() -> None:
     draw = np.random.default_rng(0)
     owners = np.repeat(np.arange(5), 20)
     one = draw.normal(100, 2, 100)
@@ -30,7 +30,7 @@ def test_a_difference_of_a_fifth_makes_two_groups_within_a_process_but_not_betwe
     assert two_groups(np.where(np.arange(100) % 20 < 8, 1.2, 1.0) * values, owners) is not None
 
 
-def test_a_noisy_figure_is_split_by_the_canary_if_it_follows_it() -> None:
+def test_a_noisy_figure_that_follows_the_processor_speed_is_split_by_it() -> None:
     draw = np.random.default_rng(0)
     owners = np.repeat(np.arange(5), 20)
     slow = np.arange(100) % 2 == 0

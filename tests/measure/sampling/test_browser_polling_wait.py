@@ -41,7 +41,7 @@ def naive_slope(processes: list[Process]) -> float:
     return float(np.mean([v for p in processes for v in p.values("legacy")])) / 100
 
 
-def test_the_slope_is_the_cost_of_the_work_and_not_the_wait_divided_by_100() -> None:
+def test_with_a_wait_that_polls_every_100_ms_the_slope_is_the_cost_of_the_work_alone() -> None:
     found, processes, spent = measured(FIREFOX)
     slope = found["complete"]
     assert slope.status == "ok"
@@ -55,7 +55,7 @@ def test_the_slope_is_the_cost_of_the_work_and_not_the_wait_divided_by_100() -> 
 
 
 @pytest.mark.slow
-def test_a_ladder_twice_as_long_gives_a_slope_within_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_polling_wait_twice_as_large_n_give_a_slope_within_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     once = measured(FIREFOX)[0]["complete"]
     monkeypatch.setattr(polling_wait, "KNOWN_POLL", replace(polling_wait.KNOWN_POLL, level=2))
     twice, processes, _ = measured(FIREFOX)  # the same three processes, at the same speeds
@@ -65,7 +65,7 @@ def test_a_ladder_twice_as_long_gives_a_slope_within_the_interval(monkeypatch: p
     assert once.low <= (twice["complete"].value or 0) <= once.high
 
 
-def test_polls_that_the_work_itself_delays_still_give_the_slope() -> None:
+def test_with_polls_that_the_work_itself_delays_the_slope_is_still_right() -> None:
     """The polling thread runs the submissions first: T leaves the stairs, and no poll finds unfinished work."""
     found, _, _ = measured(Law(host=1e4, device=6e4, fixed=1.5e6, poll=1e8, busy=9e4, jitter=0.005, own=0.003))
     slope, fixed = found["complete"], found["fixed"]
@@ -76,19 +76,19 @@ def test_polls_that_the_work_itself_delays_still_give_the_slope() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("device", "fixed"), [(22e6, 1e5), (30e6, 1e5), (45e6, 1e5), (25e3, 2e7), (5e6, 4e7)])
-def test_work_or_a_wait_too_long_for_the_first_stair_still_gives_the_slope(device: float, fixed: float) -> None:
+def test_with_a_single_unit_longer_than_one_poll_the_slope_is_still_right(device: float, fixed: float) -> None:
     slope = measured(Law(host=8e3, device=device, fixed=fixed, poll=1e8, wake=5e4, jitter=0.005, scatter=0.1))[0]
     assert slope["complete"].value == pytest.approx(device, rel=0.15)
     assert slope["complete"].low is not None
 
 
-def test_processes_use_different_n_so_that_their_errors_average_out() -> None:
+def test_with_a_polling_wait_each_process_samples_different_n() -> None:
     ladders = [p.values("ladder") for p in measured(FIREFOX)[1]]
     assert len({ladder[-1] for ladder in ladders}) == len(ladders)
 
 
 @pytest.mark.parametrize("poll", [0.0, 2e6])
-def test_a_wait_that_polls_more_often_than_expected_gets_the_usual_ladder(poll: float) -> None:
+def test_a_wait_that_polls_more_often_than_declared_gets_the_usual_sizes_of_n(poll: float) -> None:
     """As if a new version of Firefox polled more often than expected."""
     clock = FakeClock(Disturbance(), 0, 20_000)
     events: list[Event] = []

@@ -30,7 +30,7 @@ def rise(found: Ladder, law: Law) -> float:
     return law.truth()["complete"] * (found.ns[-1] - 1)
 
 
-def test_the_ladder_contains_0_1_100_and_halvings_of_the_smallest_sufficient_top() -> None:
+def test_the_sampled_n_are_0_1_100_and_halvings_of_the_smallest_sufficient_n() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
     found = ladder(law)
     assert {0, 1, LEGACY_N} <= set(found.ns)
@@ -39,7 +39,7 @@ def test_the_ladder_contains_0_1_100_and_halvings_of_the_smallest_sufficient_top
     assert found.shortfall == ""
 
 
-def test_noise_raises_the_top() -> None:
+def test_noise_raises_the_largest_n() -> None:
     calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
     rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=200_000.0))
     assert rough.ns[-1] >= 2 * calm.ns[-1]
@@ -56,7 +56,7 @@ class Sleeper(Steady):
         self.clock.time += self.STEP if long else 0.0
 
 
-def test_an_extra_cost_of_the_first_units_raises_the_top_until_no_rung_is_bent() -> None:
+def test_an_extra_cost_of_the_first_units_raises_the_largest_n_until_all_n_are_on_a_line() -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0)
     clock = FakeClock(CALM)
     straight, found = (calibrate(kind(clock, law), clock, Limits()) for kind in (Steady, Sleeper))
@@ -70,7 +70,7 @@ def test_an_extra_cost_of_the_first_units_raises_the_top_until_no_rung_is_bent()
 
 
 @pytest.mark.parametrize("jitter", [0.002, 0.01])
-def test_noise_does_not_hide_an_extra_cost_that_was_found_before(jitter: float) -> None:
+def test_noise_does_not_hide_an_extra_cost_of_the_first_units_that_was_found_before(jitter: float) -> None:
     law = Law(host=100.0, device=500.0, fixed=20_000.0, jitter=jitter)
     tops = []
     for seed in range(20):
@@ -79,7 +79,7 @@ def test_noise_does_not_hide_an_extra_cost_that_was_found_before(jitter: float) 
     assert sum(top > Sleeper.STEP / LINE.misfit for top in tops) >= 16
 
 
-def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_left_out() -> None:
+def test_a_wait_that_sleeps_once_is_not_taken_for_a_polling_wait() -> None:
     law = Law(host=500.0, device=5_000.0, fixed=20_000.0, jitter=0.002, wake=1_000.0, scatter=0.1)
     for seed in range(8):
         clock = FakeClock(CALM, seed=seed)
@@ -89,7 +89,7 @@ def test_a_wait_that_sleeps_once_has_no_stairs_and_short_chains_are_left_out() -
         assert rise(found, law) > Sleeper.STEP / LINE.misfit
 
 
-def test_the_search_for_the_top_ends_for_a_chain_that_is_not_linear() -> None:
+def test_the_search_for_the_largest_n_ends_for_a_chain_that_is_not_linear() -> None:
     class Curved(Steady):
         """Each unit costs more than the one before."""
 
@@ -101,13 +101,13 @@ def test_the_search_for_the_top_ends_for_a_chain_that_is_not_linear() -> None:
     assert calibrate(Curved(clock, law), clock, Limits(sample_ns=10**9)).ns[-1] ** 2 <= 4.1 * CLIMB.head_ns
 
 
-def test_noise_that_grows_with_the_sample_does_not_raise_the_top() -> None:
+def test_noise_that_grows_with_the_sample_does_not_raise_the_largest_n() -> None:
     calm = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0))
     rough = ladder(Law(host=2_000.0, device=500.0, fixed=40_000.0, jitter=0.1))
     assert rough.ns[-1] <= 2 * calm.ns[-1]
 
 
-def test_a_ladder_of_an_earlier_process_gets_the_times_of_this_process() -> None:
+def test_the_n_of_an_earlier_process_are_timed_again_in_this_process() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0)
     first = ladder(law)
     clock = FakeClock()
@@ -121,13 +121,13 @@ def test_a_ladder_of_an_earlier_process_gets_the_times_of_this_process() -> None
     assert clock.time - began < 4 * again.pass_ns
 
 
-def test_a_tighter_target_raises_the_top() -> None:
+def test_a_tighter_target_raises_the_largest_n() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=100_000.0)
     assert ladder(law, limits=Limits(target=0.01)).ns[-1] > ladder(law, limits=Limits(target=0.1)).ns[-1]
 
 
 @pytest.mark.parametrize("unit", [1e6, 100e6])
-def test_a_slow_chain_gets_a_short_ladder_quickly(unit: float) -> None:
+def test_a_slow_chain_gets_few_small_n_quickly(unit: float) -> None:
     clock = FakeClock()
     chain = Steady(clock, Law(host=unit, device=0.0, fixed=0.0, synchronous=True))
     began = clock.time
@@ -136,24 +136,24 @@ def test_a_slow_chain_gets_a_short_ladder_quickly(unit: float) -> None:
     assert clock.time - began < 120 * unit
 
 
-def test_a_stack_that_bounds_n_bounds_the_ladder_and_gives_the_reason() -> None:
+def test_a_stack_that_bounds_n_limits_the_largest_n_and_gives_the_reason() -> None:
     found = ladder(Law(host=200.0, device=100.0, fixed=0.0), max_n=64)
     assert found.ns[-1] == 64
     assert "bounds n at 64" in found.shortfall
 
 
-def test_a_top_lowered_by_the_longest_sample_gives_the_reason() -> None:
+def test_a_largest_n_limited_by_the_longest_sample_gives_the_reason() -> None:
     found = ladder(Law(host=5_000.0, device=100.0, fixed=0.0, wake=5e6), limits=Limits(target=0.01))
     assert "20 ms" in found.shortfall
     assert 5_000 * found.ns[-1] <= 40_000_000
 
 
-def test_a_chain_may_require_a_larger_rise() -> None:
+def test_a_chain_may_require_longer_samples() -> None:
     law = Law(host=5_000.0, device=100.0, fixed=0.0)
     assert rise(ladder(law, least_ns=30_000_000), law) >= 30_000_000
 
 
-def test_a_knee_has_rungs_below_it_and_extra_samples_above_it() -> None:
+def test_a_queue_that_fills_is_sampled_below_and_above_the_n_that_fills_it() -> None:
     law = Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64)
     found = ladder(law)
     knee = law.truth()["knee_n"]
@@ -164,25 +164,25 @@ def test_a_knee_has_rungs_below_it_and_extra_samples_above_it() -> None:
 
 
 @pytest.mark.parametrize("device", [5_640.0, 11_200.0])
-def test_a_knee_near_the_longest_sample_is_found(device: float) -> None:
+def test_a_full_queue_near_the_longest_sample_is_found(device: float) -> None:
     """A stream of 1,024 launches on an H100, by kernels of two lengths."""
     law = Law(host=3_400.0, device=device, depth=1024, jitter=0.005)
     assert max(n for n, _, _ in ladder(law).extra) > law.truth()["knee_n"]
 
 
-def test_a_preemption_is_not_taken_for_a_knee() -> None:
+def test_a_preemption_is_not_taken_for_a_full_queue() -> None:
     law = Law(host=5_000.0, device=10_000.0, jitter=0.005)
     assert sum(bool(ladder(law, Disturbance(), seed=seed).extra) for seed in range(40)) <= 2
 
 
-def test_a_queue_that_never_fills_has_no_knee() -> None:
+def test_a_queue_that_never_fills_gets_no_samples_of_a_full_queue() -> None:
     assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0)).extra
     assert not ladder(Law(host=3_000.0, device=1_000.0, fixed=20_000.0, depth=8)).extra
     assert not ladder(Law(host=3_000.0, device=36_000.0, fixed=20_000.0, depth=64, overlap="serial")).extra
 
 
 @pytest.mark.parametrize(("poll", "levels"), [(1e6, 8), (100e6, 3)])
-def test_a_polling_wait_is_found_and_its_stairs_are_bracketed(poll: float, levels: int) -> None:
+def test_a_polling_wait_is_found_with_the_n_at_which_it_takes_one_more_poll(poll: float, levels: int) -> None:
     law = Law(host=2_000.0, device=10_000.0, fixed=50_000.0, poll=poll, wake=5_000.0)
     found = ladder(law)
     assert found.stairs is not None
@@ -195,7 +195,7 @@ def test_a_polling_wait_is_found_and_its_stairs_are_bracketed(poll: float, level
     assert found.draw_for_cpu(1, 0) == [found.stairs.short, found.ns[-1]]
 
 
-def test_a_machine_with_two_speeds_gives_no_stairs() -> None:
+def test_a_machine_with_two_speeds_is_not_taken_for_a_polling_wait() -> None:
     """With units of 0.04 ms T jumps between neighbouring n by one unit, and a change of speed bends the line."""
     law, disturbance = Law(host=36_000.0, device=100.0, fixed=2_000.0), Disturbance(slowdown=1.6, dwell_s=0.01)
     clocks = [FakeClock(disturbance, seed) for seed in range(60)]
@@ -203,12 +203,12 @@ def test_a_machine_with_two_speeds_gives_no_stairs() -> None:
     assert sum(one is not None for one in found) <= 1
 
 
-def test_a_straight_chain_behind_a_long_wait_has_no_stairs() -> None:
+def test_a_linear_chain_behind_a_long_wait_is_not_taken_for_a_polling_wait() -> None:
     found = ladder(Law(host=5_000.0, device=1_000.0, fixed=103e6, wake=5_000.0))
     assert found.stairs is None
 
 
-def test_an_interruption_is_not_taken_for_a_rise() -> None:
+def test_an_interrupted_sample_does_not_end_the_search_for_the_largest_n() -> None:
     law = Law(host=2_000.0, device=500.0, fixed=40_000.0, wake=1_000.0, jitter=0.003)
     tops = set()
     for seed in range(20):
@@ -217,7 +217,7 @@ def test_an_interruption_is_not_taken_for_a_rise() -> None:
     assert len(tops) <= 2
 
 
-def test_a_pass_is_every_rung_in_a_new_order() -> None:
+def test_a_pass_samples_every_n_in_a_new_order() -> None:
     found = Ladder((0, 1, 2, 4), 1.0, 1.0, 1.0, 0)
     drawn = found.draw(3, random.Random(0))
     assert [sorted(drawn[i : i + 4]) for i in (0, 4, 8)] == [[0, 1, 2, 4]] * 3

@@ -32,27 +32,27 @@ def measured_met(chain: Any, clock: FakeClock, **more: Any) -> list[Event]:
 
 
 @pytest.mark.parametrize("chain", [Steady, lambda clock: FastFakeChain(Law(device=500.0), clock)])
-def test_each_turn_gives_the_true_slope(chain: Any) -> None:
+def test_each_turn_of_the_met_cost_gives_the_true_slope(chain: Any) -> None:
     clock = FakeClock()
     events = measured_met(chain(clock), clock)
     assert values(events, "case") == pytest.approx([1_000.0] * met.MET.turns, rel=1e-3)
     assert not dropped(events)
 
 
-def test_the_long_length_is_stored_with_each_turn() -> None:
+def test_each_turn_of_the_met_cost_is_stored_with_its_long_length() -> None:
     clock = FakeClock()
     events = measured_met(Steady(clock, max_n=1_000), clock)
     assert {e.at[0] for e in events if isinstance(e, OneOffLine) and e.name.startswith("met")} == {1_000}
 
 
-def test_nothing_is_left_out() -> None:
+def test_the_met_cost_includes_interrupted_samples() -> None:
     disturbed = Disturbance(spread=0.0, preemptions=200.0, preempted_ns=(1e6, 1.1e6))
     clock = FakeClock(disturbed, seed=1)
     events = measured_met(Steady(clock, Law(host=1_000.0, device=0.0, fixed=0.0, synchronous=True)), clock)
     assert sum(values(events, "case")) / met.MET.turns == pytest.approx(1_210.0, rel=0.1)
 
 
-def test_a_turn_takes_a_tenth_of_a_second_and_the_cases_alternate() -> None:
+def test_a_turn_of_the_met_cost_takes_100_ms_and_the_cases_alternate() -> None:
     clock = FakeClock()
     seen: list[tuple[str, float]] = []
 
@@ -67,7 +67,7 @@ def test_a_turn_takes_a_tenth_of_a_second_and_the_cases_alternate() -> None:
     assert all(0.1 <= gap < 0.12 for gap in gaps)
 
 
-def test_it_precedes_the_choice_of_a_processor() -> None:
+def test_the_met_cost_is_measured_before_the_thread_is_bound_to_a_processor() -> None:
     class Movable(FakeClock):
         moves: int = 0
 
@@ -89,7 +89,7 @@ def test_it_precedes_the_choice_of_a_processor() -> None:
     assert clock.moves > 0
 
 
-def test_it_is_not_counted_as_sampling_time() -> None:
+def test_the_met_cost_does_not_count_as_sampling_time() -> None:
     def rounds(**more: Any) -> int:
         clock = FakeClock()
         _, events, _ = measured({"case": FastFakeChain(Law(scatter=0.3), clock)}, clock, 0.5, **more)
@@ -99,7 +99,7 @@ def test_it_is_not_counted_as_sampling_time() -> None:
     assert abs(with_met - without) <= 0.2 * without
 
 
-def test_the_lengths_are_rungs_of_the_ladder_of_an_earlier_process() -> None:
+def test_the_met_cost_uses_sizes_of_n_from_an_earlier_process() -> None:
     clock, prepared = FakeClock(), set()
 
     class Compiled(Steady):
@@ -122,14 +122,14 @@ def test_the_lengths_are_rungs_of_the_ladder_of_an_earlier_process() -> None:
         ),
     ],
 )
-def test_a_case_without_two_short_lengths_gives_the_reason(chain: Any, words: str) -> None:
+def test_a_case_whose_shortest_chain_is_too_long_gives_the_reason_instead_of_a_met_cost(chain: Any, words: str) -> None:
     clock = FakeClock()
     events = measured_met(chain(clock), clock)
     assert (reason(events, "case"), values(events, "case")) == (words, [])
     assert not dropped(events)
 
 
-def test_a_process_is_not_left_out_because_it_is_slow() -> None:
+def test_a_slow_process_still_has_a_met_cost() -> None:
     class Interrupted(Steady):
         """Takes 100 ms more for every chain of 5,000 units or more."""
 
@@ -141,7 +141,7 @@ def test_a_process_is_not_left_out_because_it_is_slow() -> None:
     assert len(values(measured_met(Interrupted(clock), clock), "case")) == met.MET.turns
 
 
-def test_its_units_are_verified() -> None:
+def test_a_case_whose_units_did_not_run_in_the_met_turns_is_unverified() -> None:
     class Losing(Steady):
         """Loses a unit of every chain over 1,000 units."""
 

@@ -28,7 +28,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> tuple[set[int], dict[int, set[in
     return running, given
 
 
-def test_only_threads_that_appeared_since_are_released(threads: tuple[set[int], dict[int, set[int]]]) -> None:
+def test_only_threads_started_after_the_move_get_all_processors(threads: tuple[set[int], dict[int, set[int]]]) -> None:
     running, given = threads
     clock = SystemClock()
     clock.release_threads()
@@ -43,7 +43,7 @@ def test_only_threads_that_appeared_since_are_released(threads: tuple[set[int], 
     assert given == {}
 
 
-def test_a_thread_that_has_ended_is_no_error(threads: tuple[set[int], dict[int, set[int]]]) -> None:
+def test_a_thread_that_has_ended_meanwhile_is_skipped(threads: tuple[set[int], dict[int, set[int]]]) -> None:
     running, given = threads
     clock = SystemClock()
     clock.move([1])

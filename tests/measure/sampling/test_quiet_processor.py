@@ -63,7 +63,7 @@ def test_the_thread_stays_on_the_best_of_slow_processors_and_gets_all_back_in_th
     assert machine.on == -1
 
 
-def test_move_on_visits_each_processor_in_turn() -> None:
+def test_the_thread_moves_to_each_processor_in_turn() -> None:
     machine = Machine(4)
     quiet = QuietProcessor(machine)
     seen = []
@@ -77,7 +77,7 @@ def test_move_on_visits_each_processor_in_turn() -> None:
     assert machine.on == (seen[-1] + 2) % 4
 
 
-def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None:
+def test_rounds_are_measured_on_fast_processors_only() -> None:
     machine = Machine(4, slow=[0, 2])
     machine.on = -1
     on = set[int]()
@@ -95,7 +95,7 @@ def test_rounds_are_measured_on_fast_processors_and_carry_their_canary() -> None
     assert machine.on == -1
 
 
-def test_a_processor_that_the_system_took_away_is_skipped() -> None:
+def test_the_thread_skips_a_processor_that_the_system_took_away() -> None:
     machine = Machine(3)
     quiet = QuietProcessor(machine)
     move = machine.move
@@ -114,7 +114,7 @@ def test_a_processor_that_the_system_took_away_is_skipped() -> None:
     assert set(seen) == {0, 2}
 
 
-def test_the_processors_of_this_machine_are_restored() -> None:
+def test_the_thread_gets_all_processors_of_this_machine_back() -> None:
     clock = SystemClock()
     before = os.sched_getaffinity(0) if sys.platform == "linux" else set()
     quiet = QuietProcessor(clock)

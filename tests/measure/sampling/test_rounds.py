@@ -72,7 +72,7 @@ def test_a_keyboard_interrupt_passes_through_and_leaves_the_collector_on() -> No
     assert gc.isenabled()
 
 
-def test_units_that_did_not_run_make_the_case_unverified() -> None:
+def test_a_case_whose_units_did_not_all_run_is_unverified() -> None:
     class Lying(Steady):
         def executed(self) -> int:
             return super().executed() - 1
@@ -98,7 +98,7 @@ def test_all_live_cases_alternate_within_each_round_in_changing_order() -> None:
     assert len(set(orders.values())) > 2
 
 
-def test_the_same_seed_gives_the_same_run() -> None:
+def test_two_samplings_with_the_same_seed_give_the_same_samples() -> None:
     def run() -> list[Event]:
         clock = FakeClock(Disturbance(), seed=3)
         return measured({key: FastFakeChain(Law(scatter=0.1), clock) for key in "ab"}, clock, seed=5)[1]
@@ -120,7 +120,7 @@ def test_slow_and_fast_cases_take_part_in_the_same_rounds() -> None:
     assert took["quick"] > 0.1 * took["slow"]
 
 
-def test_it_stops_at_its_time_which_the_required_rounds_may_exceed_by_half() -> None:
+def test_the_sampling_stops_at_its_time_which_the_required_rounds_may_exceed_by_half() -> None:
     clock = FakeClock()
     began = clock.time
     law = Law(host=5e6, device=0.0, fixed=0.0, synchronous=True)
@@ -130,7 +130,7 @@ def test_it_stops_at_its_time_which_the_required_rounds_may_exceed_by_half() -> 
     assert len(rounds(events, "slow")) >= 2
 
 
-def test_it_stops_at_the_maximum_of_rounds() -> None:
+def test_the_sampling_stops_at_the_maximum_of_rounds() -> None:
     clock = FakeClock(seed=1)
     rule, _, _ = measured({"case": FastFakeChain(Law(jitter=0.3), clock)}, clock, 30.0, max_rounds=7)
     assert rule == "7 rounds"
@@ -142,7 +142,7 @@ def test_other_workers_measure_before_the_one_off_values_and_before_the_rounds()
     assert [e.what for e in events if isinstance(e, Doing) and e.others] == ["once", "once", "round 0"]
 
 
-def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> None:
+def test_every_round_has_the_processor_speed_and_runs_without_the_garbage_collector() -> None:
     seen = []
 
     class Watching(Steady):
@@ -157,7 +157,7 @@ def test_every_round_carries_the_canary_and_the_collector_is_off_inside_it() -> 
     assert all(len(r.canary) == 2 and min(r.canary) > 0 for r in rounds(events, "case"))
 
 
-def test_samples_with_cpu_time_are_separate_and_only_of_chains_that_wait_without_spinning() -> None:
+def test_only_chains_that_wait_without_spinning_have_samples_with_cpu_time() -> None:
     clock = FakeClock()
     chains = {
         "plain": Steady(clock),
@@ -169,14 +169,14 @@ def test_samples_with_cpu_time_are_separate_and_only_of_chains_that_wait_without
     assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}
 
 
-def test_a_cpu_clock_with_long_steps_is_not_read() -> None:
+def test_the_sampling_does_not_read_a_cpu_clock_with_long_steps() -> None:
     clock = FakeClock()
     clock.cpu_is_fine = False
     _, events, _ = measured({"plain": Steady(clock)}, clock)
     assert {len(row) for r in rounds(events, "plain") for row in r.samples} == {3}
 
 
-def test_one_off_values_are_measured_and_the_slow_ones_only_for_extras() -> None:
+def test_single_values_are_measured_for_each_case_and_the_slow_ones_only_for_extras() -> None:
     clock = FakeClock()
     chains = {"base": Steady(clock, latency=True), "other": Steady(clock)}
     _, _, found = measured(chains, clock, extras=frozenset({"base"}))
@@ -188,7 +188,7 @@ def test_one_off_values_are_measured_and_the_slow_ones_only_for_extras() -> None
     assert found["base"].one_off["naive"].at == [1] * 7
 
 
-def test_a_slow_chain_gives_the_reason_why_it_has_no_legacy_value() -> None:
+def test_a_chain_too_slow_for_100_units_gives_the_reason_instead_of_that_value() -> None:
     def legacy(host: float, **attributes: Any) -> OneOffLine:
         clock = FakeClock()
         chain = Steady(clock, Law(host=host, device=0.0, fixed=0.0, synchronous=True), **attributes)
@@ -206,7 +206,7 @@ def test_the_time_to_prepare_a_recording_is_measured() -> None:
     assert found["case"].values("prepare") == pytest.approx([140], abs=100)
 
 
-def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> None:
+def test_the_calls_of_a_chain_are_timed_in_each_round_between_two_chains_without_inner_clock() -> None:
     class Measurable(Steady):
         def stages(self, n: int) -> Mapping[str, Sequence[int]]:
             self.issue(n)
@@ -229,7 +229,7 @@ def test_stages_are_timed_in_each_round_between_two_chains_without_a_clock() -> 
     assert not any(name.startswith("stage") for name in found["plain"].one_off)
 
 
-def test_device_time_and_cost_of_recordings_are_measured_or_get_a_reason() -> None:
+def test_device_time_and_the_cost_of_recordings_have_values_or_a_reason() -> None:
     class Measurable(Steady):
         refuses = False
 
@@ -250,7 +250,7 @@ def test_device_time_and_cost_of_recordings_are_measured_or_get_a_reason() -> No
     assert reasons(events, "device_span") == ["no timestamps"]
 
 
-def test_a_fault_in_the_device_timing_drops_the_case() -> None:
+def test_a_case_whose_device_timing_raises_is_dropped() -> None:
     class Broken(Steady):
         def device(self, n: int) -> DeviceTime | None:
             raise ValueError("lost")
@@ -260,7 +260,7 @@ def test_a_fault_in_the_device_timing_drops_the_case() -> None:
     assert re.fullmatch(r"ValueError: lost \(test_rounds.py:\d+, in device\)", dropped(events)["case"].reason)
 
 
-def test_long_held_chains_are_timed_twice_and_a_single_length_gives_no_slope() -> None:
+def test_device_time_of_long_chains_is_measured_twice_and_needs_two_lengths_for_a_slope() -> None:
     class Long(Steady):
         def device(self, n: int) -> DeviceTime | None:
             self.clock.sleep(1.0)
@@ -273,7 +273,7 @@ def test_long_held_chains_are_timed_twice_and_a_single_length_gives_no_slope() -
     assert reasons(events, "device_span") == ["a slope needs two lengths, the chain holds 1 units at most"]
 
 
-def test_start_latency_is_measured_for_staged_cases() -> None:
+def test_the_time_until_the_device_starts_is_measured_for_the_first_case_of_each_caller() -> None:
     class Launching(Steady):
         refuses = False
 
@@ -297,7 +297,7 @@ def test_start_latency_is_measured_for_staged_cases() -> None:
     assert "case" in dropped(events)
 
 
-def test_without_chains_there_are_no_rounds() -> None:
+def test_a_worker_without_chains_runs_no_rounds() -> None:
     assert measure_cases({}, FakeClock(), Settings(1.0), print) == "no case left"
 
 
@@ -315,7 +315,7 @@ class Compiled(Steady):
 
 
 @pytest.mark.parametrize(("seconds", "few"), [(0.0, False), (0.03, False), (0.1, True)])
-def test_compiling_does_not_count_as_sampling_up_to_the_sampling_time(seconds: float, few: bool) -> None:
+def test_time_for_compiling_does_not_count_as_sampling_time_up_to_a_limit(seconds: float, few: bool) -> None:
     clock = FakeClock()
     _, events, _ = measured({"case": Compiled(clock, seconds)}, clock)
     found = len(rounds(events, "case"))

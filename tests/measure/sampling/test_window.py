@@ -51,7 +51,7 @@ class LoggingChain(Chain):
         return 0
 
 
-def test_a_sample_warms_drains_prepares_and_then_times() -> None:
+def test_a_sample_warms_drains_and_prepares_the_chain_before_it_is_timed() -> None:
     chain = LoggingChain()
     window.sample(chain, [7], chain.clock)
     assert chain.calls == [
@@ -67,7 +67,7 @@ def test_a_sample_warms_drains_prepares_and_then_times() -> None:
     ]
 
 
-def test_the_second_timestamp_is_taken_before_the_wait_and_the_third_after_it() -> None:
+def test_a_sample_has_the_time_before_the_wait_and_the_time_after_it() -> None:
     clock = FakeClock()
     chain = Steady(clock, Law(host=1_000.0, device=50_000.0, fixed=0.0))
     (n, issue, total) = window.sample(chain, [10], clock)[0]
@@ -76,7 +76,7 @@ def test_the_second_timestamp_is_taken_before_the_wait_and_the_third_after_it() 
     assert total == pytest.approx(501_000, abs=200)
 
 
-def test_the_cpu_clock_is_read_around_the_wait_in_samples_of_their_own() -> None:
+def test_a_sample_with_cpu_time_reads_the_cpu_clock_before_and_after_the_wait() -> None:
     chain = LoggingChain()
     rows = window.sample(chain, [3], chain.clock, cpu=True)
     assert chain.calls[4:] == ["now", "issue 3", "now", "cpu", "wait", "cpu", "now"]
@@ -92,7 +92,7 @@ def test_deferred_work_appears_in_the_cpu_time_of_the_wait() -> None:
     assert [row[3] for row in window.sample(chain, [1, 100], clock, cpu=True)] == [300, 30_000]
 
 
-def test_a_recording_is_warmed_with_the_recording_that_is_timed() -> None:
+def test_a_recording_is_launched_once_before_it_is_timed() -> None:
     chain = LoggingChain(recorded=True)
     window.sample(chain, [7], chain.clock)
     assert chain.calls[:4] == ["prepare 7", "issue 7", "wait", "prepare 7"]
@@ -109,7 +109,7 @@ def test_a_chain_with_its_own_loop_gets_the_whole_list_of_n() -> None:
     assert not Steady(clock).own_loop
 
 
-def test_totals_follow_a_warm_unit_and_naive_idle_follows_50_ms_of_sleep() -> None:
+def test_single_units_are_timed_after_a_warm_unit_or_after_50_ms_of_sleep() -> None:
     logging = LoggingChain()
     window.naive_idle(logging, 1, logging.clock)
     assert logging.calls == [

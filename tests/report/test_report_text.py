@@ -6,24 +6,21 @@ import msgspec
 import pytest
 
 from overhead.errors import install_command
-from overhead.reading import checks, format as shown
-from overhead.reading.checks import Agreement, agreement_words, overlap_check, stages_check
+from overhead.reading import format as shown
 from overhead.reading.host_shares import bar_pieces, host_shares, layer_text
 from overhead.reading.key_figures import key_figures
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
-from overhead.report.sections.checks import parts_add_up
 from overhead.results import (
     Caller,
     Figure,
     MissingStack,
-    Overlap,
     Record,
     Status,
     Value,
 )
-from tests.fakes.report import crowded, figure, fingerprint, record, share
+from tests.fakes.report import crowded, fingerprint, record, share
 from tests.terminal.test_goldens import printed
 
 
@@ -142,27 +139,6 @@ def test_without_the_middle_level_python_is_one_layer() -> None:
     assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
 
 
-def test_complete_is_checked_against_the_declared_overlap() -> None:
-    def check(overlap: Overlap, complete: float) -> Agreement | None:
-        times = {"complete": complete, "host": 10e3, "device_busy": 15e3}
-        figures = [figure(name, value, width=0.001) for name, value in times.items()]
-        return overlap_check(msgspec.structs.replace(record(), overlap=overlap, figures=figures))
-
-    cases: list[tuple[Overlap, float]] = [("pipelined", 15e3), ("serial", 25e3)]
-    for overlap, right in cases:
-        good, bad = check(overlap, right), check(overlap, 20e3)
-        assert good is not None
-        assert good.agrees
-        assert bad is not None
-        assert (bad.predicted, bad.agrees) == (right, False)
-    assert overlap_check(record(each=None)) is None
-
-
-def test_a_fused_chain_is_checked_against_its_device_time() -> None:
-    (found,) = checks.all_checks(View(fingerprint(record(pattern="fused", each=10e3))))
-    assert (found.kind, found.check.predicted, found.check.agrees) == ("fused", 5e3, False)
-
-
 def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
     callers: list[Caller] = ["binding", "ffi", "native"]
     top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
@@ -200,18 +176,6 @@ def test_a_minimal_vulkan_program_is_not_a_layer_of_the_host_time() -> None:
     (found,) = host_shares(View(fingerprint(dawn, native, vulkan, comparisons=pairs)))
     assert [s.name for s in found.shares] == ["python", "api and driver"]
     assert found.minimal == vulkan.figure("host")
-
-
-def test_the_sum_of_calls_timed_one_by_one_is_checked_against_the_whole_chain() -> None:
-    def of(gap: float) -> Agreement | None:
-        return stages_check(record(each=10e3, more=(figure("unstaged", 7e3), figure("stages_gap", gap, width=0.01))))
-
-    good, bad = of(0.2e3), of(-3.5e3)
-    assert good is not None
-    assert bad is not None
-    assert good.agrees
-    assert (bad.predicted, bad.agrees, agreement_words(bad)) == (3.5e3, False, "differs by −50 %")
-    assert stages_check(record(each=10e3, more=(figure("unstaged", 7e3),))) is None
 
 
 def test_circular_and_dangling_comparisons_do_not_cause_an_endless_loop() -> None:
@@ -255,23 +219,6 @@ def test_a_command_that_adds_several_stacks_is_printed_once() -> None:
     text = printed(end_blocks(fingerprint(record("numpy", api="CPU"), unavailable=absent)))
     assert text.count(install_command("wgpu")) == 1
     assert text.count("here") == 2
-
-
-def test_dawn_is_checked_by_its_null_backend_and_a_minimal_vulkan_program() -> None:
-    def shown(null_host: float) -> list[checks.CheckedRecord]:
-        dawn = record("dawn", caller="native", each=10e3, api="Vulkan")
-        raw = record("vulkan", caller="native", each=5e3, api="Vulkan")
-        null = record("dawn", caller="native", each=null_host, api="Null", adapter="Null backend", executes=False)
-        return [f for f in checks.all_checks(View(fingerprint(dawn, raw, null))) if f.kind == "null"]
-
-    (good,), (bad,) = shown(5e3), shown(1e3)
-    assert good.record.stack == "dawn"
-    assert (good.check.measured, good.check.predicted, good.check.agrees) == (8e3, 8e3, True)
-    assert not bad.check.agrees
-
-
-def test_records_without_figures_have_no_checks() -> None:
-    assert list(parts_add_up(View(fingerprint(record(each=None))))) == []
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class _Missing(Exception):
 
 
 def measure(test: ClaimTest, view: View) -> list[ClaimValue]:
-    """The values of the quantity in a run, one for each target that has the records for the test; [] if none has."""
+    """One value, or the reason for none, for each target of the run that has the test's records; [] if none has."""
     own = view.fingerprint.machine
     machine = plain(", ".join(gpu.name for gpu in own.gpus) or own.cpu)
     found = []

@@ -78,14 +78,14 @@ _NO_TRACE, _NO_COST = Trace(()), ProfilerCost()
 class HostTimes:
     """The times of the host. ``alone``: steps profiled without the device, each of which began on an idle device.
 
-    They count for steps that run the same operations in the same order. ``cost``: of the profiler in them.
+    They tell the work of steps with the same operations in the same order. ``cost``: what the profiler adds, ns.
     """
 
     alone: Trace = _NO_TRACE
     cost: ProfilerCost = _NO_COST
 
     def work_of(self, step: StepTrace, call_ns: float) -> HostWork:
-        """A function of the host's work between two times of a step, ns. ``call_ns``: what CUPTI adds to each call."""
+        """A function of two times of a step: the host's work between them, ns. ``call_ns``: CUPTI's cost of a call."""
         parts = _Parts(step, call_ns)
         usual = self._usual.get(_names(step)) or (parts.own_ns, self._costs(step))
         work, debt = [], 0.0

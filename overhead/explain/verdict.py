@@ -83,7 +83,7 @@ def _untold(what: str, time: Figure) -> str:
 
 
 def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
-    """The check of a replay against the step that was measured in the same process without the profiler."""
+    """Whether the step as a model rebuilds it from the profile takes as long as the step without the profiler."""
     replayed = Figure(name="replayed", value=replayed_ns)
     if measured.value is None or measured.value <= 0 or measured.status not in VALUED:
         return ReplayCheck(replayed=replayed, measured=measured, reason=measured.reason or "no time was measured")

@@ -34,7 +34,7 @@ SAME_FIGURES = Path(__file__).parents[1] / "data" / "known_truth.json"
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_a_fake_chain_with_its_own_loop_takes_the_same_times_as_one_without(name: str) -> None:
+def test_a_fake_chain_that_samples_in_its_own_loop_gives_the_same_times_as_one_that_does_not(name: str) -> None:
     ns = [1, 5, 50, 150, 600]
     slow, fast = FakeClock(CALM), FakeClock(CALM)
     by_verbs = np.array(sample(FakeChain(LAWS[name], slow), ns, slow, cpu=True), dtype=float)

@@ -89,7 +89,7 @@ def test_the_text_of_a_next_run_range_has_both_ends_in_microseconds(monkeypatch:
     assert next_run.next_run_text(record(each=24_000.0), H200) == "20 to 29"
 
 
-def test_the_committed_next_run_table_covers_enough_runs_and_is_not_too_wide() -> None:
+def test_the_committed_ranges_of_the_next_run_hold_enough_later_runs_and_are_not_too_wide() -> None:
     coverage = next_run.committed_table().coverage
     assert set(coverage) == {"host", "submission", "device"}
     for name, found in coverage.items():

@@ -57,7 +57,7 @@ def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     assert (second["met, µs"], second["bound"]) == ("12.1 to 13.6", "balanced")
 
 
-def test_the_sentences_on_stacks_that_the_device_limits_follow_the_bound_of_the_records() -> None:
+def test_the_front_page_calls_a_stack_device_bound_only_if_its_records_are() -> None:
     from overhead.report.sections.host_shares import device_limits
 
     made = {

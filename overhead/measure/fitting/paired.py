@@ -51,7 +51,8 @@ def difference_and_ratio(of: Series, against: Series, figure: str, target: float
 
     Both are formed in each round that both cases have (without slow rounds of either), then the median over the rounds
     of a process, then the mean of the processes. The precision of the difference is relative to ``of``. A negative
-    difference stays negative; it is ``noisy`` if its interval reaches 0 or below.
+    difference stays negative; it is ``noisy`` if its interval reaches 0 or below. ``figure``: which one is paired,
+    such as ``host``. ``target``: the half-width of an ``ok`` figure. Without a common round both are ``failed``.
     """
     pairs = [(a, times * b, pace) for a, b, pace in _pairs_of_quiet_rounds(of, against, figure)]
     if not pairs:

@@ -88,7 +88,7 @@ def _best(canaries: Sequence[float] | Floats) -> float:
 
 
 def slow_rounds(canaries: Sequence[Floats]) -> list[Mask]:
-    """For each process a mask, True for rounds that do not count. ``canaries``: ns by process and round, none empty."""
+    """By process a mask, True for rounds that do not count. ``canaries``: ns of fixed work, by process and round."""
     best = np.array([_best(own) for own in canaries])
     change = np.abs(best / np.median(best) - 1)
     usual_clock = change <= max(QUIET.clock_change, LINE.outlier_sigmas * MAD * float(np.median(change)))

@@ -65,7 +65,7 @@ class BrowserWork(WorkChain, PageChain):
         )
 
     def verify(self) -> None:
-        """Send the inputs to the page, then verify as in ``WorkChain``."""
+        """Send the inputs to the page, then compare its results with NumPy's. Raises ``Unverified`` if they differ."""
         self.write([_INPUTS], self._input_values.tobytes())
         super().verify()
 

@@ -118,7 +118,7 @@ class VulkanChain(Chain):
         return compile_stages(self._program, self._case.caller)
 
     def start_latency(self, n: int) -> StartLatency:
-        """The time from a submission to its start on an idle queue, measured n times. Raises ``Unsupported``."""
+        """n times from a submission to an idle queue until the device starts it, ns. Raises ``Unsupported``."""
         return timer(self._gpu).start_latency(n)
 
     def window(self) -> dict[str, Scalar]:

@@ -154,7 +154,7 @@ class WebGpuChain(Chain):
         return compile_stages(self._loop, self.spec.caller)
 
     def window(self) -> dict[str, Scalar]:
-        """What is timed, as names and values for the results file."""
+        """The settings of the timed calls, as names and values: what one call covers, bind groups, wait, validation."""
         spec = self.spec
         changed: dict[str, Scalar] = {"indirect": spec.indirect, "validation": spec.validation}
         return webgpu_window(spec.pattern, spec.per, spec.bindgroup, self._wait_name, **changed)

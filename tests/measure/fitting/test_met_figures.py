@@ -39,7 +39,7 @@ def test_the_met_cost_of_one_process_is_its_own_mean() -> None:
     assert (found.value, found.low, found.high, found.processes) == (5.0, 5.0, 5.0, 1)
 
 
-def test_a_met_slope_that_is_not_above_zero_gives_no_value() -> None:
+def test_a_met_cost_at_or_below_zero_gets_no_value() -> None:
     found = met_figures(met_series((4.0,), (-1.0,)))
     assert set(found) == {"met"}
     assert (found["met"].status, found["met"].value) == ("below-resolution", None)

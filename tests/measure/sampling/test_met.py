@@ -39,7 +39,7 @@ def test_each_turn_of_the_met_cost_gives_the_true_slope(chain: Any) -> None:
     assert not dropped(events)
 
 
-def test_each_turn_of_the_met_cost_is_stored_with_its_long_length() -> None:
+def test_each_measurement_of_the_met_cost_is_stored_with_the_n_of_its_long_chain() -> None:
     clock = FakeClock()
     events = measured_met(Steady(clock, max_n=1_000), clock)
     assert {e.at[0] for e in events if isinstance(e, OneOffLine) and e.name.startswith("met")} == {1_000}

@@ -82,8 +82,8 @@ class Operation(abc.ABC):
         shared: tuple[tuple[str, int], ...] = (),
         fours: tuple[TensorView, ...] = (),
     ) -> Kernel:
-        """A kernel that runs ``body`` (statements) in ``groups`` groups of ``threads`` threads. ``shared``: name and length
-        of each array that a group shares. ``fours``: views that it reads as vectors of four numbers."""
+        """A kernel that runs ``body`` (statements) in ``groups`` groups of ``threads`` threads. ``shared``: name and
+        length of each array that a group shares. ``fours``: views that it reads as vectors of four numbers."""
         vectors = {view.buffer for view in fours}
         written = {view.buffer for view in self.writes}
         numbers = {view.buffer: view.number for view in (*self.writes, *self.reads)}

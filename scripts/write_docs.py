@@ -13,7 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -51,6 +51,7 @@ from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths, machine_name  # noqa: E402
+from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -188,9 +189,8 @@ def findings() -> str:
 
 def _machine_of_the_readme() -> results.Fingerprint:
     """The run of the H100 that its page shows."""
-    return from_paths(
-        [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
-    ).own.fingerprint
+    paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
+    return from_paths(paths).own.fingerprint
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
@@ -272,63 +272,6 @@ def decoding_run(size: str) -> str:
 def columns() -> str:
     """The names of the columns of ``to_pandas``."""
     return textwrap.fill(", ".join(f"`{name}`" for name in COLUMNS) + ".", 120)
-
-
-def plugin_interface() -> str:
-    """The classes of the plugin interface: each attribute with its default, each method with its docstring."""
-    from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
-    from overhead.probes.base import Space, device_id, whole_units
-    from overhead.probes.in_order import InOrderChain
-    from overhead.probes.workload_chain import WorkChain, WorkloadArm, kernels_of, step_of, verified, with_workloads
-
-    classes = (Probe, results.Target, results.Case, Space, Chain, InOrderChain, DeviceTime, StartLatency)
-    functions: tuple[Callable[..., Any], ...] = (with_workloads, verified, step_of, kernels_of, whole_units, device_id)
-    of_workloads = [*map(_class_reference, (WorkloadArm, WorkChain)), *map(_function_reference, functions)]
-    words = [
-        f"- {name}: {', '.join(f'`{value}`' for value in get_args(kind))}"
-        for name, kind in (
-            ("pattern", results.Pattern),
-            ("caller", results.Caller),
-            ("dependency", results.Dependency),
-            ("overlap", results.Overlap),
-        )
-    ]
-    words.append(f"- api: any name; the spelling of known ones is {', '.join(f'`{n}`' for n in results.KNOWN_APIS)}")
-    return "\n\n".join(["## Allowed words", "\n".join(words), *map(_class_reference, classes), *of_workloads])
-
-
-def _function_reference(function: Callable[..., Any]) -> str:
-    """A section with the signature and the docstring of a function."""
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    assert isinstance(node, ast.FunctionDef)
-    return f"## `{_signature(node)}`\n\n{_prose(function.__doc__)}"
-
-
-def _signature(node: ast.FunctionDef) -> str:
-    return f"{node.name}({ast.unparse(node.args)})" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
-
-
-def _class_reference(cls: type) -> str:
-    """A section with the docstring of a class, its attributes and its methods."""
-    parts = [f"## {cls.__name__}", _prose(cls.__doc__)]
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    for node, after in zip(body.body, [*body.body[1:], None], strict=True):
-        told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and str(after.value.value)
-        if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
-            parts.append(f"- `{ast.unparse(node)}`" + (f": {_prose(told).replace(chr(10), ' ')}" if told else ""))
-        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
-            required = " (required)" if "abc.abstractmethod" in map(ast.unparse, node.decorator_list) else ""
-            parts.append(f"### `{_signature(node)}`{required}")
-            parts.append(_prose(ast.get_docstring(node)))
-    return "\n\n".join(parts)
-
-
-def _prose(docstring: str | None) -> str:
-    """A docstring as Markdown: its literals in single backticks, its examples as code blocks."""
-    text = inspect.cleandoc(docstring or "").replace("``", "`")
-    paragraphs = text.split("\n\n")
-    return "\n\n".join(f"```python\n{p}\n```" if p.startswith(">>>") else p for p in paragraphs)
 
 
 def explained() -> str:

@@ -125,7 +125,7 @@ def judge(paths: Sequence[Path]) -> list[Judged]:
 
 
 def judge_runs(runs: Iterable[Fingerprint]) -> list[Judged]:
-    """The verdict on every claim, from runs in memory, of which only the needed values are kept."""
+    """The verdict on every claim from runs in memory. Each run is read once; only the needed values are kept."""
     return judge_evidence([gather_evidence(View(run)) for run in runs])
 
 

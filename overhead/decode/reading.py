@@ -206,7 +206,7 @@ def _series(arms: Sequence[DecodeArm], axis: str) -> list[ArmSeries]:
 
 
 def fastest_arm(found: DecoderResults, fusions: int) -> DecodeArm | None:
-    """The arm with this many fusions that takes the least time for a token; None without a resolved time."""
+    """The fastest case with this number of fusions; None if no time is above zero."""
     own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions and arm.is_resolved("complete")]
     return min(own, key=lambda arm: arm.record.value("complete") or 0.0, default=None)
 
@@ -229,7 +229,7 @@ def fastest_kernels(found: DecoderResults) -> dict[tuple[str, int], DecodeArm]:
 
 
 def eager_graph_arm(found: DecoderResults) -> DecodeArm | None:
-    """The arm with the CUDA graph of PyTorch's eager step, whose device time is that of its kernels; None without."""
+    """The case that replays PyTorch's eager step as a CUDA graph; None if it was not measured."""
     return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
 
 

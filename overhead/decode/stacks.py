@@ -65,7 +65,7 @@ class OnnxRuntimeProbe(Probe):
 
 @register
 class TorchWebGpuProbe(Probe):
-    """PyTorch's eager operations by the package torch-webgpu, whose import adds the device ``webgpu`` to torch."""
+    """Eager PyTorch on WebGPU. Importing the package torch-webgpu adds the device ``webgpu`` to torch."""
 
     name = "torch-webgpu"
     title = "PyTorch on WebGPU (torch-webgpu)"

@@ -333,7 +333,7 @@ class _TorchProfile:
 def _operation_events(torch: Any, threads: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The operations in the records of each thread, as events of a Chrome trace.
 
-    PyTorch's own reader takes six times as long, and leaves many objects, whose end would slow down the next timing.
+    PyTorch's own reader takes six times as long. It also leaves many objects; freeing them slows down the next timing.
     """
     from torch.autograd.profiler_util import _filter_name
 

@@ -89,7 +89,7 @@ def _on_device(value: Any) -> bool:
 
 
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The names whose values differ in two results of ``host_values``, and those that only the second one has."""
+    """The names with another value in ``after`` than in ``before``, or only in ``after`` (both by ``host_values``)."""
     return [name for name, value in after.items() if name not in before or not _same(before[name], value)]
 
 

@@ -50,7 +50,7 @@ class StreamHolder(abc.ABC):
 
 
 class HeldChain(Chain):
-    """A chain whose units can be queued behind a blocker, to measure their device time."""
+    """A chain that can queue its units behind a blocker, to measure their device time."""
 
     launches: int = 1
     """Launches per unit; 0 if all units together are one launch."""

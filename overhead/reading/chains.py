@@ -115,11 +115,11 @@ class ArmFit:
         return devices.processor_kind(self.record)
 
     def cost(self, steps: float) -> Value:
-        """The time in ns of a chain of so many steps and one wait, by the fit."""
+        """The time in ns of a chain of this number of steps and one wait, by the fit."""
         return self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
 
     def is_extrapolated(self, steps: float) -> bool:
-        """Whether a chain of so many steps is longer than any that was measured."""
+        """Whether this number of steps is larger than any that was measured."""
         return steps > self.longest
 
 
@@ -152,7 +152,7 @@ class Group:
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if a.processor == processor))
 
     def with_checks(self) -> Group:
-        """The group with only the arms whose kernels keep the checks (bounds, loops) that their library adds."""
+        """The group without arms that switch off a safety check of their library (array bounds, endless loops)."""
         return dataclasses.replace(self, arms=tuple(a for a in self.arms if "checks" not in a.record.params))
 
     def best(self, steps: float, kinds: Iterable[str] | None = None) -> ArmFit | None:

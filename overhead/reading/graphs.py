@@ -58,7 +58,7 @@ class Graph:
         return None if eager is None or node is None else eager - node
 
     def break_even(self, nodes: int) -> Value | None:
-        """After how many replays a graph of so many nodes has saved the time of making it; None if unknown or never."""
+        """How many replays of a graph of n nodes save the time of making it; None if unknown or never."""
         making, saved = self.making_time(nodes), self.saved_per_node
         if making is None or saved is None or saved.value <= 0:
             return None

@@ -21,12 +21,12 @@ _AFTER_EACH_STEP = ("every", 1)
 
 
 def synchronises(record: Record) -> bool:
-    """Whether the host waits for the device (synchronises) after every so many steps of the case."""
+    """Whether the case synchronises (the host waits for the device) after each group of steps."""
     return "sync" in record.params
 
 
 def adds_only_an_act(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from the target's base case only by a synchronisation after every so many steps."""
+    """Whether the record differs from the target's base case only by a synchronisation after each group of steps."""
     return set(target.varied(record)) == ACT_PARAMETERS <= record.params.keys()
 
 
@@ -134,7 +134,7 @@ class Synchronised:
 
 
 def synchronised(view: View) -> list[Synchronised]:
-    """Every case of PyTorch with an act after every so many steps, in the file's order."""
+    """Every case of PyTorch that synchronises or reads after each group of steps, in the file's order."""
     return [
         Synchronised(t, r, _alone(view, r), view.comparison("sync-cost", r.key))
         for t in view.executing

@@ -217,7 +217,7 @@ class WebGpuDecode(LoweredDecode):
 
     @property
     def held_n(self) -> int:
-        """The most tokens whose submissions the device clock can hold back."""
+        """The most tokens that can be queued before the device starts, for its time."""
         per_token = len(self.program.dispatches) if self._submits_each else 1
         return max(1, min(self.max_n, MOST_SUBMISSIONS // per_token))
 

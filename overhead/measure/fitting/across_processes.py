@@ -1,6 +1,6 @@
 """From one value per process to a figure: value, interval and status.
 
-The canary is a fixed loop whose time (the ``pace`` of a process) shows how fast the processor ran.
+The canary is a fixed loop. Its time (the ``pace`` of a process) shows how fast the processor ran.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _ends(own: Mapping[int, float]) -> tuple[float, float]:
 def find_drift_beyond_canary(values: ByRound, canaries: ByRound, least: float) -> Drift | None:
     """The drift of values that the canary of the same rounds does not explain; None if there is none.
 
-    The canary is a fixed loop whose time shows the processor's speed. Both the values and the values divided by their
+    The canary is a fixed loop: its time shows the processor's speed. Both the values and the values divided by their
     canary must drift: a cost that the device bounds does not follow the canary, so the division alone would give it the
     canary's drift.
     """

@@ -126,7 +126,7 @@ def _quantile(y: Floats, share: float) -> float:
 
 
 def undisturbed_mask(n: Floats, y: Floats) -> Mask:
-    """For each sample y (ns) at n, False if it lies so far above the median at its n that it was interrupted.
+    """A mask of the samples y (ns): False for one far above the median at its n, which was interrupted.
 
     Long samples are interrupted more often than short ones, which makes the fitted slope too high: with 50
     interruptions a second and samples of 4 ms by 0.2 to 0.3 %; without the interrupted samples by less than 0.1 %.

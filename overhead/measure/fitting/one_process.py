@@ -19,7 +19,7 @@ from overhead.results import OneOffLine, RoundLine
 LEGACY_N = 100
 """Published "sequential" figures divide T(n) by this n."""
 UNSTAGED = "unstaged"
-"""Name of the one-off value with ``issue`` of a chain as long as the one whose calls are timed one by one, ns."""
+"""Name of a one-off value: ``issue`` of a staged chain (its calls timed one by one), timed as a whole, ns."""
 SLOPES = ("issue", "host", "complete")
 """The figures in ns per unit."""
 

@@ -85,7 +85,7 @@ class Ladder:
     shortfall: str = ""
 
     def draw(self, passes: int, dice: random.Random) -> list[int]:
-        """The n of so many passes, each pass in a new order."""
+        """The n of this number of passes, each pass in a new order."""
         if self.stairs:
             return [n for _ in range(passes) for n in self.stairs.draw(dice)]
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]

@@ -17,7 +17,7 @@ class RoundsRule:
     """How the time of a process is divided into rounds."""
 
     least: int = 2
-    """A case is sampled in so many rounds whatever they cost: with fewer there is no spread."""
+    """The least number of rounds of a case, whatever they cost: with fewer there is no spread."""
     most: int = 120
     """Rounds, fewer where the slowest case could not take part in each. Rounds are short because one reading of the
     canary (a fixed loop that shows the processor's speed) stands for a whole round; shorter ones cost more readings."""
@@ -72,7 +72,7 @@ class CaseInProgress:
         return max(int(owed and self.credit > 0), min(ROUNDS.most_passes, int(self.credit / self.cost)))
 
     def spend(self, ns: float, passes: int) -> None:
-        """Subtract one round of so many passes, which took ``ns``, from the credit."""
+        """Subtract a round that took ``ns`` for this number of passes from the credit."""
         self.credit -= ns
         self.cost = max(1.0, ns / passes)
         self.rounds += 1

@@ -1,6 +1,6 @@
 """The clock of every sample, a test of the processor's speed (the *canary*), and the processors of the thread.
 
-The canary is a fixed loop whose time shows how fast the processor runs at that moment.
+The canary is a fixed loop. Its time shows how fast the processor runs at that moment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _ClockRule:
 
     readings: int = 400
     blocks: int = 5
-    """The cost of a reading is the best of so many blocks of readings: more take longer, fewer may all be disturbed."""
+    """Blocks of clock readings; the best gives the cost of one. More take longer, fewer may all be disturbed."""
     serving_share: float = 0.05
     """A processor serves an interrupt line if it took this share of its interrupts. A lower share leaves fewer
     processors to measure on; with a higher one the interrupts disturb the samples."""

@@ -24,7 +24,7 @@ class MetRule:
     """Turns of each case; the cases alternate."""
     turn_ns: int = 100_000_000
     fewest_pairs: int = 2
-    """A turn lasts so long, and has so many pairs of a short and a long sample, at least."""
+    """The least time of a turn, and its least number of pairs (a short and a long sample)."""
     long_ns: int = 5_000_000
     """Wanted time of the long sample: a shorter one is lost in the clock, a longer one needs a longer chain."""
     long_to_short: int = 8

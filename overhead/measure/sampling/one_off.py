@@ -31,8 +31,8 @@ class _OneOffRule:
     start_latencies: int = 50
     staged_units: int = 256
     staged_ns: float = 2e6
-    """A chain whose calls are timed one by one has at most so many units and takes at most so long: a longer one is
-    interrupted more often, in a shorter one the first units count more."""
+    """Limits of a chain whose calls are timed one by one: its units and its time. A longer chain is interrupted more
+    often. In a shorter one the first units count more."""
 
 
 _RULE = _OneOffRule()

@@ -11,7 +11,7 @@ from overhead.results import Case, Scalar, Target
 
 
 class DriverProbe(Probe):
-    """Base class of the stacks whose targets are the devices of the CUDA driver."""
+    """Base class of stacks on CUDA. Their targets are the devices that the CUDA driver lists."""
 
     mend = api.INSTALL_CUDA
 

@@ -1,4 +1,4 @@
-"""CUDA graphs through the driver API, whose nodes are launches of the step: capture, instantiation, launch, update."""
+"""CUDA graphs through the driver API: capture, instantiation, launch, update. A node is a launch of the step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Vulkan loader, the drivers that it is told to use, and the adapters (physical devices) that it finds.
+"""Load Vulkan, choose its drivers by environment variables, and list its adapters (physical devices).
 
 Structures, prototypes and constants come from the cffi module of the ``vulkan`` package. Its Python wrappers are not
 used, because their constants of extensions have wrong values in 1.3.275. ``load`` imports the package, and nothing else

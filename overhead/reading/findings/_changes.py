@@ -63,7 +63,7 @@ def change_above(least: float, target: TargetView, before: Record | None, after:
 
 
 def _resolved(record: Record) -> Value | None:
-    """The cost of a unit that is not noisy (it may have two speeds) and whose interval lies above zero; else None."""
+    """The cost of a unit (``complete``); None if it is noisy or missing, or if its interval reaches zero."""
     found = record.measured("complete")
     return found if found and found.resolved and found.bounded and found.status in ("ok", "bimodal") else None
 

@@ -34,7 +34,7 @@ def one_pass(view: View) -> Finding | None:
 
 @rule("graph")
 def replay(view: View) -> Finding | None:
-    """Advise a CUDA graph where its node surely costs less than the launch that it replaces; else None."""
+    """Advise a CUDA graph where a node costs less than a launch, by their intervals; else None."""
     found: list[tuple[Change, Value | None]] = []
     for graph in graphs(view):
         target = graph.eager_target

@@ -56,7 +56,7 @@ register_page(
     "variant of a comparison come from one run.",
 )
 register_page(
-    "cases", "All cases", 60, "Every figure of this machine, how the figures check each other, and what is missing."
+    "cases", "All cases", 60, "Every figure of this machine, and what is missing."
 )
 register_page("machines", "All machines", 70, "The same figures of every machine, side by side.", any_machine=True)
 METHOD = register_page(

@@ -55,9 +55,7 @@ register_page(
     "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base case and "
     "variant of a comparison come from one run.",
 )
-register_page(
-    "cases", "All cases", 60, "Every figure of this machine, and what is missing."
-)
+register_page("cases", "All cases", 60, "Every figure of this machine, and what is missing.")
 register_page("machines", "All machines", 70, "The same figures of every machine, side by side.", any_machine=True)
 METHOD = register_page(
     "method",

@@ -37,6 +37,8 @@ class ClimbRule:
     """The slope's part of T(top) is raised up to this for the extra cost of the first units, not further."""
     clear: float = 2
     """Standard deviations of one sample that separate an effect from noise."""
+    octaves: float = 0.5
+    """Each process draws its sizes within this many octaves: more leave less of the slope's part."""
     sizes: int = 6
     """Halvings of the top: more show a bend better, and take longer."""
     most_n: int = 1 << 24
@@ -87,6 +89,18 @@ class Ladder:
         if self.stairs:
             return [n for _ in range(passes) for n in self.stairs.draw(dice)]
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
+
+    def drawn(self, dice: random.Random, raised: float, most: int) -> Ladder:
+        """The same ladder with sizes of n drawn for this process, log-uniformly, up to ``raised`` octaves higher.
+
+        A cost that depends on n being even, a power of two or just below a flush must not meet the same n everywhere.
+        0, 1, 100 and sizes up to 8 stay, and so do the sizes of a staircase.
+        """
+        if self.stairs:
+            return self
+        kept = {n for n in self.ns if n <= 8 or n == LEGACY_N}
+        others = [round(n * 2 ** (raised - dice.uniform(0, CLIMB.octaves))) for n in self.ns if n not in kept]
+        return replace(self, ns=tuple(sorted(kept | {min(most, n) for n in others})))
 
     def cpu(self, passes: int, number: int) -> list[int]:
         """The n of the samples with CPU time in a case's ``number``-th round: one per pass, in rotation."""

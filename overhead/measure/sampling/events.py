@@ -16,8 +16,8 @@ class Settings:
 
     ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the queue's knee above the
     top). ``staged``: the cases whose calls are timed one by one. ``met``: the cases whose met cost is measured, in
-    addition to ``seconds``. ``ladders``: by case, the ladder of an earlier process. ``names``: by case, the fields that
-    name it in its lines.
+    addition to ``seconds``. ``far``: the cases with an anchor at a hundred times the largest n.
+    ``ladders``: by case, the ladder of an earlier process. ``names``: by case, the fields that name it in its lines.
     """
 
     seconds: float
@@ -28,6 +28,7 @@ class Settings:
     extras: frozenset[str] = frozenset()
     staged: frozenset[str] = frozenset()
     met: frozenset[str] = frozenset()
+    far: frozenset[str] = frozenset()
     ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import random
 from collections.abc import Callable, Mapping
 
 from overhead.errors import Unsupported
-from overhead.measure.sampling import met, one_off, staged_calls, window
-from overhead.measure.sampling.calibrate import Limits, calibrate, remeasured
+from overhead.measure.sampling import anchors, met, one_off, staged_calls, window
+from overhead.measure.sampling.calibrate import CLIMB, Limits, calibrate, remeasured
 from overhead.measure.sampling.case import LEAST_ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts
@@ -26,6 +27,8 @@ _ROUNDS_PER_PROCESSOR = 4
 long."""
 _KNEE_SECONDS = 0.5
 """A case with less time than this looks for the queue's knee only if it is one of the extras."""
+_ANCHORS_FROM_S = 2.0
+"""The least time from the first call to the anchors."""
 _OVERTIME = 1.5
 """``min_rounds`` may take this many times the seconds allowed, and no more."""
 
@@ -77,6 +80,7 @@ class _Measurement:
         for chain in chains.values():
             chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
         self.start: float = clock.now()
+        self.born = self.start
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
         self.planned_rounds = 0
@@ -99,7 +103,7 @@ class _Measurement:
         """Measure; return the rule that stopped it."""
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
-        self.measure_met_costs()
+        self.outside_the_budget(self.measure_met_costs)
         with contextlib.closing(QuietProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
@@ -109,7 +113,15 @@ class _Measurement:
                 self.announce(Doing("", "once", others=True))
                 self.processor.leave_if_slow()
                 self.attempt(case, "once", self.measure_one_off_values)
-            return self.alternate()
+            rule = self.alternate()
+            for case in itertools.cycle(list(self.live.values())):
+                if self.clock.now() - self.born >= _ANCHORS_FROM_S * 1e9 or not self.live:
+                    break
+                self.attempt(case, "grow older", self.grow_older)
+            for case in list(self.live.values()):
+                self.processor.leave_if_slow()
+                self.attempt(case, "anchor", self.take_anchors)
+            return rule
 
     def alternate(self) -> str:
         """Run rounds until a rule stops them; return the rule."""
@@ -159,8 +171,7 @@ class _Measurement:
 
     def measure_met_costs(self) -> None:
         """The met cost of the cases of ``settings.met``, with the garbage collector on, as in a program without this
-        suite. Its time does not count as sampling."""
-        before, preparing_ns = self.sampling_ns(), self.preparing_ns
+        suite."""
         lengths: dict[str, met.Lengths] = {}
         gc.enable()
         try:
@@ -171,8 +182,6 @@ class _Measurement:
                     self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
         finally:
             gc.disable()
-        self.preparing_ns = preparing_ns
-        self.start += self.sampling_ns() - before
 
     def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
         """Add the case's two lengths; emit the reason if it has none."""
@@ -194,10 +203,11 @@ class _Measurement:
         knee = queues and (case.key in self.settings.extras or case.seconds >= _KNEE_SECONDS)
         known = self.settings.ladders.get(case.key)
         if known and not knee:
-            case.ladder = remeasured(case.chain, self.clock, known)
+            ladder, raised = remeasured(case.chain, self.clock, known), CLIMB.octaves / 2
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
-            case.ladder = calibrate(case.chain, self.clock, limits)
+            ladder, raised = calibrate(case.chain, self.clock, limits), 0.0
+        case.ladder = ladder.drawn(self.dice, raised, case.chain.max_n)
         if case.ladder.stairs:
             self.emit(case.once("wait_quantum", [case.ladder.stairs.quantum_ns]))
         self.emit(case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
@@ -270,6 +280,27 @@ class _Measurement:
         case.spend(self.sampling_ns() - start, passes)
         self.emit(RoundLine(**case.names, round=number, samples=rows, canary=canary))
         self.clock.release_threads()
+
+    def grow_older(self, case: CaseInProgress) -> None:
+        """Run the case without keeping a sample, so that the anchors show a warm-up that outlasts the rounds."""
+        ns = [case.ladder.ns[-1]]
+        window.sample(case.chain, ns, self.clock)
+        case.issued += case.chain.units(ns)
+
+    def take_anchors(self, case: CaseInProgress) -> None:
+        """The case's anchors, verified: on the processor of the last rounds."""
+        self.emit(case.once("anchor_canary", [float(self.processor.canary()[0])]))
+        for line in anchors.take(case, self.clock, int(case.names["process"]), case.key in self.settings.far):
+            self.emit(line)
+        case.verify()
+        self.clock.release_threads()
+
+    def outside_the_budget(self, act: Callable[[], None]) -> None:
+        """Do something whose time does not count as sampling."""
+        before, preparing_ns = self.sampling_ns(), self.preparing_ns
+        act()
+        self.preparing_ns = preparing_ns
+        self.start += self.sampling_ns() - before
 
     def measure_stages(self, case: CaseInProgress) -> None:
         """The case's calls one by one; not again if its chain has no stages."""

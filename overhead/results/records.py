@@ -111,7 +111,10 @@ class Target(_Base, kw_only=True):
 
 
 class Figure(_Base, kw_only=True):
-    """A number with its interval, or the reason why there is none. Times in ns."""
+    """A number with its interval, or the reason why there is none. Times in ns.
+
+    ``holds_to``: of a slope, the largest n up to which T(n) was seen to be this line; 0 where that was not looked at.
+    """
 
     name: FigureName
     unit: Name = "ns"
@@ -123,6 +126,7 @@ class Figure(_Base, kw_only=True):
     rule: LongText = ""
     processes: Count = 0
     modes: Annotated[list[float], Meta(max_length=8)] = []
+    holds_to: Count = 0
 
     @property
     def measured(self) -> Value | None:

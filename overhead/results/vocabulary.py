@@ -11,9 +11,9 @@ Name = Annotated[str, Meta(max_length=200)]
 Scalar = bool | int | float | Name
 SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
-METHOD_VERSION = 3
+METHOD_VERSION = 4
 """Figures of different method versions are compared only where ``same_figures`` allows it."""
-_ALIKE = frozenset({1, 2, 3})
+_ALIKE = frozenset({1, 2, 3, 4})
 """Method versions whose figures are formed alike: docs/method.md tells what differs."""
 
 Status = Literal["ok", "noisy", "bimodal", "nonlinear", "below-resolution", "unverified", "unavailable", "failed"]

@@ -69,11 +69,13 @@ def run(scenario: Scenario, seed: int, profile: str = "default") -> TruthOutcome
         chain = (PollingFakeChain if scenario.cost == "polling" else FastFakeChain)(law, clock)
         events: list[Event] = []
         own = _seed(scenario, seed, index)
-        settings = Settings(seconds, plan.target, plan.min_rounds, plan.max_rounds, own, frozenset({"case"}))
+        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
+        rounds = plan.min_rounds, plan.max_rounds
+        settings = Settings(seconds, plan.target, *rounds, own, frozenset({"case"}), names=names)
         measure_cases({"case": chain}, clock, settings, events.append)
         spent += (clock.time - begun) / 1e9
         processes.append(process_of(events, index))
-    found = estimate(Series(processes, law.synchronous, False, law.overlap), plan.target)
+    found = estimate(Series(processes, law.synchronous, False, law.overlap, anchored=True), plan.target)
     figures = {name: structs.asdict(found[name]) for name in (*TIME_FIGURES, *KNEE_FIGURES) if name in found}
     counts = Counter(int(n) for n in wall_rows(processes[0].rounds)[:, 0])
     counted = without_slow_rounds(Series(processes, law.synchronous, False, law.overlap)).processes

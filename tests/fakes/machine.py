@@ -7,7 +7,7 @@ and ``wait``; ``FastFakeChain`` takes the samples of many n at once, so that tho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ from overhead.measure.sampling.chain import Chain, DeviceTime, Samples
 from overhead.results import Overlap
 
 _CLOCK_READING_NS = 40
+READ_NS = 30e3
+"""The time of a read of the values, ns."""
 _START_NS = 1e9
 """Reading of the clock when a process starts."""
 
@@ -132,7 +134,11 @@ class Law:
 
     Departures from a straight line or a constant cost: ``bend``, host time in proportion to n squared, ns per unit
     squared; ``first``, extra host time of the first unit; ``late_share`` of the samples end ``late`` ns later;
-    ``rise``, relative rise of all work over the first ``rise_s`` seconds of a process.
+    ``rise``, relative rise of all work over the first ``rise_s`` seconds of a process; ``warm``, relative extra cost
+    of all work at the start of a process, which falls by a factor of e each ``warm_s`` seconds; ``extra``, host time of
+    n units beyond ``host``, ns, from an array of n; ``tail``, the share of the units that take ``tail_ns`` longer times
+    a Pareto variable of index ``tail_index``, cut off at a thousand; ``lazy``, the part of the work (ns per unit) that
+    is done when the values are read.
     """
 
     host: float = 1_000.0
@@ -155,6 +161,13 @@ class Law:
     late: float = 0.0
     rise: float = 0.0
     rise_s: float = 1.0
+    warm: float = 0.0
+    warm_s: float = 1.0
+    extra: Callable[[Floats], Floats] | None = None
+    tail: float = 0.0
+    tail_ns: float = 0.0
+    tail_index: float = 1.5
+    lazy: float = 0.0
 
     def truth(self) -> dict[str, float]:
         """The true value of each figure, ns (``knee_n``, ``queue_depth``: units)."""
@@ -199,7 +212,7 @@ class FakeChain(Chain):
         self.overlap, self.synchronous = law.overlap, law.synchronous
         self.held_n = max_n
         self.own = 1.0 + law.own * clock.random.standard_normal()
-        self.ran = 0
+        self.ran = self.read = 0
         self.pending: tuple[int, float, float] | None = None
 
     def prepare(self, n: int) -> None:
@@ -223,6 +236,8 @@ class FakeChain(Chain):
         self.pending = None
 
     def executed(self) -> int:
+        self.clock.time += READ_NS + self.law.lazy * (self.ran - self.read)
+        self.read = self.ran
         return self.ran
 
     def device(self, n: int) -> DeviceTime | None:
@@ -311,6 +326,8 @@ def simulate(
     speed = clock.speed * own
     if law.rise:
         speed *= 1 + law.rise * min(1.0, (clock.time - _START_NS) / (1e9 * law.rise_s))
+    if law.warm:
+        speed *= 1 + law.warm * math.exp(-(clock.time - _START_NS) / (1e9 * law.warm_s))
     shared = speed * (1 + law.jitter * random.standard_normal(count))
 
     def work(unit: float) -> Floats:
@@ -322,6 +339,12 @@ def simulate(
     host, device = work(law.host), work(law.device)
     if law.bend or law.first:
         host = host + shared * (law.bend * n**2 + law.first * (n > 0))
+    if law.extra:
+        host = host + shared * law.extra(n)
+    if law.tail:
+        events = random.poisson(law.tail * n)
+        sums = [np.minimum(random.pareto(law.tail_index, k) + 1, 1e3).sum() if k else 0.0 for k in events]
+        host = host + law.tail_ns * np.array(sums)
     if law.synchronous:
         issue = host + device
         issue = issue + clock.preempted(issue)

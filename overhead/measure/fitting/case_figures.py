@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
+from overhead.measure.fitting.anchors import held
 from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
 from overhead.measure.fitting.drift import find_drift_beyond_canary
 from overhead.measure.fitting.line import LINE, Misfit, worst_misfit
@@ -111,7 +112,31 @@ class _Case:
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
         found = self.refused_if_bent(name, both) if both else usual.checked(name, usual.mean(name))
+        if self.series.anchored and found.value is not None:
+            found = self.anchored(name, found)
         return self.with_remarks(found, usual, *self.remarks(name))
+
+    def anchored(self, name: str, found: Figure) -> Figure:
+        """The figure with ``holds_to``; ``nonlinear`` where an anchor shows that T(n) bends, ``noisy`` without one.
+
+        Where a queue is full at the anchor, ``issue`` is slower there than it is below the knee, which is no bend.
+        """
+        of_issue = name != "complete"
+        lines = [fit.issue if of_issue else fit.complete for fit in self.fits]
+        quantum = max(map(wait_quantum, self.processes)) if name == "complete" else 0.0
+        seen = held(self.processes, lines, of_issue, quantum)
+        if seen.drifts:
+            words = f"{DRIFTS}, {seen.drifts}"
+            return msgspec.structs.replace(found, status="noisy", reason=words)
+        if seen.to:
+            return msgspec.structs.replace(found, holds_to=seen.to)
+        if of_issue and self.series.overlap == "pipelined" and not self.series.synchronous:
+            return msgspec.structs.replace(found, holds_to=max(int(f.wall[f.below, 0].max()) for f in self.fits))
+        if seen.bends:
+            return without_value(found, "nonlinear", seen.bends)
+        top = max(int(fit.wall[:, 0].max()) for fit in self.fits)
+        words = f"not checked beyond {top:,} units: {seen.unclear}"
+        return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
 
     @functools.cached_property
     def usual(self) -> _Case:

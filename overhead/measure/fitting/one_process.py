@@ -43,12 +43,17 @@ class Process:
 
 @dataclass(frozen=True)
 class Series:
-    """The samples of one case from all its processes, and how its chain waits and overlaps."""
+    """The samples of one case from all its processes, and how its chain waits and overlaps.
+
+    ``anchored``: measured by a method that takes anchors (samples beyond the line's sizes of n), so that a line without
+    them was not checked.
+    """
 
     processes: Sequence[Process]
     synchronous: bool = False
     wait_spins: bool = False
     overlap: str = "pipelined"
+    anchored: bool = False
 
 
 @dataclass(frozen=True)

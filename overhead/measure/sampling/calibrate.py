@@ -41,6 +41,8 @@ class ClimbRule:
     """Standard deviations of one sample that separate an effect from noise."""
     sizes: int = 6
     """Halvings of the top: more show a bend better, and take longer."""
+    octaves: float = 0.5
+    """Each process draws its sizes from a range so wide: a wider one meets more n, and moves the top."""
     most_n: int = 1 << 24
     bend: float = 1.2
     """The queue is full if ``issue`` rises this many times as steeply as at small n: a lower value fits noise."""
@@ -89,6 +91,18 @@ class Ladder:
         if self.stairs:
             return [n for _ in range(passes) for n in self.stairs.draw(dice)]
         return [n for _ in range(passes) for n in dice.sample(self.ns, len(self.ns))]
+
+    def drawn(self, dice: random.Random, raised: float, most: int) -> Ladder:
+        """The same ladder with sizes of n drawn for this process, log-uniformly, up to ``raised`` octaves higher.
+
+        A cost that depends on n being even, a power of two or just below a flush must not meet the same n everywhere.
+        0, 1, 100 and sizes up to 8 stay, and so do the sizes of a staircase.
+        """
+        if self.stairs:
+            return self
+        kept = {n for n in self.ns if n <= 8 or n == LEGACY_N}
+        others = [round(n * 2 ** (raised - dice.uniform(0, CLIMB.octaves))) for n in self.ns if n not in kept]
+        return replace(self, ns=tuple(sorted(kept | {min(most, n) for n in others})))
 
     def draw_for_cpu(self, passes: int, number: int) -> list[int]:
         """The n of the samples with CPU time in the ``number``-th round of a case: one for each pass, in rotation."""

@@ -17,7 +17,8 @@ class Settings:
     ``extras``: the cases that also get the slow one-off values (``naive_idle``, ``legacy``, the n of a full queue).
     ``staged``: the cases whose calls are timed one by one. ``met``: the cases for which is measured what a program pays
     when nothing is left out, in addition to ``seconds``. ``ladders``: by case, the sizes of n of an earlier process.
-    ``names``: by case, the fields that name it in its lines.
+    ``names``: by case, the fields that name it in its lines. ``far``: the cases with an anchor (a sample beyond the
+    line's sizes of n) at a hundred times the largest n.
     """
 
     seconds: float
@@ -28,6 +29,7 @@ class Settings:
     extras: frozenset[str] = frozenset()
     staged: frozenset[str] = frozenset()
     met: frozenset[str] = frozenset()
+    far: frozenset[str] = frozenset()
     ladders: Mapping[str, Sequence[int]] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

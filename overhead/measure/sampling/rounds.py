@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import random
 from collections.abc import Callable, Iterable, Mapping
 
 from overhead.errors import Unsupported
-from overhead.measure.sampling import met, one_off, window
-from overhead.measure.sampling.calibrate import Limits, calibrate, retime_ladder
+from overhead.measure.sampling import anchors, met, one_off, window
+from overhead.measure.sampling.calibrate import CLIMB, Limits, calibrate, retime_ladder
 from overhead.measure.sampling.case import ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.clock import Clock, clock_facts
@@ -66,6 +67,7 @@ class _Measurement:
         for chain in chains.values():
             chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
         self.start: float = clock.now()
+        self.born = self.start
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
         self.planned_rounds = 0
@@ -88,7 +90,7 @@ class _Measurement:
         """Measure; return the rule that stopped it."""
         for case in list(self.live.values()):
             self.attempt(case, "first", self.measure_first_call)
-        self.measure_met_costs()
+        self.outside_the_budget(self.measure_met_costs)
         with contextlib.closing(QuietProcessor(self.clock)) as self.processor:
             for case in list(self.live.values()):
                 self.processor.leave_if_slow()
@@ -98,7 +100,15 @@ class _Measurement:
                 self.announce(Doing("", "once", others=True))
                 self.processor.leave_if_slow()
                 self.attempt(case, "once", self.measure_one_off_values)
-            return self.alternate()
+            rule = self.alternate()
+            for case in itertools.cycle(list(self.live.values())):
+                if self.clock.now() - self.born >= anchors.ANCHORS.least_age_s * 1e9 or not self.live:
+                    break
+                self.attempt(case, "grow older", self.grow_older)
+            for case in list(self.live.values()):
+                self.processor.leave_if_slow()
+                self.attempt(case, "anchor", self.take_anchors)
+            return rule
 
     def alternate(self) -> str:
         """Run rounds until a rule stops them; return the rule."""
@@ -151,8 +161,7 @@ class _Measurement:
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
 
     def measure_met_costs(self) -> None:
-        """What a program without this suite pays, with the garbage collector on; not counted as sampling."""
-        before, preparing_ns = self.sampling_ns(), self.preparing_ns
+        """What a program without this suite pays, with the garbage collector on."""
         lengths: dict[str, met.Lengths] = {}
         gc.enable()
         try:
@@ -163,8 +172,6 @@ class _Measurement:
                     self.attempt(case, "met", functools.partial(self.take_met_turn, lengths[case.key]))
         finally:
             gc.disable()
-        self.preparing_ns = preparing_ns
-        self.start += self.sampling_ns() - before
 
     def find_met_lengths(self, lengths: dict[str, met.Lengths], case: CaseInProgress) -> None:
         """Add the case's two sizes of n; emit the reason if it has none."""
@@ -186,10 +193,11 @@ class _Measurement:
         knee = queues and (case.key in self.settings.extras or case.seconds >= ROUNDS.knee_seconds)
         known = self.settings.ladders.get(case.key)
         if known and not knee:
-            case.ladder = retime_ladder(case.chain, self.clock, known)
+            ladder, raised = retime_ladder(case.chain, self.clock, known), CLIMB.octaves / 2
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
-            case.ladder = calibrate(case.chain, self.clock, limits)
+            ladder, raised = calibrate(case.chain, self.clock, limits), 0.0
+        case.ladder = ladder.drawn(self.dice, raised, case.chain.max_n)
         if case.ladder.stairs:
             self.emit(case.once("wait_quantum", [case.ladder.stairs.quantum_ns]))
         self.emit(case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
@@ -207,6 +215,26 @@ class _Measurement:
         if uncounted:
             case.issued = case.chain.executed()
         self.clock.release_threads()
+
+    def grow_older(self, case: CaseInProgress) -> None:
+        """Run the case without keeping a sample, so that the anchors show a warm-up that outlasts the rounds."""
+        ns = [case.ladder.ns[-1]]
+        window.sample(case.chain, ns, self.clock)
+        case.issued += case.chain.units(ns)
+
+    def take_anchors(self, case: CaseInProgress) -> None:
+        """The case's anchors, verified: on the processor of the last rounds."""
+        self.emit(case.once("anchor_canary", [float(self.processor.canary()[0])]))
+        self.emit_all(anchors.take(case, self.clock, int(case.names["process"]), case.key in self.settings.far))
+        case.verify()
+        self.clock.release_threads()
+
+    def outside_the_budget(self, act: Callable[[], None]) -> None:
+        """Do something whose time does not count as sampling."""
+        before, preparing_ns = self.sampling_ns(), self.preparing_ns
+        act()
+        self.preparing_ns = preparing_ns
+        self.start += self.sampling_ns() - before
 
     def sampling_ns(self) -> float:
         """ns of sampling so far. Preparing does not count, up to the sampling time of the process."""

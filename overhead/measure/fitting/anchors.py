@@ -1,0 +1,145 @@
+"""Whether T(n) is the same line far beyond the sizes of n that were fitted, from the anchors of the processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead.measure.fitting.one_process import Process
+from overhead.measure.fitting.line import Line
+
+
+@dataclass(frozen=True)
+class _HoldRule:
+    """When an anchor fits the line. Stricter values refuse lines on a disturbed machine; looser ones accept a bend."""
+
+    off: float = 0.02
+    """An anchor may differ from the line by this share, and by a poll of the wait and the noise of a long one."""
+    most_noise: float = 0.05
+    """That noise counts up to this share."""
+    processes: int = 2
+    """With anchors from fewer processes the figure is not checked."""
+    agree: float = 0.75
+    """T(n) bends if the anchors of this share of the processes are off to the same side."""
+    drift: float = 0.025
+    """The cost drifts if it changed by this share since the rounds."""
+    upper_quantile: float = 0.9975
+    """Upper end of the interval of that change over the processes: a higher one needs more processes."""
+
+
+_RULE = _HoldRule()
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the anchors say of one figure. ``to``: the largest n up to which the line was seen to hold, 0 for none.
+
+    ``bends``: why T(n) is no line, in words. ``unclear``: why that is not known. ``drifts``: by how much the cost has
+    changed since the rounds. '' where it does not apply.
+    """
+
+    to: int = 0
+    bends: str = ""
+    unclear: str = ""
+    drifts: str = ""
+
+
+def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool, quantum: float = 0.0) -> Held:
+    """What the anchors of these processes say of their ``lines``. ``issue``: the line of ``issue``, not of the total.
+
+    ``quantum``: ns between two polls of the wait. An anchor that is a hundred times the line's largest n extends ``to``
+    only where it fits, and makes T(n) bent only where it is off by more than its own spread.
+    """
+    name = "anchor_issue" if issue else "anchor"
+    found = [each for p, line in zip(processes, lines, strict=True) if line and (each := _of(p, line, name, quantum))]
+    reasons = [p.one_off["anchor"].reason for p in processes if "anchor" in p.one_off]
+    if len(found) < _RULE.processes:
+        return Held(unclear=next(filter(None, reasons), "no anchor was taken in two processes"))
+    off = np.array([each.off for each in found])
+    at, top = min(each.n for each in found), max(each.top for each in found)
+    allowed = _RULE.off + float(np.median([each.noise for each in found]))
+    middle, slope = float(np.median(off)), float(np.median([each.slope for each in found]))
+    change = 0.0 if quantum else _change(found)
+    if change:
+        late = slope * (1 + change)
+        return Held(drifts=f"{slope / 1e3:.4g} us in the rounds and {late / 1e3:.4g} us at the end of the process")
+    if abs(middle) <= allowed:
+        return Held(at) if issue else _beyond(processes, at, slope)
+    beyond = float(np.median([each.beyond for each in found]))
+    if float(np.mean(off * np.sign(middle) > allowed)) >= _RULE.agree:
+        return Held(bends=f"{slope / 1e3:.4g} us a unit up to {top:,} units, {beyond / 1e3:.4g} from there to {at:,}")
+    return Held(unclear=f"T({at:,}) differs from the line by {off.min():+.1%} to {off.max():+.1%}")
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    """The anchor of one process. ``off``: its share above the line; ``noise``: how uncertain that is. ``slope``,
+    ``beyond``: ns a unit of the line and between ``top`` and ``n``. ``pace``: T(top) over that of the line.
+    ``canary``: that beside the anchor over that of the process; 1 where unknown."""
+
+    n: int
+    top: int
+    off: float
+    slope: float
+    beyond: float
+    noise: float
+    pace: float
+    canary: float
+
+
+def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | None:
+    """The anchor of a process; None if it has none.
+
+    T(top) beside it tells how fast the processor was at that moment, so that the anchor tests the line and not the
+    host. Of several anchors the shortest counts, beside the shortest T(top). A single long one was interrupted as often
+    as the same time of shorter chains: it counts beside their mean.
+    """
+    values = np.asarray(process.values(name), dtype=np.float64)
+    if values.size < 2 or line.slope <= 0:
+        return None
+    ns = np.asarray(process.one_off[name].at)
+    top, n = int(ns.min()), int(ns.max())
+    tops, far = values[ns == top], float(values[ns == n].min())
+    expected_near, expected = line.intercept + line.slope * top, line.slope * n
+    noise, near = quantum / expected, float(tops.min())
+    if np.count_nonzero(ns == n) == 1:
+        near = float(tops.mean())
+        noise += min(_RULE.most_noise, 2 * float(tops.std(ddof=1)) / near / tops.size**0.5) if tops.size > 1 else 0.0
+    at_once = near / expected_near if expected_near > 0 and not quantum else 1.0
+    off = (far / at_once - line.intercept - expected) / expected
+    pace = float(np.median(tops)) / expected_near if expected_near > 0 else 1.0
+    seen = process.values("anchor_canary")
+    canary = seen[0] / process.pace if seen and process.pace else 1.0
+    return _Anchor(n, top, off, line.slope, (far - near) / (n - top), noise, pace, canary)
+
+
+def _change(found: Sequence[_Anchor]) -> float:
+    """The mean change of T(top) since the rounds, which the canary does not explain; 0 where it is small or unclear."""
+    from scipy.special import stdtrit
+
+    if len(found) < 3:
+        return 0.0
+    paces = np.array([each.pace for each in found])
+    plain, changes = paces - 1, [paces - 1, paces / np.array([each.canary for each in found]) - 1]
+    factor = float(stdtrit(len(found) - 1, _RULE.upper_quantile)) / len(found) ** 0.5
+    clipped = [np.clip(each, -largest, largest) for each in changes if (largest := 1.5 * abs(float(np.median(each))))]
+    limits = [max(_RULE.drift, factor * float(each.std(ddof=1))) for each in clipped]
+    clear = all(abs(float(each.mean())) > limit for each, limit in zip(clipped, limits, strict=True))
+    return float(np.median(plain)) if clipped and clear else 0.0
+
+
+def _beyond(processes: Sequence[Process], at: int, slope: float) -> Held:
+    """``at``, or the n of the far anchors where these fit as well."""
+    far = [p.one_off["anchor_far"] for p in processes if p.values("anchor_far")]
+    if len(far) < _RULE.processes:
+        return Held(at)
+    off = np.array([one.values[1] / one.values[0] - 1 for one in far])
+    n, middle = min(one.at[1] for one in far), float(off.mean())
+    if abs(middle) <= _RULE.off:
+        return Held(n)
+    if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):
+        beyond = slope * (1 + middle)
+        return Held(bends=f"{slope / 1e3:.4g} us a unit up to {at:,} units, {beyond / 1e3:.4g} on average to {n:,}")
+    return Held(at)

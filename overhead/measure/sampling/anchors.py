@@ -1,0 +1,101 @@
+"""Anchors: samples of an n far beyond the largest n of the line. The fit compares them with what the line predicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from overhead.errors import Unverified
+from overhead.measure.sampling import window
+from overhead.measure.sampling.case import CaseInProgress
+from overhead.measure.sampling.chain import Samples
+from overhead.measure.sampling.clock import Clock
+from overhead.results import OneOffLine
+
+
+@dataclass(frozen=True)
+class AnchorRule:
+    """Which anchors a process takes. More or longer ones see further, and take more time."""
+
+    times: int = 10
+    """The n of an anchor over the largest n of the line."""
+    least_times: float = 2
+    """Where the stack bounds n, a shorter anchor counts if it is at least this many times the line's largest n."""
+    far_times: int = 100
+    """The same for a base case, which is also looked at further out."""
+    turns: int = 4
+    """The most turns of one process. A preemption makes an anchor too long, so the shortest of the turns counts."""
+    alike: float = 0.01
+    """No further turn where the two shortest anchors differ by at most this share."""
+    short_ns: float = 30e6
+    """An anchor that takes longer is taken in two processes only, and in one turn."""
+    processes: int = 2
+    longest_ns: float = 4e9
+    """An anchor that would take longer is left out."""
+    least_age_s: float = 2.0
+    """The least time from the process's first call to its anchors, so that they show a warm-up that outlasts the rounds."""
+    read_share: float = 0.05
+    """Reading the values after the anchor may take longer than after one unit by this share of T(n), and no more."""
+
+
+ANCHORS = AnchorRule()
+
+
+def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffLine]:
+    """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals and ``anchor_issue`` with the times of ``issue``.
+
+    ``top``: the largest n of the ladder. ``process``: its number among those of the case. ``far``: also ``anchor_far``,
+    n a hundred times the top, beside ten times as many shorter chains. A line without values has the reason.
+    Raises ``Unverified`` where the work seems to be done when the values are read.
+    """
+    top, most, unit = case.ladder.ns[-1], case.chain.max_n, case.ladder.unit_ns
+    n = min(ANCHORS.times * top, most)
+    took = case.ladder.one_ns + n * unit
+    if n < ANCHORS.least_times * top:
+        yield case.once("anchor", reason=f"the stack bounds n at {most}")
+        return
+    if took > ANCHORS.longest_ns:
+        yield case.once("anchor", reason=f"{n} units would take {took / 1e9:.0f} s")
+        return
+    short = took <= ANCHORS.short_ns
+    if not short and process >= ANCHORS.processes:
+        return
+    rows: Samples = []
+    beside = [top] * (n // top // 2)
+    case.verify()
+    _rows(case, [1], clock)
+    few, many = _reading_ns(case, clock), math.inf
+    for _ in range(ANCHORS.turns):
+        turn = _rows(case, [top, n, top] if short else [*beside, n, *beside], clock)
+        many = min(many, _reading_ns(case, clock))
+        lazy = many - few > ANCHORS.read_share * sum(row[2] for row in turn)
+        rows += turn
+        shortest = sorted(row[2] for row in rows if row[0] == n)[:2]
+        if not lazy and (not short or len(shortest) == 2 and shortest[1] <= (1 + ANCHORS.alike) * shortest[0]):
+            break
+    at = [row[0] for row in rows]
+    yield case.once("anchor", [float(row[2]) for row in rows], at)
+    yield case.once("anchor_issue", [float(row[1]) for row in rows], at)
+    if lazy:
+        raise Unverified(
+            f"reading the values takes {few / 1e3:.0f} us after 1 unit and {many / 1e3:.0f} us after {n + top}: "
+            "the work seems to be done when the values are read"
+        )
+    far_n = ANCHORS.far_times * top
+    if far and far_n <= most and process < ANCHORS.processes and far_n * unit <= ANCHORS.longest_ns:
+        rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
+        yield case.once("anchor_far", [float(sum(row[2] for row in rows[:-1])), float(rows[-1][2])], [n, far_n])
+
+
+def _reading_ns(case: CaseInProgress, clock: Clock) -> int:
+    """The time of a read of the values, which are verified, ns."""
+    began = clock.now()
+    case.verify()
+    return clock.now() - began
+
+
+def _rows(case: CaseInProgress, ns: list[int], clock: Clock) -> Samples:
+    """The samples of these n. Their units count as issued."""
+    case.issued += case.chain.units(ns)
+    return window.sample(case.chain, ns, clock)

@@ -27,6 +27,8 @@ class Plan:
     sampling_s: float | None
     wall_s: float | None
     case_s: float
+    far: bool = True
+    """Whether the base case of each target gets an anchor at a hundred times its largest n."""
     max_cases: Mapping[Cost, int] = field(default_factory=dict)
     """Largest number of cases of a target, by their cost."""
     stretch_slow: bool = True
@@ -48,6 +50,7 @@ PROFILES: Mapping[str, Plan] = {
         sampling_s=95.0,
         wall_s=240.0,
         case_s=0.22,
+        far=False,
         max_cases={"slow": 8, "polling": 3},
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},

@@ -23,6 +23,7 @@ from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import PROFILES
 from overhead.results import (
+    ANCHORED_FROM,
     Bound,
     Case,
     Comparison,
@@ -163,7 +164,10 @@ class _Journal:
             for number in self._counted(key)
         ]
         opened = self.opened.get(key)
-        return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap) if opened else Series(processes)
+        anchored = self.header.method_version >= ANCHORED_FROM
+        if opened is None:
+            return Series(processes, anchored=anchored)
+        return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap, anchored)
 
     @functools.cached_property
     def paces(self) -> dict[tuple[str, int], float]:

@@ -47,6 +47,7 @@ from overhead.results.value import (
     why_apart as why_apart,
 )
 from overhead.results.vocabulary import (
+    ANCHORED_FROM as ANCHORED_FROM,
     BOARD as BOARD,
     KNOWN_APIS as KNOWN_APIS,
     METHOD_VERSION as METHOD_VERSION,

@@ -13,6 +13,8 @@ SCHEMA_VERSION = 1
 """Fields are only added within one schema version."""
 METHOD_VERSION = 4
 """Figures of different method versions are compared only where ``same_figures`` allows it."""
+ANCHORED_FROM = 4
+"""From this method version on a line is compared with anchors: samples far beyond its sizes of n."""
 _ALIKE = frozenset({1, 2, 3, 4})
 """Method versions whose figures are formed alike: docs/method.md tells what differs."""
 

@@ -266,6 +266,7 @@ class Campaign:
             extras=frozenset(left.staged[:1]),
             staged=frozenset(left.staged),
             met=frozenset(left.met),
+            far=frozenset(left.staged[:1] if self.plan.far else ()),
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )
         self.listener.working(run.with_side(f"opening {key}"))

@@ -1,6 +1,7 @@
 """Check the method: ``make bench ARGS=NAME``, or ``python scripts/bench/main.py NAME``; every bench without a name.
 
 known-truth  figures of simulated stacks whose true costs are known
+planted-laws simulated stacks whose cost no line describes: no figure may mislead
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
@@ -20,10 +21,12 @@ from rich.console import Console
 
 from scripts.agreement.side_by_side import agreement
 from scripts.bench.known_truth import known_truth
+from scripts.bench.planted_laws import planted
 from scripts.bench.report import report
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "known-truth": known_truth,
+    "planted-laws": planted,
     "report": report,
     "agreement": agreement,
 }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from overhead.profiles import Cost
 from tests.fakes.machine import Disturbance, Law
 
@@ -97,52 +95,3 @@ SCENARIOS = (
     Scenario("quadratic, 5 n + 0.01 n^2 us", _law(5e3, 100.0, 5e3, bend=10.0), refused=("nonlinear",)),
     Scenario("drift in a process, 9 to 11.7 us", _law(9e3, 100.0, 5e3, rise=0.3, rise_s=0.2), refused=("noisy",)),
 )
-
-
-def fresh_laws(seed: int) -> tuple[Scenario, ...]:
-    """Twelve laws with parameters drawn from the seed: the gates were frozen before these laws were written.
-
-    Eight are lines (bounded by the host, by the device, by a queue or by deferred work, with late samples or an
-    expensive first unit), two bend and two drift.
-    """
-    dice = np.random.default_rng(seed)
-
-    def cost(low: float, high: float) -> float:
-        """A time between both, ns (log-uniform)."""
-        return float(np.exp(dice.uniform(np.log(low), np.log(high))))
-
-    def line(name: str, **more: object) -> Scenario:
-        unit = cost(500.0, 50e3)
-        return Scenario(f"fresh, {name}, {unit / 1e3:.1f} us", _law(unit, 0.3 * unit, cost(2e3, 200e3), **more))
-
-    device, slow, deferred = cost(5e3, 50e3), cost(5e3, 50e3), cost(1e3, 20e3)
-    lines = (
-        line("host-bound"),
-        line("noisy units", scatter=0.5),
-        line("late samples", late_share=dice.uniform(0.02, 0.15), late=cost(50e3, 500e3)),
-        line("expensive first unit", first=cost(20e3, 500e3)),
-        line("serial", overlap="serial"),
-        Scenario(f"fresh, device-bound, {device / 1e3:.1f} us", _law(0.4 * device, device, cost(2e3, 200e3))),
-        Scenario(
-            f"fresh, full queue, {slow / 1e3:.1f} us", _law(0.3 * slow, slow, 2e4, depth=int(dice.integers(30, 400)))
-        ),
-        Scenario(f"fresh, deferred {deferred / 1e3:.1f} us", _law(cost(1e3, 10e3), 500.0, 2e4, deferred=deferred)),
-    )
-    units = [cost(1e3, 20e3) for _ in range(4)]
-    bends = [
-        Scenario(
-            f"fresh, bend, {unit / 1e3:.1f} us",
-            _law(unit, 100.0, 5e3, bend=unit * dice.uniform(5e-4, 4e-3)),
-            refused=("nonlinear",),
-        )
-        for unit in units[:2]
-    ]
-    drifts = [
-        Scenario(
-            f"fresh, drift, {unit / 1e3:.1f} us",
-            _law(unit, 100.0, 5e3, rise=dice.uniform(0.2, 0.6), rise_s=0.2),
-            refused=("noisy",),
-        )
-        for unit in units[2:]
-    ]
-    return (*lines, *bends, *drifts)

@@ -55,7 +55,7 @@ class FakeClock:
     ) -> None:
         self.disturbance, self.resolution = disturbance, resolution_ns
         self.random = np.random.default_rng(seed)
-        self.time, self.cpu = _START_NS, 0.0
+        self.time, self.cpu, self.lost = _START_NS, 0.0, 0.0
         self.process_speed = 1.0 + disturbance.spread * self.random.standard_normal()
         self.slow = slow
         self.next_change = self.time + self._dwell()
@@ -77,6 +77,9 @@ class FakeClock:
 
     def thread_cpu(self) -> int:
         return int(self.cpu)
+
+    def queued(self) -> int:
+        return int(self.lost)
 
     def sleep(self, seconds: float) -> None:
         self.time += seconds * 1e9
@@ -105,6 +108,7 @@ class FakeClock:
         for i in np.nonzero(hits)[0]:
             low, high = np.log(disturbance.preempted_ns)
             lost[i] = np.exp(self.random.uniform(low, high, int(hits[i]))).sum()
+        self.lost += float(lost.sum())
         return lost
 
     def wake_delays(self, count: int) -> Floats:
@@ -117,6 +121,7 @@ class FakeClock:
             for i in np.nonzero(self.random.poisson(disturbance.preemptions * 1e-9 * longest, count))[0]:
                 begun, lasts = self.random.uniform(0, longest), np.exp(self.random.uniform(low, high))
                 lost[i] = max(0.0, lasts - begun)
+        self.lost += float(lost.sum())
         return lost
 
 
@@ -315,6 +320,16 @@ class PollingFakeChain(FastFakeChain):
         return simulate(self.law, n, self.clock, self.own, away)
 
 
+def _beyond_the_line(law: Law, n: Floats, shared: Floats, random: np.random.Generator) -> Floats:
+    """The host time of n units that ``extra`` and the tail add, ns."""
+    added = shared * law.extra(n) if law.extra else np.zeros(n.size)
+    if law.tail:
+        events = random.poisson(law.tail * n)
+        sums = [np.minimum(random.pareto(law.tail_index, k) + 1, 1e3).sum() if k else 0.0 for k in events]
+        added = added + law.tail_ns * np.array(sums)
+    return added
+
+
 def simulate(
     law: Law, n: Floats, clock: FakeClock, own: float, away: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
@@ -324,10 +339,8 @@ def simulate(
     """
     random, count = clock.random, n.size
     speed = clock.speed * own
-    if law.rise:
-        speed *= 1 + law.rise * min(1.0, (clock.time - _START_NS) / (1e9 * law.rise_s))
-    if law.warm:
-        speed *= 1 + law.warm * math.exp(-(clock.time - _START_NS) / (1e9 * law.warm_s))
+    age_s = (clock.time - _START_NS) / 1e9
+    speed *= (1 + law.rise * min(1.0, age_s / law.rise_s)) * (1 + law.warm * math.exp(-age_s / law.warm_s))
     shared = speed * (1 + law.jitter * random.standard_normal(count))
 
     def work(unit: float) -> Floats:
@@ -339,12 +352,7 @@ def simulate(
     host, device = work(law.host), work(law.device)
     if law.bend or law.first:
         host = host + shared * (law.bend * n**2 + law.first * (n > 0))
-    if law.extra:
-        host = host + shared * law.extra(n)
-    if law.tail:
-        events = random.poisson(law.tail * n)
-        sums = [np.minimum(random.pareto(law.tail_index, k) + 1, 1e3).sum() if k else 0.0 for k in events]
-        host = host + law.tail_ns * np.array(sums)
+    host = host + _beyond_the_line(law, n, shared, random)
     if law.synchronous:
         issue = host + device
         issue = issue + clock.preempted(issue)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead.measure.fitting.one_process import Process
 from overhead.measure.fitting.line import Line
+from overhead.measure.fitting.one_process import Process
 
 
 @dataclass(frozen=True)
@@ -61,27 +61,29 @@ def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool
     at, top = min(each.n for each in found), max(each.top for each in found)
     allowed = _RULE.off + float(np.median([each.noise for each in found]))
     middle, slope = float(np.median(off)), float(np.median([each.slope for each in found]))
-    change = 0.0 if quantum else _change(found)
+    change = 0.0 if quantum or issue else _change(found)
     if change:
         late = slope * (1 + change)
         return Held(drifts=f"{slope / 1e3:.4g} us in the rounds and {late / 1e3:.4g} us at the end of the process")
     if abs(middle) <= allowed:
         return Held(at) if issue else _beyond(processes, at, slope)
     beyond = float(np.median([each.beyond for each in found]))
-    if float(np.mean(off * np.sign(middle) > allowed)) >= _RULE.agree:
+    sure = np.array([each.clear for each in found])
+    if float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree:
         return Held(bends=f"{slope / 1e3:.4g} us a unit up to {top:,} units, {beyond / 1e3:.4g} from there to {at:,}")
     return Held(unclear=f"T({at:,}) differs from the line by {off.min():+.1%} to {off.max():+.1%}")
 
 
 @dataclass(frozen=True)
 class _Anchor:
-    """The anchor of one process. ``off``: its share above the line; ``noise``: how uncertain that is. ``slope``,
-    ``beyond``: ns a unit of the line and between ``top`` and ``n``. ``pace``: T(top) over that of the line.
-    ``canary``: that beside the anchor over that of the process; 1 where unknown."""
+    """The anchor of one process. ``off``: its share above the line; ``noise``: how uncertain that is. ``clear``: the
+    sign of ``off`` is known. ``slope``, ``beyond``: ns a unit of the line and between ``top`` and ``n``. ``pace``:
+    T(top) over that of the line. ``canary``: that beside the anchor over that of the process; 1 where unknown."""
 
     n: int
     top: int
     off: float
+    clear: bool
     slope: float
     beyond: float
     noise: float
@@ -94,25 +96,30 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
 
     T(top) beside it tells how fast the processor was at that moment, so that the anchor tests the line and not the
     host. Of several anchors the shortest counts, beside the shortest T(top). A single long one was interrupted as often
-    as the same time of shorter chains: it counts beside their mean.
+    as the same time of shorter chains: it counts beside their mean. A program that others interrupt pays between its
+    time and its time without the waits for its processor: the smaller difference from the line counts.
     """
     values = np.asarray(process.values(name), dtype=np.float64)
     if values.size < 2 or line.slope <= 0:
         return None
     ns = np.asarray(process.one_off[name].at)
     top, n = int(ns.min()), int(ns.max())
-    tops, far = values[ns == top], float(values[ns == n].min())
-    expected_near, expected = line.intercept + line.slope * top, line.slope * n
-    noise, near = quantum / expected, float(tops.min())
-    if np.count_nonzero(ns == n) == 1:
-        near = float(tops.mean())
-        noise += min(_RULE.most_noise, 2 * float(tops.std(ddof=1)) / near / tops.size**0.5) if tops.size > 1 else 0.0
-    at_once = near / expected_near if expected_near > 0 and not quantum else 1.0
-    off = (far / at_once - line.intercept - expected) / expected
-    pace = float(np.median(tops)) / expected_near if expected_near > 0 else 1.0
+    near_line, expected = line.intercept + line.slope * top, line.slope * n
+    alone = np.count_nonzero(ns == n) == 1
+    queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)
+    ways = []
+    for times in (values, np.maximum(values - queued, 0.0)):
+        near, far = (times[ns == top].mean() if alone else times[ns == top].min()), float(times[ns == n].min())
+        at_once = near / near_line if near_line > 0 and not quantum else 1.0
+        ways.append(((far / max(at_once, 1e-9) - line.intercept - expected) / expected, (far - near) / (n - top)))
+    off, beyond = min(ways, key=lambda way: abs(way[0]))
+    noise, tops = quantum / expected, (values - queued)[ns == top]
+    if alone and tops.size > 1:
+        noise += min(_RULE.most_noise, 2 * float(tops.std(ddof=1)) / float(tops.mean()) / tops.size**0.5)
+    pace = float(np.median(tops)) / near_line if near_line > 0 else 1.0
     seen = process.values("anchor_canary")
     canary = seen[0] / process.pace if seen and process.pace else 1.0
-    return _Anchor(n, top, off, line.slope, (far - near) / (n - top), noise, pace, canary)
+    return _Anchor(n, top, off, ways[0][0] * ways[1][0] > 0, line.slope, beyond, noise, pace, canary)
 
 
 def _change(found: Sequence[_Anchor]) -> float:

@@ -61,9 +61,10 @@ _RULE = _CaseRule()
 def estimate(series: Series, target: float) -> dict[str, Figure]:
     """All figures of one case by name. ``target``: the largest relative half-width of a figure that is ``ok``.
 
-    ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``knee_n`` and ``queue_depth`` if the queue
-    was seen to be full; ``one_off_figures`` and ``met_figures`` where they were measured. The precision of ``fixed`` is
-    relative to the sum of ``fixed``, ``complete`` and the poll interval of a polling wait.
+    ``issue``, ``host``, ``complete`` and ``fixed`` always, with a status; ``everything``, the mean over all samples
+    with what a quiet cost leaves out, where anchors were taken; ``knee_n`` and ``queue_depth`` if the queue was seen to
+    be full; ``one_off_figures`` and ``met_figures`` where they were measured. The precision of ``fixed`` is relative to
+    the sum of ``fixed``, ``complete`` and the poll interval of a polling wait.
     """
     case = _Case(series, target)
     figures = {name: case.slope(name) for name in SLOPES}
@@ -72,7 +73,7 @@ def estimate(series: Series, target: float) -> dict[str, Figure]:
         why = "T(n) itself bends, so the bend of issue is no full queue"
         figures |= {name: without_value(figures[name], "nonlinear", why) for name in ("issue", "host")}
         knee = {}
-    figures |= {"fixed": case.fixed(figures["complete"])} | knee
+    figures |= {"fixed": case.fixed(figures["complete"])} | knee | case.everything(figures["complete"])
     return figures | one_off_figures(series, target) | met_figures(series)
 
 
@@ -122,12 +123,11 @@ class _Case:
         Where a queue is full at the anchor, ``issue`` is slower there than it is below the knee, which is no bend.
         """
         of_issue = name != "complete"
-        lines = [fit.issue if of_issue else fit.complete for fit in self.fits]
-        quantum = max(map(wait_quantum, self.processes)) if name == "complete" else 0.0
-        seen = held(self.processes, lines, of_issue, quantum)
-        if seen.drifts:
-            words = f"{DRIFTS}, {seen.drifts}"
-            return msgspec.structs.replace(found, status="noisy", reason=words)
+        quantum = max(map(wait_quantum, self.processes))
+        whole = held(self.processes, [fit.complete for fit in self.fits], False, quantum)
+        if whole.drifts:
+            return msgspec.structs.replace(found, status="noisy", reason=f"{DRIFTS}, {whole.drifts}")
+        seen = held(self.processes, [fit.issue for fit in self.fits], True) if of_issue else whole
         if seen.to:
             return msgspec.structs.replace(found, holds_to=seen.to)
         if of_issue and self.series.overlap == "pipelined" and not self.series.synchronous:
@@ -180,6 +180,18 @@ class _Case:
             return self.with_remarks(both, self.speeds)
         beside = complete.value + max(map(wait_quantum, self.processes))
         return self.with_remarks(self.usual.mean("fixed", beside), self.usual)
+
+    def everything(self, complete: Figure) -> dict[str, Figure]:
+        """The mean cost of a unit over all samples and anchors, nothing left out, ns; empty without anchors."""
+        if not self.series.anchored or complete.value is None or complete.status == "bimodal":
+            return {}
+        values = []
+        for process, fit in zip(self.processes, self.fits, strict=True):
+            anchor = process.one_off.get("anchor")
+            if fit.complete and anchor and anchor.values and not wait_quantum(process):
+                n, total = np.r_[fit.wall[:, 0], anchor.at], np.r_[fit.wall[:, 2], anchor.values]
+                values.append(float((total - fit.complete.intercept).sum() / n.sum()))
+        return {"everything": mean_of_processes("everything", values, self.target)} if values else {}
 
     def knee(self) -> dict[str, Figure]:
         """``knee_n`` and ``queue_depth`` if most processes have a knee, else nothing."""

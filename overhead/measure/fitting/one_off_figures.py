@@ -50,7 +50,11 @@ def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
     for process in series.processes:
         for name, value in _of_process(process).items():
             values.setdefault(name, []).append(value)
-        refused |= {name: taken.reason for name, taken in process.one_off.items() if taken.reason and not taken.values}
+        refused |= {
+            name: taken.reason
+            for name, taken in process.one_off.items()
+            if taken.reason and not taken.values and not name.startswith("anchor")
+        }
     if all(name in values for name in _DEVICE_SLOPES):
         values.pop(min(_DEVICE_SLOPES, key=lambda name: len(values[name])))
     missing = {name: Figure(name=name, status="unavailable", reason=why) for name, why in refused.items()}

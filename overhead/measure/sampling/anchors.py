@@ -34,7 +34,7 @@ class AnchorRule:
     longest_ns: float = 4e9
     """An anchor that would take longer is left out."""
     least_age_s: float = 2.0
-    """The least time from the process's first call to its anchors, so that they show a warm-up that outlasts the rounds."""
+    """The least time from the process's first call to its anchors: they show a warm-up that outlasts the rounds."""
     read_share: float = 0.05
     """Reading the values after the anchor may take longer than after one unit by this share of T(n), and no more."""
 
@@ -43,10 +43,11 @@ ANCHORS = AnchorRule()
 
 
 def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffLine]:
-    """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals and ``anchor_issue`` with the times of ``issue``.
+    """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times of ``issue``.
 
-    ``top``: the largest n of the ladder. ``process``: its number among those of the case. ``far``: also ``anchor_far``,
-    n a hundred times the top, beside ten times as many shorter chains. A line without values has the reason.
+    ``top``: the largest n of the ladder. ``anchor_queued``: for how long the thread waited for its processor meanwhile.
+    ``process``: its number among those of the case. ``far``: also ``anchor_far``, n a hundred times the top, beside ten
+    times as many shorter chains. A line without values has the reason.
     Raises ``Unverified`` where the work seems to be done when the values are read.
     """
     top, most, unit = case.ladder.ns[-1], case.chain.max_n, case.ladder.unit_ns
@@ -72,11 +73,11 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
         lazy = many - few > ANCHORS.read_share * sum(row[2] for row in turn)
         rows += turn
         shortest = sorted(row[2] for row in rows if row[0] == n)[:2]
-        if not lazy and (not short or len(shortest) == 2 and shortest[1] <= (1 + ANCHORS.alike) * shortest[0]):
+        if not lazy and (not short or (len(shortest) == 2 and shortest[1] <= (1 + ANCHORS.alike) * shortest[0])):
             break
     at = [row[0] for row in rows]
-    yield case.once("anchor", [float(row[2]) for row in rows], at)
-    yield case.once("anchor_issue", [float(row[1]) for row in rows], at)
+    for name, column in (("anchor_issue", 1), ("anchor", 2), ("anchor_queued", 3)):
+        yield case.once(name, [float(row[column]) for row in rows], at)
     if lazy:
         raise Unverified(
             f"reading the values takes {few / 1e3:.0f} us after 1 unit and {many / 1e3:.0f} us after {n + top}: "
@@ -96,6 +97,11 @@ def _reading_ns(case: CaseInProgress, clock: Clock) -> int:
 
 
 def _rows(case: CaseInProgress, ns: list[int], clock: Clock) -> Samples:
-    """The samples of these n. Their units count as issued."""
-    case.issued += case.chain.units(ns)
-    return window.sample(case.chain, ns, clock)
+    """A sample of each n: ``[n, issue_ns, total_ns, queued_ns]``. Their units count as issued."""
+    rows = []
+    for n in ns:
+        case.issued += case.chain.units([n])
+        before = clock.queued()
+        (row,) = window.sample(case.chain, [n], clock)
+        rows.append([*row, 0 if case.chain.own_loop else clock.queued() - before])
+    return rows

@@ -20,6 +20,7 @@ from typing import Protocol
 CPU_CLOCK_IS_FINE: bool = sys.platform != "win32"
 """Whether the thread's CPU clock can measure a wait. Windows counts in steps of 16 ms: python/cpython issue 135304."""
 INTERRUPTS = Path("/proc/interrupts")
+_SCHEDSTAT = Path("/proc/thread-self/schedstat")
 _GPU_DRIVER = re.compile(r"(nvidia|nouveau|amdgpu|radeon|i915|xe)([-@:,0-9].*)?", re.IGNORECASE)
 
 
@@ -49,6 +50,9 @@ class Clock(Protocol):
 
     def thread_cpu(self) -> int:
         """CPU time of the calling thread, ns."""
+
+    def queued(self) -> int:
+        """ns for which the calling thread was ready to run and another one had its processor; 0 where unknown."""
 
     def sleep(self, seconds: float) -> None:
         """Let time pass without using the processor."""
@@ -116,6 +120,13 @@ class SystemClock:
     def __init__(self) -> None:
         self._initial_processors = set(every_processor())
         self._known_threads: set[int] = set()
+
+    def queued(self) -> int:
+        """The second number of the thread's ``schedstat`` on Linux; else 0."""
+        try:
+            return int(_SCHEDSTAT.read_text(encoding="ascii").split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0
 
     def canary(self) -> list[int]:
         """``[python_ns, native_ns]``, about 50 us each."""

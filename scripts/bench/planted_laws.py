@@ -95,7 +95,7 @@ def _cheaper(dice: _Dice, unit: float) -> PlantedLaw:
 def _parity(dice: _Dice, unit: float) -> PlantedLaw:
     of, share = int(dice.random.choice([2, 4, 8, 16, 32])), dice.random.uniform(0.1, 0.5)
     found = _stepwise("parity", dice, unit, lambda n: np.where(n % of == 0, -n * share * unit, 0))
-    return PlantedLaw("parity", found.law, lambda n: unit)
+    return PlantedLaw("parity", found.law, lambda n: unit * (1 - share / of))
 
 
 def _powers(dice: _Dice, unit: float) -> PlantedLaw:

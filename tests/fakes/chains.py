@@ -52,9 +52,9 @@ def process_of(events: Sequence[Event], case: str) -> Process:
     rounds = [e for e in events if isinstance(e, RoundLine) and e.case == case]
     one_off: dict[str, OneOffLine] = {}
     for e in events:
-        if isinstance(e, OneOffLine) and e.case == case and e.values:
+        if isinstance(e, OneOffLine) and e.case == case:
             before = one_off.get(e.name, one_off_line([]))
-            one_off[e.name] = one_off_line([*before.values, *e.values], [*before.at, *e.at])
+            one_off[e.name] = one_off_line([*before.values, *e.values], [*before.at, *e.at], e.reason)
     return Process(rounds, one_off)
 
 

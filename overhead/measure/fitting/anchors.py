@@ -95,9 +95,9 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
     """The anchor of a process; None if it has none.
 
     T(top) beside it tells how fast the processor was at that moment, so that the anchor tests the line and not the
-    host. Of several anchors the shortest counts, beside the shortest T(top). A single long one was interrupted as often
-    as the same time of shorter chains: it counts beside their mean. A program that others interrupt pays between its
-    time and its time without the waits for its processor: the smaller difference from the line counts.
+    host. Two ways lead to the anchor without interruptions: the shortest of several, and the median of their times
+    without the waits for the processor. The smaller difference from the line counts. A single long one was interrupted
+    as often as the same time of shorter chains: it counts beside their mean.
     """
     values = np.asarray(process.values(name), dtype=np.float64)
     if values.size < 2 or line.slope <= 0:
@@ -108,12 +108,13 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
     alone = np.count_nonzero(ns == n) == 1
     queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)
     ways = []
-    for times in (values, np.maximum(values - queued, 0.0)):
-        near, far = (times[ns == top].mean() if alone else times[ns == top].min()), float(times[ns == n].min())
+    for times, percent in ((values, 0), (np.maximum(values - queued, 0.0), 50)):
+        tops, far = times[ns == top], float(np.percentile(times[ns == n], percent))
+        near = float(tops.mean() if alone else np.percentile(tops, percent))
         at_once = near / near_line if near_line > 0 and not quantum else 1.0
         ways.append(((far / max(at_once, 1e-9) - line.intercept - expected) / expected, (far - near) / (n - top)))
     off, beyond = min(ways, key=lambda way: abs(way[0]))
-    noise, tops = quantum / expected, (values - queued)[ns == top]
+    noise = quantum / expected
     if alone and tops.size > 1:
         noise += min(_RULE.most_noise, 2 * float(tops.std(ddof=1)) / float(tops.mean()) / tops.size**0.5)
     pace = float(np.median(tops)) / near_line if near_line > 0 else 1.0

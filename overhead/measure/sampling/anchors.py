@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from overhead.errors import Unverified
 from overhead.measure.sampling import window
+from overhead.measure.sampling.calibrate import Ladder
 from overhead.measure.sampling.case import CaseInProgress
 from overhead.measure.sampling.chain import Samples
 from overhead.measure.sampling.clock import Clock
@@ -42,6 +43,12 @@ class AnchorRule:
 ANCHORS = AnchorRule()
 
 
+def aging_n(ladder: Ladder, most: int) -> int:
+    """The n of the chains that only let a process grow older: at most that of an anchor, about ``short_ns`` long."""
+    n = min(ANCHORS.times * ladder.ns[-1], int(ANCHORS.short_ns / ladder.unit_ns))
+    return min(most, max(ladder.ns[-1], n))
+
+
 def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterator[OneOffLine]:
     """T(top) and T(anchor) in turn, ns: ``anchor`` with the totals, ``anchor_issue`` with the times of ``issue``.
 
@@ -63,7 +70,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     if not short and process >= ANCHORS.processes:
         return
     rows: Samples = []
-    beside = [top] * (n // top // 2)
+    beside = [top] * (1 if case.ladder.stairs else n // top // 2)
     case.verify()
     _rows(case, [1], clock)
     few, many = _reading_ns(case, clock), math.inf
@@ -103,5 +110,5 @@ def _rows(case: CaseInProgress, ns: list[int], clock: Clock) -> Samples:
         case.issued += case.chain.units([n])
         before = clock.queued()
         (row,) = window.sample(case.chain, [n], clock)
-        rows.append([*row, 0 if case.chain.own_loop else clock.queued() - before])
+        rows.append([*row, clock.queued() - before])
     return rows

@@ -218,7 +218,7 @@ class _Measurement:
 
     def grow_older(self, case: CaseInProgress) -> None:
         """Run the case without keeping a sample, so that the anchors show a warm-up that outlasts the rounds."""
-        ns = [case.ladder.ns[-1]]
+        ns = [anchors.aging_n(case.ladder, case.chain.max_n)]
         window.sample(case.chain, ns, self.clock)
         case.issued += case.chain.units(ns)
 

@@ -1,0 +1,183 @@
+"""Anchors: samples far beyond the line's sizes of n, and the status that they give a figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from overhead.measure.fitting.case_figures import DRIFTS, estimate
+from overhead.measure.fitting.one_process import Process, Series
+from overhead.results import Figure
+from tests.fakes.chains import dropped, lines, measured, one_off_line, process_of
+from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
+
+NOISE: dict[str, Any] = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
+TOP, FAR = 100, 1_000
+LINE = 1_000.0, 600.0
+"""``fixed`` and the cost of a unit of ``anchored``, ns."""
+
+
+def run(
+    law: Law, disturbance: Disturbance | None = None, processes: int = 3, max_n: int = 1 << 20, **more: Any
+) -> Series:
+    """A case with this law, measured with anchors in several fake processes."""
+    found = []
+    for index in range(processes):
+        clock = FakeClock(disturbance or Disturbance(preemptions=0), index)
+        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
+        chain = FastFakeChain(law, clock, max_n=max_n)
+        _, events, _ = measured({"case": chain}, clock, 0.3, seed=index, names=names, **more)
+        assert not dropped(events)
+        found.append(replace(process_of(events, "case"), number=index))
+    return Series(found, law.synchronous, False, law.overlap, anchored=True)
+
+
+def anchored(far_ns: float, queued_ns: float = 0.0, top_ns: float = LINE[0] + TOP * LINE[1], **more: Any) -> Series:
+    """Three processes on one line, each with anchors that took so long; the thread waited for its processor."""
+    times = {
+        "anchor": [top_ns, far_ns],
+        "anchor_issue": [top_ns / 2, far_ns / 2],
+        "anchor_queued": [0.0, queued_ns],
+    }
+    once = {name: one_off_line(ns * 3, [TOP, FAR] * 3) for name, ns in times.items()}
+    return with_once(once | more)
+
+
+def with_once(once: dict[str, Any]) -> Series:
+    made = lines(*[LINE[1]] * 3)
+    return replace(made, processes=[replace(p, one_off=once) for p in made.processes], synchronous=True, anchored=True)
+
+
+def complete(series: Series) -> Figure:
+    return estimate(series, 0.03)["complete"]
+
+
+ON_THE_LINE = LINE[0] + FAR * LINE[1]
+
+
+def test_a_figure_holds_to_the_anchor_that_its_line_predicts() -> None:
+    found = complete(anchored(ON_THE_LINE))
+    assert (found.status, found.holds_to) == ("ok", FAR)
+
+
+def test_an_anchor_off_the_line_makes_the_figure_nonlinear_with_both_costs() -> None:
+    found = complete(anchored(2 * ON_THE_LINE))
+    assert (found.status, found.value) == ("nonlinear", None)
+    assert f"0.6 us a unit up to {TOP} units" in found.reason
+    assert f"1.268 from there to {FAR:,}" in found.reason
+
+
+def test_a_figure_without_an_anchor_is_noisy_and_keeps_its_value() -> None:
+    found = complete(with_once({"anchor": one_off_line([], reason="the stack bounds n at 128")}))
+    assert (found.status, found.holds_to) == ("noisy", 0)
+    assert found.value == pytest.approx(LINE[1])
+    assert "not checked beyond 100 units: the stack bounds n at 128" in found.reason
+
+
+def test_a_figure_of_an_older_method_keeps_its_status() -> None:
+    assert complete(replace(with_once({}), anchored=False)).status == "ok"
+
+
+def test_an_anchor_in_one_process_alone_is_not_enough() -> None:
+    both = anchored(ON_THE_LINE)
+    one = replace(both, processes=[both.processes[0], *(Process(p.rounds) for p in both.processes[1:])])
+    assert complete(one).status == "noisy"
+
+
+def test_time_in_which_another_thread_had_the_processor_is_no_bend() -> None:
+    assert complete(anchored(1.3 * ON_THE_LINE)).status == "nonlinear"
+    found = complete(anchored(1.3 * ON_THE_LINE, queued_ns=0.3 * ON_THE_LINE))
+    assert (found.status, found.holds_to) == ("ok", FAR)
+
+
+def test_a_processor_that_is_slower_at_the_anchor_is_no_bend() -> None:
+    slower = 1.02
+    found = complete(anchored(slower * ON_THE_LINE, top_ns=slower * (LINE[0] + TOP * LINE[1])))
+    assert (found.status, found.holds_to) == ("ok", FAR)
+
+
+def test_a_cost_that_has_changed_at_the_end_of_the_process_drifts() -> None:
+    found = complete(anchored(1.2 * ON_THE_LINE, top_ns=1.2 * (LINE[0] + TOP * LINE[1])))
+    assert found.status == "noisy"
+    assert found.reason.startswith(DRIFTS)
+
+
+@pytest.mark.parametrize(("times", "status", "to"), [(1.0, "ok", 10 * FAR), (1.5, "nonlinear", 0)])
+def test_a_far_anchor_extends_the_figure_or_refuses_it(times: float, status: str, to: int) -> None:
+    ten = 10 * ON_THE_LINE
+    found = complete(anchored(ON_THE_LINE, anchor_far=one_off_line([ten, times * ten], [FAR, 10 * FAR])))
+    assert (found.status, found.holds_to) == (status, to)
+
+
+def test_each_process_has_its_own_sizes_of_n_and_an_anchor_ten_times_as_long_as_the_largest() -> None:
+    series = run(Law(2_000.0, 0.0, 20e3, **NOISE))
+    tops = [int(max(p.values("ladder"))) for p in series.processes]
+    assert len(set(tops)) == len(tops)
+    assert [max(p.one_off["anchor"].at) for p in series.processes] == [10 * top for top in tops]
+    sizes = {n for p in series.processes for n in p.values("ladder") if n > 8}
+    assert any(np.log2(n) % 1 for n in sizes)
+    found = complete(series)
+    assert (found.status, found.holds_to) == ("ok", 10 * min(tops))
+
+
+def test_anchors_that_take_long_are_taken_in_two_processes_only() -> None:
+    series = run(Law(1e6, 0.0, 0.0, synchronous=True), processes=4)
+    assert [bool(p.values("anchor")) for p in series.processes] == [True, True, False, False]
+    assert complete(series).status == "ok"
+
+
+def test_the_far_anchor_is_taken_for_the_cases_that_are_named() -> None:
+    law = Law(2_000.0, 0.0, 20e3, **NOISE)
+    named, plain = complete(run(law, processes=2, far=frozenset({"case"}))), complete(run(law, processes=2))
+    assert named.holds_to == 10 * plain.holds_to
+
+
+@pytest.mark.parametrize("every", [1_000, 3_000])
+def test_a_flush_beyond_the_sizes_of_n_is_seen(every: int) -> None:
+    def flush(n: np.ndarray) -> np.ndarray:
+        return np.asarray(np.floor(n / every) * every * 2_000.0)
+
+    assert complete(run(Law(2_000.0, 0.0, 20e3, **NOISE, extra=flush))).status == "nonlinear"
+
+
+def test_a_cost_that_is_half_where_n_is_a_power_of_two_is_not_taken_for_the_cost() -> None:
+    def half(n: np.ndarray) -> np.ndarray:
+        return np.where(np.log2(np.maximum(n, 1)) % 1 == 0, -n * 1_000.0, 0.0)
+
+    found = complete(run(Law(2_000.0, 0.0, 20e3, **NOISE, extra=half), processes=5))
+    assert found.status != "ok" or found.value == pytest.approx(2_000.0, rel=0.03)
+
+
+def test_a_warm_up_longer_than_the_rounds_is_told_by_the_age_of_the_process() -> None:
+    found = complete(run(Law(2_000.0, 0.0, 20e3, **NOISE, warm=0.5, warm_s=3.0), processes=5))
+    assert found.status == "noisy"
+    assert found.reason.startswith(DRIFTS)
+
+
+def test_work_that_is_done_when_the_values_are_read_is_unverified() -> None:
+    clock = FakeClock()
+    law = Law(50.0, 0.0, 20e3, lazy=2_000.0)
+    _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock)
+    assert dropped(events)["case"].status == "unverified"
+
+
+def test_preempted_anchors_do_not_refuse_a_straight_line() -> None:
+    busy = Disturbance(spread=0.0, preemptions=100.0, preempted_ns=(1e6, 10e6))
+    found = complete(run(Law(5_000.0, 0.0, 0.0, synchronous=True, **(NOISE | {"wake": 0.0})), busy, processes=5))
+    assert found.status == "ok"
+
+
+def test_the_mean_of_everything_holds_what_a_quiet_cost_leaves_out() -> None:
+    law = Law(2_000.0, 0.0, 20e3, **NOISE, tail=2e-4, tail_ns=100e3, tail_index=3.0)
+    found = estimate(run(law, processes=5), 0.03)
+    assert found["complete"].value == pytest.approx(2_000.0, rel=0.01)
+    assert found["everything"].value == pytest.approx(2_000.0 + 2e-4 * 100e3 * 1.5, abs=12)
+
+
+def test_a_stack_that_bounds_n_close_to_the_largest_size_has_a_reason_instead_of_an_anchor() -> None:
+    found = complete(run(Law(2_000.0, 0.0, 20e3, **NOISE), max_n=512))
+    assert found.status == "noisy"
+    assert "the stack bounds n at 512" in found.reason

@@ -31,7 +31,7 @@ from overhead.reading.key_figures import overstatement
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, first_with, graph_maker, with_fields
-from overhead.results import Caller, Record, Scalar
+from overhead.results import Caller, Record, Scalar, Value
 
 Kind = Literal["python", "compiled", "browser", "batched"]
 KIND_TITLES: dict[Kind, str] = {
@@ -42,6 +42,8 @@ KIND_TITLES: dict[Kind, str] = {
 }
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
+_LEFT_OUT_FROM = 1.03
+"""The mean of all samples is told from this ratio to the quiet cost on: below, both mean the same to a reader."""
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
 _WEBGPU = ("dawn", "wgpu-native")
@@ -249,6 +251,14 @@ def met_range(record: Record) -> tuple[float, float] | None:
         return None
     low, high = (found.value if end is None else end for end in (found.low, found.high))
     return low / 1e3, high / 1e3
+
+
+def over_quiet(record: Record) -> Value | None:
+    """The mean of all samples over the quiet cost, where interruptions or heavy tails add over 3 %; else None."""
+    quiet, everything = record.measured("complete"), record.measured("everything")
+    if quiet is None or everything is None or everything.value < _LEFT_OUT_FROM * quiet.value:
+        return None
+    return everything / quiet.value
 
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Cards, Heading, Part, Table, Text, micro_cell
 from overhead.errors import without_details
 from overhead.reading.browser_tax import base_case_sentences, taxes
-from overhead.reading.dispatch_costs import met_range
+from overhead.reading.dispatch_costs import met_range, over_quiet
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, micro_spread
+from overhead.reading.format import MICRO, between, count, factor, micro_spread
 from overhead.reading.host_shares import HostShares, host_shares, share_of_host
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
@@ -30,8 +30,8 @@ from overhead.runner.listing import missing_blocks
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
-_COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "status"]
-_OPTIONAL = {3: 5, 5: 1, 6: 2, 7: 3, 8: 4}
+_COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "up to n", "status"]
+_OPTIONAL = {3: 6, 5: 1, 6: 2, 7: 3, 8: 5, 9: 4}
 _MOST_NAMED = 3
 """The most cases that a sentence names; it counts the others."""
 
@@ -106,7 +106,7 @@ def _cases(
     ]
     starts = [n for n, row in enumerate(rows) if row[0]]
     title += f", {device}" if device else ""
-    numeric, ends = range(4, 4 + len(_FIGURES)), [n - 1 for n in starts]
+    numeric, ends = range(4, 5 + len(_FIGURES)), [n - 1 for n in starts]
     yield Table(title, _COLUMNS, rows, numeric, optional=_OPTIONAL, ends=ends).without_empty()
     yield Text(_reasons(cases), quiet=True)
     yield Text([*filter(None, [compared_sentence(view)])])
@@ -115,6 +115,9 @@ def _cases(
 
 
 def _row(target: TargetView, record: Record) -> list[str]:
+    complete, share = record.figure("complete"), over_quiet(record)
+    doubts: list[str] = [record.status] if record.status != "ok" else []
+    doubts += [f"{factor(share)} with all samples"] if share else []
     return [
         target.pattern_label(record),
         CALLER_WORDS[record.caller],
@@ -123,7 +126,8 @@ def _row(target: TargetView, record: Record) -> list[str]:
             _met(record) if name == "met" else micro_cell(record, name) if record.measured(name) else ""
             for name in _FIGURES
         ),
-        "" if record.status == "ok" else record.status,
+        f"{complete.holds_to:,}" if complete and complete.holds_to else "",
+        ", ".join(doubts),
     ]
 
 

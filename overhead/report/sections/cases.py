@@ -147,15 +147,20 @@ def records(view: View) -> Iterator[Part]:
         numbers = (_number(record.figure(name)) for name in _FIGURE_COLUMNS)
         next_run = next_run_text(record, view.fingerprint.machine)
         others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in _FIGURE_COLUMNS)
-        tail = [next_run, record.bound, others, _pairs(record.window)]
+        complete = record.figure("complete")
+        to = f"{complete.holds_to:,}" if complete and complete.holds_to else ""
+        tail = [to, next_run, record.bound, others, _pairs(record.window)]
         rows.append([*_place(view, record), _rest(record), record.unit, record.status, *numbers, *tail])
     yield Text(
-        ["Times in microseconds, with 95 % intervals; per unit, except fixed, waits, T(1) (naive), prepare and first."],
+        [
+            "Times in microseconds, with 95 % intervals; per unit, but fixed, waits, T(1) (naive), prepare and first."
+            " holds to: the largest n for which T(n) was seen to be the line. everything: the mean over all samples."
+        ],
         quiet=True,
     )
     columns = ["target", "pattern", "called", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS,
-               "next run", "bound", "other figures", "window"]  # fmt: skip
-    yield Table("All cases", columns, rows, numeric=range(6, 7 + len(_FIGURE_COLUMNS)), folded=True)
+               "holds to, units", "next run", "bound", "other figures", "window"]  # fmt: skip
+    yield Table("All cases", columns, rows, numeric=range(6, 8 + len(_FIGURE_COLUMNS)), folded=True)
 
 
 def _number(figure: Figure | None) -> str:

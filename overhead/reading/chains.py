@@ -105,11 +105,6 @@ class ArmFit:
         return plain(self.record.stack, 40) + without
 
     @property
-    def device(self) -> Value | None:
-        """Device time of a step in ns; None where it is not known or includes idle time."""
-        return self.record.measured("device_busy")
-
-    @property
     def processor(self) -> str:
         """What computes: ``gpu``, ``software`` (a GPU driver on the CPU) or ``cpu``."""
         return devices.processor_kind(self.record)

@@ -12,8 +12,6 @@ from overhead.reading import chains
 from overhead.reading.chain_sentences import (
     break_even_sentences,
     chain_opening,
-    device_time_sentences,
-    fusion_sentences,
 )
 from overhead.reading.chains import COMPARED_LENGTHS, ArmFit, Group, steps_of, why_no_speed
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
@@ -75,8 +73,7 @@ def workload_page(view: View, workload: str) -> Iterator[Part]:
 
 def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
     """One workload in one variant: sentences, the cheapest way by size and length, every way at one size, tables."""
-    said = [*fusion_sentences(own), *device_time_sentences(own), *break_even_sentences(own)]
-    if said:
+    if said := break_even_sentences(own):
         yield Text(said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: one way against another")
     drawn = [g for g in own if g.arms]
     if drawn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, Text, micro_cell
 from overhead.reading.format import MICRO, listed, micro_spread, number, plain, spread
@@ -35,8 +35,6 @@ def launches(view: View) -> Iterator[Part]:
     targets = [t for t in view.executing if t.first.api == "CUDA" and t.stack == "cuda-graph"]
     whole = [(t, r) for t in targets for r in with_fields(t.records, pattern="launches", workload="step")]
     if whole:
-        if said := slower_nodes_sentence([r for _, r in whole]):
-            yield Text([said])
         yield _graph_launch_table(whole)
 
 
@@ -83,24 +81,6 @@ def _making_table(found: list[Graph]) -> Table:
             rows.append([name, f"break-even of {nodes:,} nodes", pays, ""])
     columns = ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"]
     return Table("Making a graph", columns, rows, numeric=(2, 3))
-
-
-def slower_nodes_sentence(found: Sequence[Record]) -> str:
-    """How much longer a graph's node took while the device was timed; '' if no device time lies above ``complete``."""
-    longer: dict[int, list[float]] = {}
-    for record in found:
-        busy, complete = (record.measured(name) for name in ("device_busy", "complete"))
-        nodes = record.params.get("nodes")
-        if busy and complete and isinstance(nodes, int) and nodes > 0 and (more := busy - complete).floor > 0:
-            longer.setdefault(nodes, []).append(more.value / nodes / 1e3)
-    if not longer:
-        return ""
-    ends = min(map(min, longer.values())), max(map(max, longer.values()))
-    by = " to ".join(dict.fromkeys(map(number, ends)))
-    return (
-        f"Where the device's own time was taken, a node of graphs of {listed([f'{n:,}' for n in sorted(longer)])} took "
-        f"{by} {MICRO} longer than in complete, and device_busy lies above it: a node has two speeds (docs/cuda.md)."
-    )
 
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:

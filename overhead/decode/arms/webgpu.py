@@ -167,7 +167,9 @@ class WebGpuDecode(LoweredDecode):
         self.wait = self.library.waiter(self.session.device, self.session.queue)  # type: ignore[method-assign]
         count = len(self.program.dispatches)
         if case.caller == "native":
-            loop = compile_native(_c_calls(self.session, self.program, self._submits_each))
+            # The loop has addresses in objects that only these calls keep.
+            self._calls = _c_calls(self.session, self.program, self._submits_each)
+            loop = compile_native(self._calls)
             self.run_steps = lambda steps: loop(steps * count)  # type: ignore[method-assign]
         else:
             self.run_steps = _python_loop(self.session, self.program, self._submits_each)  # type: ignore[method-assign, assignment]

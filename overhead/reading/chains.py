@@ -180,11 +180,6 @@ class Crossing:
     always: bool = False
     never: bool = False
 
-    @property
-    def verdict(self) -> str:
-        """What to say if there is no number of steps: ``at any length``, ``never``, ``no measurable difference``."""
-        return "at any length" if self.always else "never" if self.never else "no measurable difference"
-
 
 def groups(view: View) -> list[Group]:
     """The arms of the run by workload, variant, number of elements and board."""

@@ -32,7 +32,7 @@ from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.decode.sections import level_sentences, padded_sentences, token_section  # noqa: E402
+from overhead.decode.sections import padded_sentences, token_section  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -257,8 +257,8 @@ def decoding_run(size: str) -> str:
     (found,) = decoder_results(view)
     kernels = next(part for part in token_section(view) if isinstance(part, Table) and "kernels" in part.caption)
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
-    sentences = [*padded_sentences(found), *level_sentences(found)]
-    said = [textwrap.fill(f"- {one}", 138, subsequent_indent="  ", break_on_hyphens=False) for one in sentences]
+    lines = (f"- {one}" for one in padded_sentences(found))
+    said = [textwrap.fill(one, 138, subsequent_indent="  ", break_on_hyphens=False) for one in lines]
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
     steps = []
     for sweep in found.sweeps:

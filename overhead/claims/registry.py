@@ -48,7 +48,7 @@ class ClaimTest(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What to compute from the records. ``kind`` is one of:
 
     - ``value``: the figure of ``of``; in the unit ``1/s`` its reciprocal;
-    - ``count``: the dispatches of a unit of ``of``, counted at the API;
+    - ``count``: the dispatches of a unit of ``of``, of the program that ran;
     - ``slope``: the time of a dispatch, from the decode cases that differ from ``of`` in the parameter ``over`` alone;
     - ``ratio``: ``of`` divided by ``against``;
     - ``share``, ``share-left``: the fraction of ``of`` that ``against`` saves; the fraction that is left;

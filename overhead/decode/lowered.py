@@ -106,18 +106,6 @@ class LoweredDecode(DecodeChain):
         """The tokens and the position in the state, after all issued work."""
         return tuple(self.read_numbers("token").tolist()), int(self.read_numbers("position")[0])
 
-    def dispatches_of_a_token(self) -> int:
-        """The dispatches that one token hands to the API, counted there. Runs one token."""
-        raise NotImplementedError
-
-    def verify(self) -> None:
-        """As in ``DecodeChain``; also raise ``Unverified`` unless a token makes the dispatches of the program."""
-        super().verify()
-        found, expected = self.dispatches_of_a_token(), len(self.lowered.dispatches)
-        if found != expected:
-            raise Unverified(f"a token of {expected} dispatches made {found} calls that dispatch")
-        self.restore_start()
-
     def count_tokens(self) -> int:
         """As in ``DecodeChain``; also raise ``Unverified`` unless all added dispatches ran."""
         steps = super().count_tokens()

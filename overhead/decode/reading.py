@@ -20,8 +20,6 @@ PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
 
 MOST_KERNEL_RATIO = 1.3
 """If device times differ by more, nothing about hosts follows from the time of a token alone."""
-MOST_OVER_EAGER = 1.5
-"""The kernels of a program should take at most this many times as long as those of PyTorch's eager step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +61,7 @@ class DecodeArm:
 
     @property
     def dispatches(self) -> int | None:
-        """Dispatches of a token, counted at the API; operations of eager PyTorch; nodes of ONNX Runtime."""
+        """Dispatches of a token in the program that ran; operations of eager PyTorch; nodes of ONNX Runtime."""
         window = self.record.window
         nodes = [value for name, value in window.items() if name.startswith("nodes on ") and isinstance(value, int)]
         found = window.get("dispatches", window.get("operations", sum(nodes) or None))
@@ -211,12 +209,6 @@ def fastest_arm(found: DecoderResults, fusions: int) -> DecodeArm | None:
     return min(own, key=lambda arm: arm.record.value("complete") or 0.0, default=None)
 
 
-def dispatch_points(arms: Sequence[DecodeArm], *, on_device: bool = False) -> list[tuple[int, Value]]:
-    """Dispatches and time of a token, ns, of each arm where both are known. ``on_device``: the device's time."""
-    times = [(arm.dispatches, arm.device if on_device else arm.complete) for arm in arms]
-    return [(dispatches, time) for dispatches, time in times if dispatches and time is not None]
-
-
 def fastest_kernels(found: DecoderResults) -> dict[tuple[str, int], DecodeArm]:
     """The arm with the least device time of each lowered program, by its language and its number of fusions."""
     fastest: dict[tuple[str, int], DecodeArm] = {}
@@ -238,12 +230,12 @@ def device_time_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Value | N
     return ratio(of.device if of else None, over.device if over else None)
 
 
-def slope_over_dispatches(arms: Sequence[DecodeArm], *, on_device: bool = False) -> DispatchSlope | None:
+def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:
     """The least-squares line through the arms' times of a token over their dispatches; None with under three points.
 
-    ``on_device``: the device's times. The intervals hold if each point errs by its own, independently of the others.
+    The intervals hold if each point errs by its own, independently of the others.
     """
-    points = dispatch_points(arms, on_device=on_device)
+    points = [(arm.dispatches, arm.complete) for arm in arms if arm.dispatches and arm.complete is not None]
     if len(points) < 3 or len({x for x, _ in points}) < 3:
         return None
     mean = sum(x for x, _ in points) / len(points)

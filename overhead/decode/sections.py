@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
@@ -10,16 +10,12 @@ from overhead.decode.decoders import LARGE_BYTES, weight_bytes
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import (
     MOST_KERNEL_RATIO,
-    MOST_OVER_EAGER,
     PUBLISHED_INTERCEPT_NS,
     PUBLISHED_SLOPE_NS,
-    ArmSeries,
     DecodeArm,
     DecoderResults,
-    DispatchSlope,
     decoder_results,
     device_time_ratio,
-    dispatch_points,
     eager_graph_arm,
     fastest_arm,
     fastest_kernels,
@@ -79,12 +75,12 @@ def token_row(view: View) -> Iterator[Part]:
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def token_section(view: View) -> Iterator[Part]:
-    """For each decoder its arms, reads, fusion levels and kernels, and what a dispatch costs in sentences."""
+    """For each decoder its arms, reads, fusion levels and kernels, and what an added dispatch costs."""
     for found in decoder_results(view):
         intro = (
             f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
-            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are counted "
-            "where they are handed to the API; for PyTorch they are operations, for ONNX Runtime nodes."
+            "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are "
+            "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
         )
         yield Text([intro, *_one_process(found)])
         if any(arm.complete is not None for arm in found.arms):
@@ -92,17 +88,16 @@ def token_section(view: View) -> Iterator[Part]:
         yield _arms(found)
         if found.reads:
             yield _reads(found)
-        yield from _level_drawing(found)
         if found.levels:
             yield _levels(found)
         yield from _kernels(found)
-        if sentences := [*padded_sentences(found), *level_sentences(found)]:
+        if sentences := list(padded_sentences(found)):
             yield Text([*sentences, _PUBLISHED])
 
 
 @register("decode-batch", "Where overhead stops mattering", 20, page="decode", any_run=True)
 def batch_section(view: View) -> Iterator[Part]:
-    """For each decoder with several batches: which arms the device bounds, the time over the batch, and a table."""
+    """For each decoder with several batches: the time over the batch, and a table with what bounds each step."""
     for found in decoder_results(view):
         if not found.sweeps:
             continue
@@ -112,7 +107,7 @@ def batch_section(view: View) -> Iterator[Part]:
             "each weight from memory once for all sequences, but they are no tuned matrix products like those that "
             "PyTorch calls: compare device times within an arm."
         )
-        yield Text([intro, *_bound_sentences(found)])
+        yield Text([intro, "Overhead stops mattering where the host issues a step in less time than the device needs."])
         if any(arm.is_resolved("complete") for sweep in found.sweeps for arm in sweep):
             yield _sweep_drawing(found)
         yield _sweeps(found)
@@ -123,40 +118,6 @@ def _one_process(found: DecoderResults) -> Iterator[str]:
     alone = sum(arm.is_from_one_process for arm in arms)
     if alone:
         yield f"{alone} of {count(len(arms), 'arm')} ran in one process only, so most of their times have no interval."
-
-
-def _bound_sentences(found: DecoderResults) -> Iterator[str]:
-    """At which batches each arm is bound by the device, and where that is not known for want of processes."""
-    yield "Overhead stops mattering where the host issues a step in less time than the device needs."
-    bound, unbound, unknown = list[str](), list[str](), list[str]()
-    for sweep in found.sweeps:
-        name = f"{sweep[0].target.label} ({sweep[0].description})"
-        yes = [arm.batch for arm in sweep if arm.is_device_bound]
-        if yes:
-            bound.append(f"{name} {_from_batch(yes, [arm.batch for arm in sweep])}")
-        elif known := [arm.batch for arm in sweep if arm.is_device_bound is not None]:
-            unbound.append(f"{name} at {_batches(known)}")
-        if lacking := [arm.batch for arm in sweep if arm.lacks_intervals]:
-            unknown.append(f"{name} at {_batches(lacking)}")
-    if bound:
-        yield f"This holds for {'; for '.join(bound)}."
-    if unbound:
-        yield f"It does not hold for {'; for '.join(unbound)}."
-    if unknown:
-        yield (
-            "The run has too few processes to tell whether host or device needs more time for a step. This is so "
-            f"for {'; for '.join(unknown)}."
-        )
-
-
-def _from_batch(bound: list[int], every: list[int]) -> str:
-    if bound == every:
-        return "at every batch measured"
-    return f"from batch {bound[0]} on" if bound == every[-len(bound) :] else f"at {_batches(bound)}"
-
-
-def _batches(batches: list[int]) -> str:
-    return f"batch {listed([*map(str, batches)])}"
 
 
 def _bound_by(arm: DecodeArm) -> str:
@@ -262,29 +223,10 @@ def _program(arm: DecodeArm, before: DecodeArm | None) -> str:
     return f"+ {tuple(FUSIONS)[level - 1]}"
 
 
-def _level_drawing(found: DecoderResults) -> Iterator[Drawing]:
-    """A panel for each program whose time is resolved at three fusion levels or more."""
-    panels = []
-    for series in found.levels:
-        points = dispatch_points([arm for arm in series if arm.is_resolved("complete")])
-        if len(points) > 2:
-            line = DrawnLine([(x, time / _MILLI) for x, time in points], colour(series[0].target.stack), "o-")
-            panels.append(LinePanel(_place(series), "dispatches a token", [line], log=False))
-    if panels:
-        yield Drawing(
-            f"decode-{slug(found.name)}-levels",
-            f"{found.name}: each fusion",
-            f"The time of a token over its dispatches for {count(len(panels), 'program')}; the numbers are in the "
-            "tables below.",
-            "Upright lines: intervals within this run.",
-            partial(line_panels, panels, "ms a token"),
-        )
-
-
 def _kernels(found: DecoderResults) -> Iterator[Part]:
     """Device times of each program in both languages; nothing if there is nothing to compare them with."""
     fastest, eager = fastest_kernels(found), eager_graph_arm(found)
-    rows, unfair, slow = list[_Row](), list[str](), list[str]()
+    rows, unfair = list[_Row](), list[str]()
     for fusions in range(len(FUSIONS) + 1):
         arms = cuda, wgsl = [fastest.get((language, fusions)) for language in ("cuda", "wgsl")]
         between, *over = (device_time_ratio(*pair) for pair in ((wgsl, cuda), (cuda, eager), (wgsl, eager)))
@@ -296,19 +238,13 @@ def _kernels(found: DecoderResults) -> Iterator[Part]:
         rows.append([program, *times, *(factor_spread(one) if one else "" for one in (between, *over))])
         if between and max(between.value, 1 / between.value) > MOST_KERNEL_RATIO:
             unfair.append(program)
-        languages = zip(("CUDA C", "WGSL"), over, strict=True)
-        slow += [f"{program} in {language}" for language, one in languages if one and one.value > MOST_OVER_EAGER]
     if rows:
         columns = ["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C", "CUDA C over PyTorch", "WGSL over PyTorch"]
         title = "the kernels on the device, in the fastest stack of each language and in PyTorch's eager step"
         yield Table(f"{found.name}: {title}", columns, rows, numeric=range(1, 6))
-    said = {
-        f"The device times of WGSL and CUDA C differ by more than {MOST_KERNEL_RATIO}{TIMES} for these programs, so "
-        "their times of a token cannot compare the hosts": unfair,
-        f"On the device these take over {MOST_OVER_EAGER}{TIMES} as long as PyTorch's eager step": slow,
-    }
-    if unfair or slow:
-        yield Text([f"{words}: {listed(programs)}." for words, programs in said.items() if programs])
+    if unfair:
+        differ = f"The device times of WGSL and CUDA C differ by more than {MOST_KERNEL_RATIO}{TIMES} for"
+        yield Text([f"{differ} {listed(unfair)}, so the times of a token cannot compare the hosts there."])
 
 
 def padded_sentences(found: DecoderResults) -> Iterator[str]:
@@ -316,47 +252,13 @@ def padded_sentences(found: DecoderResults) -> Iterator[str]:
     for series in found.padded:
         line, first = slope_over_dispatches(series), series[0]
         if line and line.slope.floor <= 0:
-            yield (
-                f"What a trivial dependent dispatch adds to an unfused token is not resolved ({first.target.label})."
-                + _on_device("It adds", "to", series)
-            )
+            yield f"What a trivial dependent dispatch adds to an unfused token is not resolved ({first.target.label})."
         elif line:
             yield (
-                f"A trivial dependent dispatch that is added to an unfused token costs {_line(line)} "
+                "A trivial dependent dispatch that is added to an unfused token costs "
+                f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(line.intercept / _MILLI)} ms "
                 f"({first.target.label}, {first.description}, {line.points} lengths)."
             )
-
-
-def level_sentences(found: DecoderResults) -> Iterator[str]:
-    """What each dispatch that fusions remove saves, a sentence for each way to run the program."""
-    for series in found.levels:
-        line = slope_over_dispatches(series)
-        if line and line.slope.floor <= 0:
-            yield (
-                f"What each dispatch that is removed saves over the fusion levels is not resolved ({_place(series)})."
-                + _on_device("It saves", "of", series)
-            )
-        elif line:
-            yield (
-                f"Over the fusion levels each dispatch that is removed saves {_line(line)} ({_place(series)}). "
-                "Fusions also change the work of the kernels, so this is not the cost of a dispatch."
-            )
-
-
-def _on_device(begin: str, of: str, arms: Sequence[DecodeArm]) -> str:
-    """A sentence on the slope of the device's times; '' where that is not resolved either."""
-    line = slope_over_dispatches(arms, on_device=True)
-    if line is None or line.slope.floor <= 0:
-        return ""
-    return f" {begin} {_shown(line.slope, 1e3)} {MICRO} {of} the device's time."
-
-
-def _line(line: DispatchSlope) -> str:
-    return f"{_shown(line.slope, 1e3)} {MICRO}, with an intercept of {spread(line.intercept / _MILLI)} ms"
-
-
-def _place(series: ArmSeries) -> str:
-    return f"{series[0].target.label}, {series[0].issued}"
 
 
 def _stack(arm: DecodeArm) -> Cell:

@@ -1,4 +1,4 @@
-"""Stacks that run nothing but the decode workload: ONNX Runtime, and PyTorch on WebGPU."""
+"""A stack that runs nothing but the decode workload: ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from overhead.decode.cases import DecodeWay, decode_cases, reading_ways
 from overhead.decode.decoders import DECODERS
 from overhead.errors import install_command
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
-from overhead.probes.common.availability import import_library
-from overhead.probes.torch.devices import import_torch
+from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.vulkan import adapters
 from overhead.results import Case, Target
 
@@ -61,41 +59,3 @@ class OnnxRuntimeProbe(Probe):
         from overhead.decode import onnxruntime_chain as decode
 
         return decode.open_case(target, case)
-
-
-@register
-class TorchWebGpuProbe(Probe):
-    """Eager PyTorch on WebGPU. Importing the package torch-webgpu adds the device ``webgpu`` to torch."""
-
-    name = "torch-webgpu"
-    title = "PyTorch on WebGPU (torch-webgpu)"
-    mend = "pip install torch-webgpu (CPython 3.12)"
-    distributions = ("torch-webgpu", "torch")
-    cost = "slow"
-
-    def targets(self) -> list[Target]:
-        """The adapter that the package chooses. Raises ``Unavailable`` if a tensor cannot be made on it and read."""
-        import_library("torch_webgpu", self.mend)
-        torch = import_torch(self.mend)
-        try:
-            torch.zeros(1, device="webgpu").cpu()
-        except Exception as error:  # a device of another package may raise anything
-            reason = " ".join(str(error).split())[:200]
-            raise Unavailable(f"the device webgpu does not work: {reason}", self.mend) from error
-        versions = {"torch": torch.__version__}
-        # The package does not tell which adapter it uses.
-        return [Target(stack=self.name, api="WebGPU", adapter="default adapter", versions=versions)]
-
-    def space(self, target: Target) -> Space:
-        """The eager step of every decoder."""
-        base, *others = decode_cases([DecodeWay("per-submit")], software=False)
-        return Space(base, extra=others)
-
-    def open(self, target: Target, case: Case) -> Chain:
-        """A verified chain of eager steps. Raises ``Unsupported`` for another workload."""
-        if case.workload not in DECODERS:
-            raise Unsupported(f"no workload {case.workload} here")
-        import_library("torch_webgpu", self.mend)
-        from overhead.decode.arms.torch import open_case
-
-        return open_case("webgpu", case)

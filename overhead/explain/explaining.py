@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import linecache
-import os
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
 
 import msgspec
 
@@ -29,7 +26,6 @@ from overhead.reading.format import count
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
-_Row = TypeVar("_Row", record.OperationRow, record.SynchronisationRow, record.DeviceGap)
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _BESIDE = "in the profiled process, in turn with the profiles of the host"
@@ -51,7 +47,6 @@ def explain(
     against: str | Callable[[], object] = "",
     compiled: bool = True,
     alternatives: bool = True,
-    source_lines: bool = False,
     listener: Listener | None = None,
 ) -> record.Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
@@ -59,7 +54,7 @@ def explain(
     ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
     returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
     given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
-    measures the step only. ``source_lines``: include the text of the program's lines. Raises ``UsageError``, one line,
+    measures the step only. Raises ``UsageError``, one line,
     for a step that raises, cannot be repeated, is too short or too long, hangs or runs out of memory, and
     ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
     """
@@ -83,7 +78,6 @@ def explain(
     except KeyboardInterrupt:
         interrupted, timing, found = True, _without_times(source, profile), []
     result = explanation(source, profile, timing, found)
-    result = with_source(result, source.folder) if source_lines else result
     if interrupted:
         raise ExplainInterrupted(msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED]))
     return result
@@ -143,22 +137,6 @@ def explanation(
         not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
-
-
-def with_source(found: record.Explanation, folder: str) -> record.Explanation:
-    """The explanation with the text of each line that it names; files are read from the program's ``folder``."""
-
-    def sited(row: _Row) -> _Row:
-        file, _, line = row.site.line.rpartition(":")
-        text = linecache.getline(os.path.join(folder, file), int(line)).strip() if line.isdigit() else ""
-        return msgspec.structs.replace(row, site=msgspec.structs.replace(row.site, source=text[:4000]))
-
-    return msgspec.structs.replace(
-        found,
-        operations=[sited(row) for row in found.operations],
-        synchronisations=[sited(row) for row in found.synchronisations],
-        gaps=[sited(row) for row in found.gaps],
-    )
 
 
 def _library(profile: StepProfile) -> record.UsedLibrary:

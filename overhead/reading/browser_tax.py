@@ -7,7 +7,7 @@ import dataclasses
 from overhead import results
 from overhead.devices import same_device_if_ids_allow
 from overhead.named_comparisons import BETWEEN_WORKERS, NamedComparison, is_comparable
-from overhead.reading.format import MICRO, factor, listed, plain, resolved, time, unresolved
+from overhead.reading.format import plain
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns
 from overhead.results import Caller, Record, Scalar, Value, ratio
@@ -110,32 +110,3 @@ def _window(one: dict[str, Scalar], other: dict[str, Scalar], differs: frozenset
             values = [plain(str(window.get(name, "absent")), 40) for window in (one, other)]
             return f"refused: window.{name} is {values[0]} in the browser, {values[1]} in the library"
     return ""
-
-
-def tax_sentence(tax: Tax) -> str:
-    """What a unit costs in the browser, as a multiple of its library's cost, and what timing one unit would report."""
-    unit, slope = tax.record.unit, tax.record.figure("complete")
-    where = f"{tax.target.label}, {tax.target.pattern_label(tax.record)}"
-    if slope is None or not slope.measured:
-        return f"{where}: no figure ({why(tax.record, 'complete')})."
-    if not resolved(slope):
-        return f"{where}: the cost of a {unit} is {unresolved(slope)} {MICRO}."
-    said, ratios = f"{where}: a {unit} costs {time(slope)}", {c: tax.slope_ratio(c) for c in tax.against}
-    if tax.target.software:
-        said += "; what the browser adds is in the table, as a smoke test"
-    elif any(ratios.values()):
-        multiples = [
-            f"{factor(r)} as much as {tax.library} {CALLER_WORDS[c]}" for c, r in ratios.items() if r is not None
-        ]
-        said += f", {listed(multiples)}"
-    elif tax.refused:
-        said += f" ({'; '.join(dict.fromkeys(tax.refused.values()))})"
-    naive, over = tax.record.figure("naive"), tax.single_ratio
-    if naive is None or over is None:
-        return f"{said}."
-    return f"{said}. T(1) says {time(naive)}: {factor(over)} the slope."
-
-
-def base_case_sentences(found: list[Tax]) -> list[str]:
-    """A sentence for each of these that is the base case of its browser; see ``tax_sentence``."""
-    return [tax_sentence(t) for t in found if t.record is t.target.base]

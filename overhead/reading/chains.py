@@ -105,11 +105,6 @@ class ArmFit:
         return plain(self.record.stack, 40) + without
 
     @property
-    def device(self) -> Value | None:
-        """Device time of a step in ns; None where it is not known or includes idle time."""
-        return self.record.measured("device_busy")
-
-    @property
     def processor(self) -> str:
         """What computes: ``gpu``, ``software`` (a GPU driver on the CPU) or ``cpu``."""
         return devices.processor_kind(self.record)
@@ -184,11 +179,6 @@ class Crossing:
     steps: Value | None
     always: bool = False
     never: bool = False
-
-    @property
-    def verdict(self) -> str:
-        """What to say if there is no number of steps: ``at any length``, ``never``, ``no measurable difference``."""
-        return "at any length" if self.always else "never" if self.never else "no measurable difference"
 
 
 def groups(view: View) -> list[Group]:

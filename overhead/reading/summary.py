@@ -43,14 +43,6 @@ def _called(target: TargetView) -> str:
     return f"{target.label}, {CALLER_WORDS[target.base.caller]}"
 
 
-def compared_sentence(view: View) -> str:
-    """How many cases of workloads have a cost, all with verified values; '' without one."""
-    timed = [r for r in view.fingerprint.records if "elements" in r.params and r.executes and r.measured("complete")]
-    if not timed:
-        return ""
-    return f"Verified: {count(len(timed), 'workload case')} had the values of NumPy in float64 before any timing."
-
-
 def software_sentence(view: View) -> str:
     """A warning where every adapter is a software one, else ''."""
     devices = [t for t in view.without_floor if t.first.api != "CPU"]

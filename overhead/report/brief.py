@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cards, Heading, Part, Table, Text, micro_cell
 from overhead.errors import without_details
-from overhead.reading.browser_tax import base_case_sentences, taxes
 from overhead.reading.dispatch_costs import met_range, over_quiet
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor, micro_spread
@@ -16,7 +15,6 @@ from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
-    compared_sentence,
     left_out,
     missing_stacks,
     overstatement_sentence,
@@ -59,7 +57,6 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     if tables := tax_tables(view):
         yield Heading("What the browser adds")
         yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
-        yield Text(base_case_sentences(view.once(taxes)))
     yield from _missing(fingerprint)
 
 
@@ -109,7 +106,6 @@ def _cases(
     numeric, ends = range(4, 5 + len(_FIGURES)), [n - 1 for n in starts]
     yield Table(title, _COLUMNS, rows, numeric, optional=_OPTIONAL, ends=ends).without_empty()
     yield Text(_reasons(cases), quiet=True)
-    yield Text([*filter(None, [compared_sentence(view)])])
     if left := len(view.fingerprint.records) - len(cases):
         yield Text([f"{count(left, 'more case')}: overhead show{option}"], quiet=True)
 

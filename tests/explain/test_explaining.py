@@ -13,7 +13,7 @@ import pytest
 from overhead.errors import BadFile, UsageError
 from overhead.explain import explaining
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.explaining import explain, explanation, with_source
+from overhead.explain.explaining import explain, explanation
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
     Explanation,
@@ -130,13 +130,6 @@ def test_a_file_that_is_no_explanation_is_refused_in_one_line(
     with pytest.raises(BadFile, match=said) as caught:
         read_explanation(path)
     assert "\n" not in str(caught.value)
-
-
-def test_an_explanation_contains_source_lines_only_with_the_option(tmp_path: Path) -> None:
-    (tmp_path / "decode.py").write_text("\n" * 13 + "    x = linear(x)\n")
-    found = decode_explained()
-    assert {row.site.source for row in found.operations} == {""}
-    assert with_source(found, str(tmp_path)).operations[0].site.source == "x = linear(x)"
 
 
 def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Explanation, dict[str, Any]]:

@@ -236,5 +236,5 @@ def test_a_run_includes_heavy_workloads_only_if_the_user_names_them(stack: str, 
 
 
 def test_every_stack_of_the_package_has_tests() -> None:
-    elsewhere = {"triton", "chromium", "firefox", "onnxruntime", "torch-webgpu"}
+    elsewhere = {"triton", "chromium", "firefox", "onnxruntime"}
     assert {subject.stack for subject in SUBJECTS} | elsewhere >= set(probes.registry()) - {"wandering", "steady"}

@@ -117,10 +117,8 @@ def compiled_step(mode: str, each: float, ops: int = 1) -> Record:
 
 
 def test_a_finding_advises_against_torch_compile_of_one_tiny_operation() -> None:
-    five = compiled_step("default", 38_000.0, 5), compiled_step("eager", 36_000.0, 5)
-    one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0), *five)["torch-compile"]
+    one = found(compiled_step("default", 39_000.0), compiled_step("eager", 7_500.0))["torch-compile"]
     assert "a step takes 39.0 µs, in eager mode 7.50, both from Python." in one.title
-    assert "A step of 5 operations: 38.0 µs compiled and 36.0 eager." in one.detail
     assert "torch-compile" not in found(compiled_step("default", 7_000.0), compiled_step("eager", 7_500.0))
 
 

@@ -104,7 +104,6 @@ def test_the_table_of_fusion_levels_names_each_fusion_with_its_change_and_gain()
     ]
     assert [row[4] for row in rows] == ["", "-10", "-6", "-2", "-4", "-16", "-19"]
     assert rows[1][6].startswith("1.06")
-    assert any(isinstance(part, Drawing) for part in parts)
 
 
 def test_two_fusion_levels_with_one_missing_between_are_not_shown_as_one_fusion() -> None:
@@ -161,8 +160,8 @@ def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
         ["1 fusion", "", "1.50", "", "", "0.750×"],
         ["fused", "1.00", "3.10", "3.10×", "0.500×", "1.55×"],
     ]
-    (said,) = [part.paragraphs for part in parts if isinstance(part, Text) and "WGSL and" in part.paragraphs[0]]
-    assert [sentence.partition(": ")[2] for sentence in said] == ["fused.", "fused in WGSL."]
+    ((said,),) = [part.paragraphs for part in parts if isinstance(part, Text) and "WGSL and" in part.paragraphs[0]]
+    assert " fused, so" in said
 
 
 def test_kernels_of_one_program_alone_have_no_table() -> None:
@@ -198,19 +197,13 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     graph = [step(batch, 3.0 + batch, "cuda-graph", "launches", maker="torch") for batch in (1, 4, 16, 64)]
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4, 16, 64)]
     shown = view(*eager, *graph, *dawn)
-    text, drawing, table = batch_section(shown)
-    assert isinstance(text, Text)
+    _, drawing, table = batch_section(shown)
     assert isinstance(drawing, Drawing)
     assert isinstance(table, Table)
-    _, _, said, other = text.paragraphs
-    assert "(PyTorch's CUDA graph of the eager step) at every batch measured; for " in said
-    assert said.endswith("(fused, one pass a token, from Python) from batch 16 on.")
-    assert other.startswith("It does not hold for torch")
-    assert other.endswith("(eager) at batch 1, 4, 16 and 64.")
     rows = [text_of(row)[2:] for row in table.rows]
     assert [row[0] for row in rows] == ["1", "4", "16", "64"] * 3
     assert rows[10][4].startswith("5,000")  # 16 tokens in 3.2 ms
-    assert [row[5] for row in rows[8:]] == ["host or both", "host or both", "device", "device"]
+    assert [row[5] for row in rows] == [*["host or both"] * 4, *["device"] * 4, *["host or both"] * 2, *["device"] * 2]
     (found,) = decoder_results(shown)
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
     assert found.levels == ()
@@ -223,17 +216,8 @@ def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
     dawn = [step(batch, 0.2 * batch, "dawn", "per-pass", fusions=6) for batch in (1, 4)]
     dawn[1] = of_one_process(dawn[1])
     numpy = [msgspec.structs.replace(one, api="CPU", stack="numpy") for one in eager]
-    text, _, table = batch_section(view(*eager, *graph, *dawn, *numpy))
-    assert isinstance(text, Text)
+    _, _, table = batch_section(view(*eager, *graph, *dawn, *numpy))
     assert isinstance(table, Table)
-    told, other, open_ = text.paragraphs[2:]
-    assert "eager" not in told.replace("eager step", "")
-    assert told.endswith("(PyTorch's CUDA graph of the eager step) at batch 1 and 16.")
-    assert other.endswith("(fused, one pass a token, from Python) at batch 1.")
-    assert "too few processes" in open_
-    assert "(eager) at batch 1 and 4; for " in open_
-    assert "(PyTorch's CUDA graph of the eager step) at batch 4; for " in open_
-    assert "numpy" not in told + open_
     assert [text_of(row)[7] for row in table.rows] == [
         "not resolved",
         "not resolved",
@@ -255,22 +239,18 @@ def with_issue(found: Record, **changes: Any) -> Record:
 def test_a_host_time_whose_interval_holds_zero_and_the_device_time_is_not_resolved() -> None:
     wide = with_issue(step(4, 3.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
     narrow = with_issue(step(16, 9.0, "dawn", "per-pass", fusions=6), low=-4e6, high=8e6)
-    text, _, table = batch_section(view(wide, narrow))
-    assert isinstance(text, Text)
+    _, _, table = batch_section(view(wide, narrow))
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["not resolved", "device"]
     assert text_of(table.rows[0])[4] == "2.0 (at most 8.0)"
-    assert text.paragraphs[-1].endswith("(fused, one pass a token, from Python) at batch 4.")
 
 
 def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() -> None:
     graph = [step(batch, 3.0, "cuda-graph", "launches", maker="torch") for batch in (1, 4)]
     graph[1] = with_issue(graph[1], value=None, low=None, high=None, status="below-resolution")
-    text, _, table = batch_section(view(*graph))
-    assert isinstance(text, Text)
+    _, _, table = batch_section(view(*graph))
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
-    assert text.paragraphs[-1].endswith("(PyTorch's CUDA graph of the eager step) at every batch measured.")
 
 
 def test_a_single_batch_size_has_no_section_of_batches() -> None:
@@ -288,17 +268,6 @@ def test_a_cost_of_an_added_dispatch_whose_interval_holds_zero_is_not_shown() ->
     parts = [part for part in token_section(view(*equal)) if isinstance(part, Text)]
     (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
     assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
-
-
-def test_a_cost_of_an_added_dispatch_that_only_device_times_resolve_is_that_of_the_device() -> None:
-    wide = [level(0, padding) for padding in (0, 100, 200)]
-    for one in wide:
-        busy = msgspec.structs.replace(one.figures[0], name="device_busy")
-        one.figures[:] = [msgspec.structs.replace(one.figures[0], low=-9e6, high=9e6), busy]
-    parts = [part for part in token_section(view(*wide)) if isinstance(part, Text)]
-    (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
-    assert "is not resolved" in text
-    assert text.endswith("It adds 10.0 (9.8 to 10.2) µs to the device's time.")
 
 
 def test_cases_that_read_tokens_back_have_a_table_of_their_own() -> None:

@@ -109,7 +109,7 @@ def test_every_figure_is_written_as_a_well_formed_svg_and_a_png(all_text: str, o
     assert all_text.count("<img ") == all_text.count("<figure ") >= 4
 
 
-ALWAYS = {"summary", "ladder", "costs", "curves", "naive", "waits", "axes", "machine", "missing", "records"}
+ALWAYS = {"summary", "ladder", "costs", "curves", "waits", "axes", "machine", "missing", "records"}
 
 
 def test_every_section_is_on_its_page_in_order(out: Path) -> None:

@@ -110,10 +110,6 @@ class BrowserDecode(PageChain, LoweredDecode):
                 at += buffer.bytes
         return self._seen[name]
 
-    def dispatches_of_a_token(self) -> int:
-        """Calls of ``dispatchWorkgroups`` in the page for one token, which runs."""
-        return self.ask("count", ns=[1]).dispatches
-
     def units(self, ns: Sequence[int]) -> int:
         """Tokens of these samples. The warm-up tokens are not counted, because the page restores the state."""
         return sum(ns)

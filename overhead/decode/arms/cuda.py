@@ -17,11 +17,11 @@ from overhead.decode.lowering.buffers import DTYPES, first_numbers
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import cuda_name, cuda_text
 from overhead.probes.base import Unsupported
-from overhead.probes.common.loops import Action, repeated
+from overhead.probes.common.loops import repeated
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, address_of, compile_native
 from overhead.probes.cuda.api import CudaDriver
 from overhead.probes.cuda.chains import SessionChain
-from overhead.probes.cuda.graphs import capture, executable, node_count
+from overhead.probes.cuda.graphs import executable
 from overhead.probes.cuda.launch import Launch, bound_launches, driver_launches, graph_launch
 from overhead.probes.cuda.session import Arguments, CudaSession
 from overhead.probes.workload_chain import verified
@@ -118,17 +118,6 @@ class CudaDecode(SessionChain, LoweredDecode):
         """Read all logits or the last token to the host."""
         return self.read_numbers(self.lowered.outputs[LOGITS].buffer if self.reads_logits else "token")
 
-    def dispatches_of_a_token(self) -> int:
-        """The nodes of a graph that the driver captures while one token is issued."""
-        graph = capture(self.session, self._launches_of_a_token())
-        count = node_count(self.session, graph)
-        self.session.driver.call("cuGraphDestroy", graph)
-        return count
-
-    def _launches_of_a_token(self) -> list[Action]:
-        """Functions that launch all kernels of one token on the stream of the session."""
-        raise NotImplementedError
-
     def count_tokens(self) -> int:
         """As in ``LoweredDecode``; also raises ``Unverified`` if a driver call failed."""
         self.check_calls()
@@ -164,9 +153,6 @@ class CudaLaunchedDecode(CudaDecode):
         for launch in chain.from_iterable(repeat(self._python, steps)):
             launch()
 
-    def _launches_of_a_token(self) -> list[Action]:
-        return [functools.partial(self.run_steps, 1)]
-
 
 class CudaGraphDecode(CudaDecode):
     """A graph of the launches of one token, launched once per token."""
@@ -178,13 +164,11 @@ class CudaGraphDecode(CudaDecode):
         """Also capture the launches of one token as a graph."""
         super().build()
         # The driver loads a kernel at its first launch, which is not allowed during a capture.
-        for launch in self._launches_of_a_token():
+        launches = driver_launches(self.session, self.launched)
+        for launch in launches:
             launch()
-        graph = executable(self.session, self._launches_of_a_token())
+        graph = executable(self.session, launches)
         self._replay = repeated(graph_launch(self.session, graph))
-
-    def _launches_of_a_token(self) -> list[Action]:
-        return driver_launches(self.session, self.launched)
 
     def run_steps(self, steps: int) -> None:
         """Launch the graph once per token on the stream; returns before they are done."""

@@ -23,9 +23,6 @@ from overhead.probes.torch.graphs import capture_timed
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar
 
-_READ = "read of the token"
-"""The wait on a device of which only copies to the host are known to wait."""
-
 
 def open_case(device: str, case: Case) -> DecodeChain:
     """A verified chain. With ``maker`` the step is a CUDA graph; with ``mode`` it is compiled; else it is eager."""
@@ -44,11 +41,8 @@ class TorchDecode(TorchChain, DecodeChain):
         torch.backends.cuda.matmul.allow_tf32 = False
         self.step = copy.deepcopy(self.module, dict(_shared_parameters(case.workload, device))).to(device)
         self._state = dict(self.step.named_buffers())
-        known = TORCH_WAITS.get(place.type, (_READ,))
-        self._wait_name = known[0] if known else "none"
-        self.use_device(
-            place, self.tokens_and_position if self._wait_name == _READ else wait_action(place, self._wait_name)
-        )
+        self._wait_name = next(iter(TORCH_WAITS[place.type]), "none")
+        self.use_device(place, wait_action(place, self._wait_name))
         if self.latency:
             self.overlap = "serial"
         self.call: Action = self.step

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from overhead.decode.lowering.buffers import DTYPES, Buffer, as_tensor, first_nu
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import Program
 from overhead.probes.base import DeviceTime, Unsupported
-from overhead.probes.common.native_loop import Cycle, NativeCall, NativeProgram, Store, compile_ffi, compile_native
+from overhead.probes.common.native_loop import Cycle, NativeProgram, compile_native
 from overhead.probes.webgpu.cases import Steps
 from overhead.probes.webgpu.chain import c_calls
 from overhead.probes.webgpu.device_time import MOST_SUBMISSIONS, DeviceClock, wait_spins
@@ -34,8 +33,6 @@ from overhead.probes.webgpu.resources import (
 )
 from overhead.probes.workload_chain import verified
 from overhead.results import Case, Scalar, Target
-
-_DISPATCH = "wgpuComputePassEncoderDispatchWorkgroups"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +167,7 @@ class WebGpuDecode(LoweredDecode):
         self.wait = self.library.waiter(self.session.device, self.session.queue)  # type: ignore[method-assign]
         count = len(self.program.dispatches)
         if case.caller == "native":
+            # The loop has addresses in objects that only these calls keep.
             self._calls = _c_calls(self.session, self.program, self._submits_each)
             loop = compile_native(self._calls)
             self.run_steps = lambda steps: loop(steps * count)  # type: ignore[method-assign]
@@ -202,18 +200,6 @@ class WebGpuDecode(LoweredDecode):
     def read_numbers(self, name: str) -> NDArray[Any]:
         """Read all numbers of a buffer, after all submitted work."""
         return self.program.read(name)
-
-    def dispatches_of_a_token(self) -> int:
-        """Calls that dispatch in one token, which runs, counted in Python or in the library's C functions."""
-        if self.case.caller == "native":
-            counted = _Counted(self._calls)
-            compile_ffi(counted.program)(len(self.program.dispatches))
-            self.wait()
-            return counted.found
-        with _counting(self.session) as dispatch:
-            self.run_steps(1)
-        self.wait()
-        return int(dispatch.call_count)
 
     @property
     def held_n(self) -> int:
@@ -292,31 +278,3 @@ def _c_calls(session: WebGpuSession, program: WebGpuProgram, submits_each: bool)
         "submit": (session.queue._internal,),
     }
     return c_calls(session.library, steps, given)
-
-
-class _Counted:
-    """The C calls of a token, of which those that dispatch are counted. ``found``: the dispatches so far."""
-
-    def __init__(self, program: NativeProgram) -> None:
-        self.found = 0
-        self.program = dataclasses.replace(program, body=tuple(map(self._counting, program.body)))
-
-    def _counting(self, call: NativeCall | Store) -> NativeCall | Store:
-        if call.name != _DISPATCH:
-            return call
-
-        def counted(*args: Any) -> None:
-            self.found += 1
-            call.function(*args)
-
-        return dataclasses.replace(call, function=counted)
-
-
-def _counting(session: WebGpuSession) -> Any:
-    """A context in which the calls of ``dispatch_workgroups`` of the Python API are counted, as ``call_count``."""
-    encoder = session.device.create_command_encoder()
-    compute = encoder.begin_compute_pass()
-    compute.end()
-    encoder.finish()
-    kind = type(compute)
-    return mock.patch.object(kind, "dispatch_workgroups", autospec=True, side_effect=kind.dispatch_workgroups)

@@ -136,7 +136,7 @@ class Command(_Message, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     id: int
-    do: Literal["open", "write", "run", "count", "time", "read", "fetch", "close", "idle", "end"]
+    do: Literal["open", "write", "run", "time", "read", "fetch", "close", "idle", "end"]
     chain: int = 0
     case: CaseSpec | None = None
     program: PageProgram | None = None
@@ -156,7 +156,6 @@ class PageAnswer(_Message, frozen=True, kw_only=True):
     samples: Rows = []
     values: Values = []
     data: Piece = b""
-    dispatches: NonNegative = 0
     visible: bool = True
     kind: Failure = ""
     error: MessageText = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
 from overhead.reading.format import MICRO, cost_text
-from overhead.reading.view import TargetView, View
+from overhead.reading.view import View
 from overhead.results import Scalar
 
 _LEAST_TIMES = 1.5
@@ -46,20 +46,9 @@ def compile_tiny(view: View) -> Finding | None:
         f"Do not use torch.compile for one tiny operation: a step takes {cost_text(slower.before)} {MICRO}, "
         f"in eager mode {cost_text(slower.after)}, both {slower.called}."
     )
-    others = [said for ops in sorted(_numbers_of_operations(target) - {1}) if (said := _of_step(target, ops))]
     condition = "It applies to steps of tiny operations; larger steps can gain from fused kernels."
-    return finding([slower], lambda _: title, " ".join([*others, condition]))
+    return finding([slower], lambda _: title, condition)
 
 
 def _costs_more(view: View, params: dict[str, Scalar], least: float) -> list[Change]:
     return changes(view, lambda target: change_above(least, target, variant(target, params), target.base))
-
-
-def _numbers_of_operations(target: TargetView) -> set[int]:
-    return {ops for r in target.records if isinstance(ops := r.params.get("ops"), int)}
-
-
-def _of_step(target: TargetView, ops: int) -> str:
-    both = [variant(target, {"ops": ops}), variant(target, {"ops": ops, "mode": "eager"})]
-    said = [cost_text(record) for record in both if record is not None and record.status == "ok"]
-    return f"A step of {ops} operations: {said[0]} {MICRO} compiled and {said[1]} eager." if len(said) == 2 else ""

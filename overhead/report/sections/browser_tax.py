@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.browser_tax import Tax, base_case_sentences, taxes
+from overhead.blocks.parts import Cell, Drawing, Part, Table, micro_cell
+from overhead.reading.browser_tax import Tax, taxes
 from overhead.reading.format import MICRO, factor_spread, resolved
+from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, View, words
 from overhead.report.core.dots import DotRow, Mark, dot_figure, resolved_mark
 from overhead.report.core.draw import CALLER_MARKERS, caller_legend
@@ -20,12 +21,9 @@ _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty
 
 @register("browser-tax", "What the browser adds", 48, page="variants", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
-    """Sentences, a figure and a table for each browser; nothing without a browser."""
-    groups = _by_browser(view)
-    if not groups:
-        return
-    yield Text(base_case_sentences(view.once(taxes)))
-    drawn = {label: [t for t in group if resolved(t.record.figure("complete"))] for label, group in groups.items()}
+    """A figure, and a table for each browser; nothing without a browser."""
+    groups = _by_browser(view).items()
+    drawn = {label: [t for t in group if resolved(t.record.figure("complete"))] for label, group in groups}
     if drawn := {label: group for label, group in drawn.items() if group}:
         yield _drawing(drawn)
     yield from tax_tables(view)
@@ -49,11 +47,10 @@ def _drawing(groups: dict[str, list[Tax]]) -> Drawing:
         for label, group in groups.items()
     }
     callers = {c for group in groups.values() for tax in group for c in ("browser", *tax.against)}
-    said = base_case_sentences([tax for group in groups.values() for tax in group])
     return Drawing(
         "browser-tax",
         "A browser and the library inside it",
-        " ".join(said) or "The cost of one more unit in the browser and through its library.",
+        "The cost of one more unit in the browser and through its library; the numbers are in the table below.",
         "Chromium holds Dawn and Firefox holds wgpu; each is set against that library alone, on the same adapter. "
         "Drawn: the cost of one more unit. The table has T(1), which in a browser is mostly its wait.",
         partial(dot_figure, panels, f"slope, {MICRO} per unit", caller_legend(callers)),
@@ -76,7 +73,8 @@ def _table(found: list[Tax]) -> Table:
     rows: list[list[str | Cell]] = []
     for tax in found:
         case = Cell(tax.target.pattern_label(tax.record), tax.target.stack)
-        rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), ""])
+        lacking = why(tax.record, "complete") if tax.record.value("complete") is None else ""
+        rows.append([case, "the browser", *_numbers(tax.record), "", factor_spread(tax.single_ratio), lacking])
         for caller in sorted({*tax.against, *tax.refused}):
             numbers = _numbers(tax.against.get(caller))
             name = Cell(f"{tax.library}, {CALLER_WORDS[caller]}", tax.library)

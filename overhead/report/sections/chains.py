@@ -12,8 +12,6 @@ from overhead.reading import chains
 from overhead.reading.chain_sentences import (
     break_even_sentences,
     chain_opening,
-    device_time_sentences,
-    fusion_sentences,
 )
 from overhead.reading.chains import COMPARED_LENGTHS, ArmFit, Group, steps_of, why_no_speed
 from overhead.reading.format import MICRO, factor, listed, number, plain, spread
@@ -23,7 +21,6 @@ from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.page_list import slug
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import register, register_each
-from overhead.results import Value, exactly
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
@@ -75,8 +72,7 @@ def workload_page(view: View, workload: str) -> Iterator[Part]:
 
 def _variant(view: View, own: Sequence[Group]) -> Iterator[Part]:
     """One workload in one variant: sentences, the cheapest way by size and length, every way at one size, tables."""
-    said = [*fusion_sentences(own), *device_time_sentences(own), *break_even_sentences(own)]
-    if said:
+    if said := break_even_sentences(own):
         yield Text(said, folded="" if len(said) <= _MOST_OPEN_SENTENCES else f"{own[0].name}: one way against another")
     drawn = [g for g in own if g.arms]
     if drawn:
@@ -199,28 +195,20 @@ def _table(group: Group) -> Table:
     rows: list[list[str | Cell]] = []
     for arm in arms:
         cost, star = arm.cost(steps), "*" if arm.is_extrapolated(steps) else ""
-        rate = _a_second(exactly(1e9, "1/s") / cost) + star
         name, total, ratio = (
             Cell(plain(arm.label, 90), arm.record.stack),
             spread(cost / 1e3) + star,
             _to(arm, arms[0], steps),
         )
-        rows.append([name, number(arm.slope / 1e3), rate, total, ratio, spread(arm.fixed / 1e3)])
+        rows.append([name, number(arm.slope / 1e3), total, ratio, spread(arm.fixed / 1e3)])
     for record in group.failed:
         reason = plain(why_no_speed(record), 120)
-        rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", "", ""])
+        rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", ""])
     columns = [
         "way",
         f"{MICRO} a step",
-        "chains a second",
         f"{steps:,} steps, {MICRO}",
         "to the fastest",
         f"fixed, {MICRO}",
     ]
-    return Table(f"{group.title}, {steps:,} steps", columns, rows, numeric=range(1, 6), folded=True)
-
-
-def _a_second(rate: Value) -> str:
-    """How often the chain runs in a second, with at least two digits."""
-    said = number(rate)
-    return said if said.strip("0.,") else number(rate.value)
+    return Table(f"{group.title}, {steps:,} steps", columns, rows, numeric=range(1, 5), folded=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from overhead.blocks.parts import Cell, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, listed, micro_spread, number, plain, spread
+from overhead.blocks.parts import Cell, Part, Table, micro_cell
+from overhead.reading.format import MICRO, plain, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, TargetView, View, graph_maker, with_fields
@@ -19,10 +19,8 @@ _MAKING_PARTS = {
     "first_launch": "first launch and its wait",
     "update": "update of the parameters",
 }
-_MAKING_PHRASES = {"first_launch": "what the first launch takes beyond a replay"}
 _BREAK_EVEN_NODES = (10, 100, 1000)
 """Graphs whose break-even is told."""
-_SENTENCE_NODES = 100
 _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 
 
@@ -30,77 +28,44 @@ _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 def launches(view: View) -> Iterator[Part]:
     """For each CUDA graph what its nodes save, when making it pays, what launching it costs; nothing without one."""
     if found := graphs(view):
-        yield Text([graph_sentence(g) for g in found])
         yield _making_table(found)
     targets = [t for t in view.executing if t.first.api == "CUDA" and t.stack == "cuda-graph"]
     whole = [(t, r) for t in targets for r in with_fields(t.records, pattern="launches", workload="step")]
     if whole:
-        if said := slower_nodes_sentence([r for _, r in whole]):
-            yield Text([said])
         yield _graph_launch_table(whole)
-
-
-def graph_sentence(graph: Graph) -> str:
-    """What a node saves over a launch and after how many replays making the graph has paid off, or what is unknown."""
-    node, eager = graph.record.figure("complete"), graph.eager.figure("complete") if graph.eager else None
-    if node is None or not node.measured:
-        return f"A node of a CUDA graph made by {graph.maker} has no figure: {why(graph.record, 'complete')}."
-    called = CALLER_WORDS[graph.record.caller]
-    start = f"A node of a CUDA graph made by {graph.maker} costs {micro_spread(node)} {MICRO} {called}"
-    if eager is None or not eager.measured or graph.eager_target is None:
-        return f"{start}; no eager launch of the same kernel was measured here to compare it with."
-    against = f"{start}, a launch through {graph.eager_target.stack} {micro_spread(eager)} {MICRO}"
-    saved, making = graph.saved_per_node, graph.making_time(_SENTENCE_NODES)
-    if saved is None or saved.value <= 0:
-        return f"{against}: a graph saves nothing per node, so a break-even does not apply."
-    even = graph.break_even(_SENTENCE_NODES)
-    if making is None or even is None:
-        return f"{against}; what making the graph costs has no figure here, so the break-even is unknown."
-    parts = listed([_MAKING_PHRASES.get(part, part) for part in graph.parts])
-    open_end = "" if even.high is not None else "; the intervals set it no upper limit"
-    return (
-        f"{against}. Making a graph of {_SENTENCE_NODES} nodes ({parts}) takes {number(making / 1e3)} {MICRO}, "
-        f"which it has saved after {_replays(even)}{open_end}."
-    )
 
 
 def _replays(even: Value) -> str:
     return f"{spread(even)} replays" if even.value >= 0.01 else "its first replay"
 
 
+def _why_no_break_even(graph: Graph) -> str:
+    if graph.record.measured("complete") is None:
+        return why(graph.record, "complete")
+    saved = graph.saved_per_node
+    if saved is None:
+        return "unknown: no eager launch of the same kernel was measured here"
+    return "not applicable: saves nothing per node" if saved.value <= 0 else "unknown: making it has no figure here"
+
+
 def _making_table(found: list[Graph]) -> Table:
     rows: list[list[str | Cell]] = []
     for g in found:
         name = Cell(f"{g.target.short}, made by {g.maker}", g.target.stack)
+        node = [micro_cell(g.record, "complete"), micro_cell(g.record, "fixed")]
+        rows.append([name, f"replay {CALLER_WORDS[g.record.caller]}", *node])
+        if g.eager is not None:
+            rows.append([name, f"a launch through {g.eager.stack} instead", micro_cell(g.eager, "complete"), ""])
         for part, title in _MAKING_PARTS.items():
             if g.record.figure(f"making:{part}") is not None:
                 figures = [micro_cell(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
                 rows.append([name, title, *figures])
         for nodes in _BREAK_EVEN_NODES:
             even = g.break_even(nodes)
-            never = "not applicable" if g.saved_per_node and g.saved_per_node.value <= 0 else "unknown"
-            pays = _replays(even) if even is not None else never
+            pays = _replays(even) if even is not None else _why_no_break_even(g)
             rows.append([name, f"break-even of {nodes:,} nodes", pays, ""])
     columns = ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"]
     return Table("Making a graph", columns, rows, numeric=(2, 3))
-
-
-def slower_nodes_sentence(found: Sequence[Record]) -> str:
-    """How much longer a graph's node took while the device was timed; '' if no device time lies above ``complete``."""
-    longer: dict[int, list[float]] = {}
-    for record in found:
-        busy, complete = (record.measured(name) for name in ("device_busy", "complete"))
-        nodes = record.params.get("nodes")
-        if busy and complete and isinstance(nodes, int) and nodes > 0 and (more := busy - complete).floor > 0:
-            longer.setdefault(nodes, []).append(more.value / nodes / 1e3)
-    if not longer:
-        return ""
-    ends = min(map(min, longer.values())), max(map(max, longer.values()))
-    by = " to ".join(dict.fromkeys(map(number, ends)))
-    return (
-        f"Where the device's own time was taken, a node of graphs of {listed([f'{n:,}' for n in sorted(longer)])} took "
-        f"{by} {MICRO} longer than in complete, and device_busy lies above it: a node has two speeds (docs/cuda.md)."
-    )
 
 
 def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:

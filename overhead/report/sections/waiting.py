@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, between, factor_spread, listed, micro, micro_spread, plain, spread
+from overhead.reading.format import MICRO, between, factor_spread, micro, micro_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
@@ -146,40 +146,18 @@ def _label(target: TargetView, record: Record) -> str:
 
 @register("synchronisation", "What a synchronisation costs", 65, page="synchronisation", any_run=True)
 def synchronisation(view: View) -> Iterator[Part]:
-    """What each synchronising act adds to a step of PyTorch: sentences, a figure, a table; and acts in a CUDA graph."""
+    """What each synchronising act adds to a step of PyTorch: a figure, a table; and acts in a CUDA graph."""
     found = synchronised(view)
     groups: _Groups = {}
     for s in found:
         groups.setdefault((s.target.short, step_words(s.record)), []).append(s)
-    costed = {key: group for key, group in groups.items() if any(s.cost for s in group)}
-    if costed:
-        yield Text([act_sentence(*key, group) for key, group in costed.items()])
-    clear = {key: [s for s in group if s.is_costly] for key, group in costed.items()}
+    clear = {key: [s for s in group if s.is_costly] for key, group in groups.items()}
     drawn = {key: group for key, group in clear.items() if len({s.act for s in group}) > 1}
     if found:
         yield _drawing(drawn, _table(groups)) if drawn else _table(groups)
     if verdicts := in_capture(view):
         rows = [[act_name(name), plain(text)] for name, text in verdicts.items()]
         yield Table("Synchronisations in a captured step", ["act", "in a CUDA graph"], rows)
-
-
-def act_sentence(target: str, step: str, group: Sequence[Synchronised]) -> str:
-    """A sentence on the cheapest and the dearest act after every step, and on the latter done more rarely."""
-    costs = [(s, s.cost, slow) for s in group if s.cost is not None and (slow := s.slowdown) is not None]
-    each = sorted((c for c in costs if c[0].every == 1), key=lambda c: c[1].value)
-    shown = each[:1] + each[1:][-1:] or sorted(costs, key=lambda c: c[0].every)[:1]
-    parts = [
-        f"{act_name(s.act)} {_when(s.every)} {_adds(cost, f' and makes it {factor_spread(slow)} as long')}"
-        for s, cost, slow in shown
-    ]
-    last = shown[-1][0]
-    rarely = [
-        f"{_when(s.every)} {factor_spread(slow)}"
-        for s, _, slow in sorted(costs, key=lambda c: c[0].every)
-        if s.act == last.act and s.every > last.every
-    ]
-    more = f" Done more rarely, {act_name(last.act)} makes it, {listed(rarely)} as long." if rarely else ""
-    return f"{target}, {step}: {listed(parts)}.{more}"
 
 
 def _when(every: int) -> str:
@@ -197,7 +175,7 @@ def _drawing(groups: _Groups, table: Table) -> Drawing:
     return Drawing(
         "synchronisation",
         "What one synchronisation adds to the steps",
-        " ".join(act_sentence(*key, group) for key, group in groups.items()),
+        "What each act adds to a step, by how often it is done; the numbers are in the table below.",
         "The time of the steps and one act, less that of the steps alone, formed round by round in one process, where "
         "the file has such pairs. All panels share one axis. Hollow: a figure behind it is noisy. Acts without a "
         "measurable cost are in the table.",
@@ -238,14 +216,6 @@ def _remark(s: Synchronised) -> str:
 def act_name(name: str) -> str:
     """The act as readers know it: ``.item()``, ``stream synchronize``."""
     return _ACT_TITLES.get(name, plain(name, 40))
-
-
-def _adds(cost: Value, more: str) -> str:
-    """What an act adds, and ``more`` of it where that is above zero."""
-    said = spread(cost / 1e3)
-    if _doubt(cost) == _NO_EFFECT:
-        return f"{_NO_EFFECT} {said.partition(' ')[2].removesuffix(')')} {MICRO})"
-    return f"adds {said} {MICRO}{more}"
 
 
 def _doubt(cost: Value) -> str:

@@ -2,7 +2,7 @@
 
 import { clockStep, sample } from "./clock.js";
 import { failureOf, openChain } from "./chains.js";
-import { Gpu, countDispatches, findAdapter } from "./gpu.js";
+import { Gpu, findAdapter } from "./gpu.js";
 import { base64Of, bytesOf, runCommands } from "./commands.js";
 import { offerManualRun } from "./manual.js";
 import { View } from "./view.js";
@@ -41,7 +41,7 @@ async function identify({ kernels }) {
   };
 }
 
-const COMMANDS = ["open", "write", "run", "count", "time", "read", "fetch", "close"];
+const COMMANDS = ["open", "write", "run", "time", "read", "fetch", "close"];
 
 // Runs the commands of the program; messages.py documents them.
 class CommandRunner {
@@ -85,10 +85,6 @@ class CommandRunner {
       await found.wait();
     });
     return {};
-  }
-
-  async count(command) {
-    return { dispatches: await countDispatches(() => this.run(command)) };
   }
 
   async time({ chain, ns, idle_ms, warm, buffers, data }) {

@@ -69,21 +69,4 @@ export class Gpu {
   }
 }
 
-// The number of calls of dispatchWorkgroups during `action`.
-export async function countDispatches(action) {
-  const { prototype } = GPUComputePassEncoder;
-  const { dispatchWorkgroups } = prototype;
-  let count = 0;
-  prototype.dispatchWorkgroups = function counted(...groups) {
-    count += 1;
-    dispatchWorkgroups.apply(this, groups);
-  };
-  try {
-    await action();
-  } finally {
-    prototype.dispatchWorkgroups = dispatchWorkgroups;
-  }
-  return count;
-}
-
 export class Unverified extends Error {}

@@ -60,7 +60,7 @@ def shares_by_machine(machines: Machines) -> Iterator[Part]:
     names = [name for name in TITLES if any(s.name == name for _, each in found for s in each.shares)]
     rows: list[list[str | Cell]] = []
     for view, each in found:
-        shares = {share.name: layer_text(each, share) for share in each.shares}
+        shares = {share.name: layer_text(share) for share in each.shares}
         stack = Cell(plain(each.target.stack, 40) + (" (software)" if each.target.software else ""), each.target.stack)
         called = CALLER_WORDS[each.top.caller]
         cells = (shares.get(name, "") for name in names)

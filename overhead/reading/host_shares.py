@@ -39,7 +39,7 @@ BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 class Share:
     """One layer: its time in ns per unit, with all that the intervals of the whole and of the share allow.
 
-    ``of_host``: its share of the whole (0.46), formed within rounds. ``paired``: between two levels, not the last whole.
+    ``of_host``: its share of the whole (0.46), formed within rounds. ``paired``: not the last level, whole.
     """
 
     name: str
@@ -143,7 +143,9 @@ def _levels(view: View, top: Record) -> list[tuple[Record, Value]]:
     found = {top.key: (top, _WHOLE)}
     for comparison in _compared(view, top):
         record, times = view.record(comparison.against[0]), comparison.measured("ratio")
-        if record and record.measured("host") and times and times.value > 0 and not why_apart(record.device, top.device):
+        if record is None or times is None or times.value <= 0 or why_apart(record.device, top.device):
+            continue
+        if record.measured("host"):
             found.setdefault(record.key, (record, _WHOLE - times.share_saved))
     return sorted(found.values(), key=lambda level: CALLERS.index(level[0].caller))
 

@@ -236,6 +236,11 @@ def test_the_table_of_callers_has_each_stack_with_several_callers_and_says_wheth
     assert said == offered
 
 
+def test_targets_carry_whether_the_callers_of_their_stack_make_the_same_calls() -> None:
+    for name, same in (("floor", True), ("numpy", False)):
+        assert [target.same_calls for target in probes.targets_of(probes.registry()[name])] == [same]
+
+
 @pytest.mark.parametrize(
     ("stack", "workload"), [("torch", OPERATIONS), ("torch-compile", UNROLLED), ("dawn", DECODERS[0])]
 )

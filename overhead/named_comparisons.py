@@ -119,9 +119,14 @@ def matches(where: Mapping[str, Scalar | frozenset[str]], at: Mapping[str, Scala
 
 
 def is_comparable(named: NamedComparison, of: tuple[Target, Case], against: tuple[Target, Case]) -> bool:
-    """Whether ``of`` may be compared with ``against``: both selected, same adapter if required, other axes equal."""
+    """Whether ``of`` may be compared with ``against``: both selected, same adapter if required, other axes equal.
+
+    Callers of one stack may be compared only if they make the same calls.
+    """
     first, second = coordinates(*of), coordinates(*against)
     if named.figure == "host" and of[1].pattern == "fused":  # one call for any n
+        return False
+    if "caller" in named.differs and not of[0].same_calls and of[0].stack == against[0].stack:
         return False
     if not (matches(named.of, first) and matches(named.against, second)):
         return False

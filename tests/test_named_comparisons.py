@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs, is_comparable
 from overhead.results import Case, Scalar, Target
 
@@ -22,6 +24,11 @@ def names(*cases: tuple[Target, Case]) -> set[str]:
 def test_cases_that_differ_in_the_caller_give_the_shares_of_binding_and_interpreter() -> None:
     callers = [at("dawn", caller, wait="any") for caller in ("binding", "ffi", "native")]
     assert names(*callers) == {"binding-share", "interpreter-share", "python-share"}
+
+
+def test_callers_that_do_not_make_the_same_calls_are_not_compared() -> None:
+    callers = [at("mine", caller) for caller in ("binding", "ffi", "native")]
+    assert names(*((msgspec.structs.replace(target, same_calls=False), case) for target, case in callers)) == set()
 
 
 def test_cases_with_different_waits_or_patterns_are_not_compared() -> None:

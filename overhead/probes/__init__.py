@@ -15,6 +15,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from overhead.errors import BadPlugin, BadValue, one_line
 from overhead.fields import checked, is_utf8
 from overhead.probes.arms import with_arms
@@ -164,13 +166,13 @@ def environments_of(probe: Probe) -> list[dict[str, str]]:
 
 
 def targets_of(probe: Probe) -> list[Target]:
-    """The answer of ``Probe.targets``. Raises ``BadValue`` if it has another type or names another stack."""
+    """The answer of ``Probe.targets``, with ``same_calls``. Raises ``BadValue`` for another type or another stack."""
     where = _where(probe, "targets")
     found = [_instance(where, target, Target) for target in _instance(where, probe.targets(), list | tuple)]
     for target in found:
         if target.stack != probe.name:
             raise BadValue(f"{where} has the stack {target.stack!r}; it must be {probe.name!r}")
-    return found
+    return [msgspec.structs.replace(target, same_calls=probe.same_calls) for target in found]
 
 
 def space_of(probe: Probe, target: Target) -> Space:

@@ -28,6 +28,7 @@ _ATTRIBUTES: Mapping[str, Any] = {
     "mend": Name,
     "distributions": tuple[Name, ...],
     "on_request": bool,
+    "same_calls": bool,
     "cost": _Cost,
 }
 
@@ -125,6 +126,8 @@ class Probe(abc.ABC):
     """Names of installed packages whose versions belong in the record."""
     on_request: ClassVar[bool] = False
     """True if the stack is measured only when named, because it takes long or opens windows, as a browser does."""
+    same_calls: ClassVar[bool] = False
+    """True if all callers make the same calls of the library (docs/callers.md). Only then is Python's share formed."""
     cost: ClassVar[_Cost] = "fast"
     """The time of a sample. ``cheap``: a call on the host alone; ``fast``: a unit and its wait take well under 1 ms;
     ``slow``: milliseconds; ``polling``: the wait polls rarely."""

@@ -29,6 +29,7 @@ class Floor(Probe):
     mend = install_command("wgpu")
     distributions = ("numba",)
     cost = "cheap"
+    same_calls = True
 
     def targets(self) -> list[Target]:
         """The CPU."""

@@ -1,23 +1,25 @@
 """How the host's time (how long the CPU is busy with a unit) splits into layers, from measured levels of one run.
 
-A level is the host's time of the same calls by one caller: from Python, from Python without wrapper objects, from
-compiled code. A layer is the difference of two levels, so the layers add up to the time measured from Python. All
-levels of one case alternated in one process.
+A level is the host's time of the same calls of the library by one caller: from Python, from Python without wrapper
+objects, from compiled code. What it leaves of the time from Python is the ratio of the two, formed in each round of one
+process. A layer is what the next level leaves out, so the layers add up to the time from Python.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import micro_spread, percent
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
-from overhead.results import Comparison, Figure, Record, Value, ratio, why_apart
+from overhead.results import Comparison, Figure, Record, Value, exactly, why_apart
 
-_NEXT_LEVEL = {name: f"{name}-share" for name in ("binding", "interpreter", "python")}
-"""The layer and the named comparison that leads from a level to the next; ``python`` is the first two together."""
+_NEXT_LEVEL = ("binding-share", "interpreter-share", "python-share")
+"""The named comparisons of a level with one below it."""
+_WHOLE = exactly(1.0, "share")
 TITLES = {
     "binding": "wrapper objects",
     "interpreter": "interpreter",
@@ -35,22 +37,22 @@ BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """One layer, ns per unit. ``of_host`` is its share of the whole (0.46), None where unknown.
+    """One layer: its time in ns per unit, with all that the intervals of the whole and of the share allow.
 
-    ``doubt``: ``BELOW_ZERO``, ``UNCLEAR``, or '' where its interval lies above zero or it has no value.
-    ``paired``: a difference of two levels.
+    ``of_host``: its share of the whole (0.46), formed within rounds. ``paired``: not the last level, whole.
     """
 
     name: str
     figure: Figure
-    of_host: float | None
-    doubt: str = ""
+    of_host: Value
     paired: bool = True
 
     @property
-    def is_separable(self) -> bool:
-        """Whether the layer has a time whose interval lies above zero."""
-        return self.figure.measured is not None and not self.doubt
+    def doubt(self) -> str:
+        """``BELOW_ZERO`` or ``UNCLEAR``; '' where the interval of the share lies above zero."""
+        if self.of_host.resolved:
+            return ""
+        return BELOW_ZERO if self.of_host.ceiling < 0 else UNCLEAR
 
     @property
     def title(self) -> str:
@@ -63,6 +65,7 @@ class HostShares:
     """The host's time of the case ``top``, split into layers that add up to it.
 
     ``levels``: the records with a host time, from Python first; ``shares``: a layer for each, the last level whole.
+    ``python``: Python's share (0 to 1), between the levels from Python and from compiled code; None without these.
     ``minimal``: the host's time of the same work in a minimal Vulkan program, of the same run; no layer.
     ``validation``: what Dawn spends on validation, where it was measured.
     """
@@ -72,6 +75,7 @@ class HostShares:
     host: Figure | None
     levels: tuple[Record, ...]
     shares: tuple[Share, ...]
+    python: Value | None
     minimal: Figure | None
     validation: Figure | None
 
@@ -84,28 +88,12 @@ class HostShares:
     @property
     def is_split(self) -> bool:
         """Whether the host's time is known and the interval of at least one difference lies above zero."""
-        return self.top.measured("host") is not None and any(s.is_separable and s.paired for s in self.shares)
+        return self.top.measured("host") is not None and any(s.paired and not s.doubt for s in self.shares)
 
     @property
     def reason(self) -> str:
         """Why there is no layer; '' where there is one."""
         return "" if self.shares else why(self.top, "host")
-
-    @property
-    def python(self) -> Value | None:
-        """``python_share`` of the first and the last level; None without levels."""
-        return python_share(self.top, self.levels[-1]) if self.levels else None
-
-
-def python_share(top: Record, compiled: Record) -> Value | None:
-    """Python's share (0 to 1) of the host's time: ``1 - compiled / top``, of a case by these two callers.
-
-    None where either has no host's time, where they ran on two boards, or where the callers are others.
-    """
-    if (top.caller, compiled.caller) != ("binding", "native"):
-        return None
-    callers = ratio(top.measured("host"), compiled.measured("host"))
-    return None if callers is None else callers.share_saved
 
 
 def host_ns(found: HostShares) -> float:
@@ -116,7 +104,7 @@ def host_ns(found: HostShares) -> float:
 
 def host_shares(view: View) -> list[HostShares]:
     """The layers of every case that was measured by several callers, sorted by target, pattern and caller."""
-    below = {key for name in _NEXT_LEVEL.values() for c in view.comparisons(name) for key in c.against}
+    below = {key for name in _NEXT_LEVEL for c in view.comparisons(name) for key in c.against}
     return [
         _split(view, record)
         for target in view.executing
@@ -138,42 +126,42 @@ def bar_pieces(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
 
 
 def _split(view: View, top: Record) -> HostShares:
-    levels = [r for r in _levels(view, top) if r.measured("host")] if top.value("host") else []
+    levels = _levels(view, top) if top.measured("host") else []
+    records = tuple(record for record, _ in levels)
     own = (c.figure("difference") for c in view.comparisons("validation-share") if _same_case(view, c, top))
     validation = next(filter(None, own), None)
-    program = minimal_program(view, levels[-1]) if levels else None
+    program = minimal_program(view, records[-1]) if records else None
     minimal = program.figure("host") if program is not None and program.measured("host") else None
     shares = tuple(_shares(levels))
-    return HostShares(view.target(top), top, top.figure("host"), tuple(levels), shares, minimal, validation)
+    ends = records and (top.caller, records[-1].caller) == ("binding", "native")
+    python = _WHOLE - levels[-1][1] if ends else None
+    return HostShares(view.target(top), top, top.figure("host"), records, shares, python, minimal, validation)
 
 
-def _levels(view: View, top: Record) -> list[Record]:
-    """The top, then every level below it, each called with less in between."""
-    found = {top.key: top}
-    waiting = [top]
-    while waiting:
-        for _, key in _compared(view, waiting.pop(0)):
-            record = view.record(key)
-            if record is not None and key not in found and not why_apart(record.device, top.device):
-                found[key] = record
-                waiting.append(record)
-    return sorted(found.values(), key=lambda r: CALLERS.index(r.caller))
+def _levels(view: View, top: Record) -> list[tuple[Record, Value]]:
+    """The top and every level below it, with what each leaves of the host's time of the top: 1 for the top."""
+    found = {top.key: (top, _WHOLE)}
+    for comparison in _compared(view, top):
+        record, times = view.record(comparison.against[0]), comparison.measured("ratio")
+        if record is None or times is None or times.value <= 0 or why_apart(record.device, top.device):
+            continue
+        if record.measured("host"):
+            found.setdefault(record.key, (record, _WHOLE - times.share_saved))
+    return sorted(found.values(), key=lambda level: CALLERS.index(level[0].caller))
 
 
-def _compared(view: View, record: Record) -> list[tuple[str, str]]:
-    """Each layer below the record with the key of the level under it."""
-    found = ((name, view.comparison(share, record.key)) for name, share in _NEXT_LEVEL.items())
-    return [(name, c.against[0]) for name, c in found if c is not None and c.against]
+def _compared(view: View, record: Record) -> list[Comparison]:
+    """The comparisons of the record with the levels below it."""
+    found = (view.comparison(share, record.key) for share in _NEXT_LEVEL)
+    return [c for c in found if c is not None and c.against]
 
 
-def _shares(levels: list[Record]) -> list[Share]:
-    """A layer for each level: its difference to the next, and the last level whole."""
-    hosts = [figure for r in levels if (figure := r.figure("host")) is not None]
-    if not hosts:
-        return []
-    found = [_share(_layer(*pair), _difference(*pair), hosts[0]) for pair in itertools.pairwise(levels)]
-    last = _share(_last_layer(levels[-1]), hosts[-1], hosts[0])
-    return [*found, dataclasses.replace(last, paired=False)]
+def _shares(levels: list[tuple[Record, Value]]) -> Iterator[Share]:
+    """A layer for each level: what the next leaves out, and all that the last leaves."""
+    for (upper, more), (lower, less) in itertools.pairwise(levels):
+        yield _share(levels[0][0], _layer(upper, lower), more - less)
+    for record, rest in levels[-1:]:
+        yield dataclasses.replace(_share(levels[0][0], _last_layer(record), rest), paired=False)
 
 
 def _layer(upper: Record, lower: Record) -> str:
@@ -191,18 +179,12 @@ def _last_layer(last: Record) -> str:
     return "api and driver" if last.stack in WEBGPU_STACKS else "library"
 
 
-def _difference(upper: Record, lower: Record) -> Figure:
-    """The host's time of the upper level less that of the lower one, with all that both intervals allow."""
-    first, second = upper.measured("host"), lower.measured("host")
-    if first is None or second is None:
-        return Figure(name="difference", status="failed", reason="a level has no host time")
-    found = first - second
-    return Figure(name="difference", value=found.value, low=found.low, high=found.high)
-
-
-def _share(name: str, figure: Figure, whole: Figure) -> Share:
-    of, host = figure.measured, whole.measured
-    return Share(name, figure, of.value / host.value if of and host and host.value else None, _doubt(of))
+def _share(top: Record, name: str, share: Value) -> Share:
+    whole = top.measured("host") or exactly(0.0)
+    ends = itertools.product((share.low, share.high), (whole.low, whole.high))
+    times = [one * ns for one, ns in ends if one is not None and ns is not None]
+    low, high = (min(times), max(times)) if len(times) == 4 else (None, None)
+    return Share(name, Figure(name="difference", value=share.value * whole.value, low=low, high=high), share)
 
 
 def minimal_program(view: View, compiled: Record) -> Record | None:
@@ -216,12 +198,6 @@ def minimal_program(view: View, compiled: Record) -> Record | None:
     return next((r for r in like if not why_apart(r.device, compiled.device)), None)
 
 
-def _doubt(of: Value | None) -> str:
-    if of is None or of.resolved:
-        return ""
-    return BELOW_ZERO if of.ceiling < 0 else UNCLEAR
-
-
 def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
     """Whether the comparison is of the same target, pattern and unit; and of the native caller or the top case."""
     of = view.record(comparison.of)
@@ -230,12 +206,6 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
     return of.caller == "native" or of.key == top.key
 
 
-def share_of_host(found: HostShares, share: Share) -> str:
-    """The layer as per cent of the host's time: ``33 %``; '' where either has no value."""
-    whole, part = found.host.measured if found.host else None, share.figure.measured
-    return percent(part / whole.value) if part and whole and whole.value else ""
-
-
-def layer_text(found: HostShares, share: Share) -> str:
+def layer_text(share: Share) -> str:
     """The layer as per cent of the host's time and in µs, with its doubt: ``33 %, 8.0 (7.2 to 8.8), not separable``."""
-    return ", ".join(part for part in (share_of_host(found, share), micro_spread(share.figure), share.doubt) if part)
+    return ", ".join(part for part in (percent(share.of_host), micro_spread(share.figure), share.doubt) if part)

@@ -19,7 +19,7 @@ from overhead.reading.format import (
     time_spread,
     two_speeds,
 )
-from overhead.reading.host_shares import python_share
+from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
@@ -94,22 +94,18 @@ def _submit(view: View, target: TargetView) -> KeyFigure:
     return _of_figure(target, record, figure)
 
 
-def _python_share(_: View, target: TargetView) -> KeyFigure:
-    levels = []
-    for caller in ("binding", "native"):
-        record = _by_caller(target, caller)
-        if record is None:
-            return _not_by(target, caller)
-        host = record.measured("host")
-        if host is None:
+def _python_share(view: View, target: TargetView) -> KeyFigure:
+    top, compiled = _by_caller(target, "binding"), _by_caller(target, "native")
+    if top is None or compiled is None:
+        return _not_by(target, "binding" if top is None else "native")
+    for record in (top, compiled):
+        if record.measured("host") is None:
             return _missing(why(record, "host"), target, record)
-        levels.append((record, host))
-    found = python_share(*(record for record, _ in levels))
+    found = next((each.python for each in view.once(host_shares) if each.top.key == top.key), None)
     if found is None:
-        return _missing("the two callers were measured on different boards, or one time is not positive", target)
-    cautions = [*(_caution(host) for _, host in levels), _SMOKE_TEST if target.software else ""]
-    caution = "; ".join(filter(None, dict.fromkeys(cautions)))
-    return KeyFigure("", percent(found), found, caution, levels[0][0].key, target.label)
+        return _missing("the two callers have no rounds in common in this file", target)
+    caution = "; ".join(filter(None, [_caution(found), _SMOKE_TEST if target.software else ""]))
+    return KeyFigure("", percent(found), found, caution, top.key, target.label)
 
 
 def _node(view: View, target: TargetView) -> KeyFigure:

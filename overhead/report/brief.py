@@ -9,8 +9,8 @@ from overhead.blocks.parts import Cards, Heading, Part, Table, Text, micro_cell
 from overhead.errors import without_details
 from overhead.reading.dispatch_costs import met_range, over_quiet
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, factor, micro_spread
-from overhead.reading.host_shares import HostShares, host_shares, share_of_host
+from overhead.reading.format import MICRO, between, count, factor, micro_spread, percent
+from overhead.reading.host_shares import HostShares, host_shares
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_sentence
@@ -163,7 +163,7 @@ def _ladders(view: View) -> Iterator[Part]:
 
 def _layers(label: str, each: HostShares) -> list[list[str]]:
     rows = [[label, each.case, "all of the host's time", "", micro_spread(each.host) if each.host else "missing", ""]]
-    rows += [["", "", s.title, share_of_host(each, s), micro_spread(s.figure), s.doubt] for s in each.shares]
+    rows += [["", "", s.title, percent(s.of_host), micro_spread(s.figure), s.doubt] for s in each.shares]
     if each.minimal is not None:
         rows.append(["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "for comparison, no layer"])
     return rows

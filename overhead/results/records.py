@@ -84,7 +84,8 @@ class Target(_Base, kw_only=True):
     number that tells devices of the same name apart. ``software``: True if a processor imitates a GPU (llvmpipe, pocl).
     ``executes``: False if nothing runs the work. ``environment``: set by the suite from ``Probe.environments``.
     ``driver``, ``versions``: for the record. ``options``: the probe's own data to find the device again (an adapter
-    index, say), not part of the identity. A value that is not allowed raises ``BadValue``.
+    index, say), not part of the identity. ``same_calls``: set by the suite from ``Probe.same_calls``; older journals
+    lack it. A value that is not allowed raises ``BadValue``.
     """
 
     stack: StackName
@@ -97,6 +98,7 @@ class Target(_Base, kw_only=True):
     driver: Name = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=64)] = {}
     options: Params = {}
+    same_calls: bool = True
 
     def __post_init__(self) -> None:
         """Raises ``BadValue``."""

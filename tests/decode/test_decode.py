@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import gc
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +24,9 @@ from overhead.decode.lowering.templates.gemv import Gemv
 from overhead.probes import registry
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unsupported, Unverified
+from overhead.probes.common.native_loop import compile_native
 from overhead.results import Case, Scalar, Target
-from tests.probes.webgpu.test_webgpu_chains import find
+from tests.probes.webgpu.test_webgpu_chains import Counting, find
 
 pytestmark = pytest.mark.needs("torch")
 TINY = DECODERS[0]
@@ -202,6 +205,27 @@ def test_wgpu_native_decodes_verified_tokens_with_the_expected_dispatches(
     with opened(lavapipe(monkeypatch), case_of(pattern, caller, **params)) as chain:
         check_counts(chain)
         assert chain.window()["dispatches"] == dispatches
+
+
+@LAVAPIPE
+@pytest.mark.parametrize("pattern", ["per-pass", "per-submit"])
+def test_python_and_compiled_code_decode_a_token_with_the_same_calls_of_webgpu(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, made = lavapipe(monkeypatch), []
+    for caller in ("binding", "native"):
+        counting = Counting()
+        with opened(target, case_of(pattern, caller, fusions=6)) as chain, pytest.MonkeyPatch.context() as patch:
+            if caller == "native":
+                compile_native(counting.program(chain._calls))(len(chain.program.dispatches))
+            else:
+                counting.binding(chain.session.device, patch)
+                chain.run_steps(1)
+            gc.collect()
+            made.append(Counter(counting.calls))
+            chain.wait()
+    assert made[0] == made[1]
+    assert made[0]["wgpuComputePassEncoderDispatchWorkgroups"] == 32
 
 
 @LAVAPIPE

@@ -7,6 +7,7 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,14 @@ def library() -> ctypes.CDLL:
     built = Path(tempfile.mkdtemp(dir=scratch.folder())) / "libcuda.so.1"
     subprocess.run([compiler, "-x", "c", "-O1", "-shared", "-fPIC", "-o", built, SOURCE, "-ldl"], check=True)
     return ctypes.CDLL(str(built))
+
+
+def calls(action: Callable[[], object]) -> list[int]:
+    """How often the action reached cuLaunchKernel, cuGraphLaunch and the four waits of the fake driver."""
+    counts = (ctypes.c_uint * 6).in_dll(library(), "fake_calls")
+    before = list(counts)
+    action()
+    return [now - then for now, then in zip(counts, before, strict=True)]
 
 
 def bindings() -> Any:

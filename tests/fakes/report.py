@@ -75,8 +75,9 @@ def record(
 
 
 def share(name: str, of: Record, against: Record, difference: float) -> Comparison:
-    """A comparison of two records with the given difference in ns."""
-    ratio = Figure(name="ratio", unit="ratio", value=2.0, low=1.9, high=2.1)
+    """A comparison of two records with the given difference in ns, and the ratio of their host times, else 2."""
+    times = (of.value("host") or 2.0) / (against.value("host") or 1.0) if against.value("host") else 2.0
+    ratio = Figure(name="ratio", unit="ratio", value=times, low=0.98 * times, high=1.02 * times)
     return Comparison(name=name, of=of.key, against=[against.key], figures=[figure("difference", difference), ratio])
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,6 +221,24 @@ def test_a_stack_lists_its_cases_without_importing_its_gpu_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_the_table_of_callers_has_each_stack_with_several_callers_and_says_whether_a_share_is_formed() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "callers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*`) \|.*\| (yes|no) \|$", text, re.MULTILINE)
+    said = {stack: share == "yes" for stacks, share in rows for stack in re.findall(r"`([^`]+)`", stacks)}
+    options: dict[str, Scalar] = {"device": "cuda:0", "platform": "gpu", "ordinal": 0}
+    offered = {}
+    for name, probe in probes.registry().items():
+        space = probes.space_of(probe, Target(stack=name, api="CUDA", adapter="x", options=options))
+        if len({case.caller for case in space.star()}) > 1:
+            offered[name] = probe.same_calls
+    assert said == offered
+
+
+def test_targets_carry_whether_the_callers_of_their_stack_make_the_same_calls() -> None:
+    for name, same in (("floor", True), ("numpy", False)):
+        assert [target.same_calls for target in probes.targets_of(probes.registry()[name])] == [same]
 
 
 @pytest.mark.parametrize(

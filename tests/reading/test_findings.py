@@ -85,12 +85,18 @@ def test_the_finding_on_a_cuda_graph_of_unknown_making_cost_names_no_number_of_r
 
 
 def test_a_finding_advises_calls_from_compiled_code() -> None:
-    one = found(dawn(25_000.0), dawn(11_000.0, caller="native"))["compiled"]
+    python, compiled = dawn(25_000.0), dawn(11_000.0, caller="native")
+    pairs = [share("python-share", python, compiled, 11_200.0)]
+    one = found(python, compiled, comparisons=pairs)["compiled"]
     assert one.title == "Call Dawn from compiled code: 11.0 µs a dispatch instead of 25.0 from Python."
-    assert "compiled" not in found(dawn(25_000.0), dawn(20_000.0, caller="native"))
-    assert "compiled" not in found(dawn(25_000.0, status="noisy"), dawn(11_000.0, caller="native"))
-    cpu: dict[str, Any] = {"api": "CPU", "adapter": "CPU"}
-    assert "compiled" not in found(record("numpy", **cpu), record("numpy", each=20.0, caller="native", **cpu))
+    assert "compiled" not in found(python, dawn(20_000.0, caller="native"), comparisons=pairs)
+    assert "compiled" not in found(dawn(25_000.0, status="noisy"), compiled, comparisons=pairs)
+    cpu = record("numpy", api="CPU"), record("numpy", each=20.0, api="CPU", caller="native")
+    assert "compiled" not in found(*cpu, comparisons=[share("python-share", *cpu, 9_000.0)])
+
+
+def test_compiled_code_is_not_advised_where_the_run_does_not_compare_the_callers() -> None:
+    assert "compiled" not in found(dawn(25_000.0), dawn(11_000.0, caller="native"))
 
 
 def test_a_finding_advises_a_librarys_shorter_way_to_launch() -> None:
@@ -150,7 +156,8 @@ def test_the_finding_that_saves_the_largest_share_of_time_comes_first() -> None:
         dawn(87_000.0, "wait-each"),
         dawn(40_000.0, params={"bindgroup": "fresh"}),
     ]
-    assert list(found(*run)) == ["indirect", "batch", "graph", "wait-each", "compiled", "bind-group"]
+    pairs = [share("python-share", run[0], run[2], 10_400.0)]
+    assert list(found(*run, comparisons=pairs)) == ["indirect", "batch", "graph", "wait-each", "compiled", "bind-group"]
 
 
 def test_an_empty_run_has_no_findings() -> None:

@@ -120,7 +120,7 @@ def test_the_cpu_time_by_layer_is_drawn_only_where_it_is_resolved(width: float, 
     native = record("dawn", each=10e3, caller="native", **VULKAN)
     figures = [f if f.name != "host" else figure("host", 8_000.0, width=width) for f in native.figures]
     native = msgspec.structs.replace(native, figures=figures)
-    pairs = [share("binding-share", top, ffi, 8e3), share("interpreter-share", ffi, native, 8e3)]
+    pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
     parts = list(time_shares(View(fingerprint(top, ffi, native, comparisons=pairs))))
     assert any(isinstance(part, Drawing) for part in parts) == drawn
 

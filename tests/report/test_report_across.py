@@ -32,7 +32,7 @@ def run(index: int, gpu: str = "NVIDIA H200", each: float = 20_000.0, day: int =
     top = record(each=each, **own)
     ffi, native = (record(each=each / k, caller=c, **own) for k, c in ((2, "ffi"), (4, "native")))  # type: ignore[arg-type]
     node = record("cuda-graph", "replay", each / 10, api="CUDA", unit="node", **own)
-    pairs = [share("binding-share", top, ffi, each * 0.4), share("interpreter-share", ffi, native, each * 0.2)]
+    pairs = [share("binding-share", top, ffi, each * 0.4), share("python-share", top, native, each * 0.6)]
     numpy = record("numpy", each=400.0, api="CPU", adapter="CPU", unit="launch")
     known = {"machine": machine(index, gpu), "created": f"2026-01-{day:02d}T00:00:00Z"}
     return fingerprint(top, ffi, native, node, numpy, comparisons=pairs, **known)

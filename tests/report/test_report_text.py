@@ -118,16 +118,27 @@ def _callers(each: float = 10e3, *, software: bool = False) -> list[Record]:
 
 def _split(*, software: bool = False) -> View:
     top, ffi, native = _callers(software=software)
-    pairs = [share("binding-share", top, ffi, 8e3), share("interpreter-share", ffi, native, 8e3)]
+    pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
     return View(fingerprint(top, ffi, native, comparisons=pairs))
 
 
 def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole() -> None:
     (found,) = host_shares(_split())
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
-    assert [s.of_host for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert [s.of_host.value for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
     assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
     assert found.case == "per-submit"
+
+
+def test_the_share_of_python_comes_from_the_rounds_and_not_from_the_two_costs() -> None:
+    top, native = record(each=20e3), record(each=10e3, caller="native")
+    pair = share("python-share", top, native, 10e3)
+    rounds = msgspec.structs.replace(pair.figures[1], value=4.0, low=3.9, high=4.1)
+    pair = msgspec.structs.replace(pair, figures=[pair.figures[0], rounds])
+    (found,) = host_shares(View(fingerprint(top, native, comparisons=[pair])))
+    assert found.python is not None
+    assert (found.python.value, found.python.low, found.python.high) == pytest.approx((0.75, 1 - 1 / 3.9, 1 - 1 / 4.1))
+    assert [s.figure.value for s in found.shares] == pytest.approx([12e3, 4e3])
 
 
 def test_without_the_middle_level_python_is_one_layer() -> None:
@@ -142,7 +153,7 @@ def test_without_the_middle_level_python_is_one_layer() -> None:
 def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
     callers: list[Caller] = ["binding", "ffi", "native"]
     top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
-    pairs = [share("binding-share", top, ffi, 7e3), share("interpreter-share", ffi, native, 7e3)]
+    pairs = [share("binding-share", top, ffi, 7e3), share("python-share", top, native, 14e3)]
     view = View(fingerprint(top, ffi, native, comparisons=pairs))
     (found,) = host_shares(view)
     assert found.python is not None
@@ -154,10 +165,10 @@ def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
 @pytest.mark.parametrize(("ffi_each", "doubt"), [(20_375.0, "not separable"), (25e3, "below zero")])
 def test_a_negative_layer_is_named_and_the_layers_still_add_up(ffi_each: float, doubt: str) -> None:
     top, ffi, native = record(), record(caller="ffi", each=ffi_each), record(caller="native", each=10e3)
-    pairs = [share("binding-share", top, ffi, -300.0), share("interpreter-share", ffi, native, 8e3)]
+    pairs = [share("binding-share", top, ffi, -300.0), share("python-share", top, native, 8e3)]
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert found.shares[0].doubt == doubt
-    assert layer_text(found, found.shares[0]).endswith(doubt)
+    assert layer_text(found.shares[0]).endswith(doubt)
     assert sum(s.figure.value or 0 for s in found.shares) == pytest.approx(16e3)
     assert dict(bar_pieces(found.shares)) == pytest.approx({"api and driver": 8e3, "python": 8e3})
 
@@ -204,7 +215,9 @@ def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> 
 def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() -> None:
     numpy = record("numpy", api="CPU", each=700.0)
     absent = [MissingStack(stack="jax", reason="no jax here", mend=install_command("jax"))]
-    text = printed(end_blocks(fingerprint(record(), record(caller="native", each=5e3), numpy, unavailable=absent)))
+    python, native = record(), record(caller="native", each=5e3)
+    pairs = [share("python-share", python, native, 12e3)]
+    text = printed(end_blocks(fingerprint(python, native, numpy, unavailable=absent, comparisons=pairs)))
     for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", install_command("jax")):
         assert said in text
     for of_others in ("torch", "CUDA", "Dawn"):

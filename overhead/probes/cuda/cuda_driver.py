@@ -59,6 +59,7 @@ class CudaDriverProbe(DriverProbe):
 
     name = "cuda-driver"
     title = "CUDA driver API"
+    same_calls = True
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc")
 
     def space(self, target: Target) -> Space:
@@ -93,6 +94,7 @@ class CudaGraphProbe(DriverProbe):
 
     name = "cuda-graph"
     title = "CUDA graph"
+    same_calls = True
     distributions = ("cuda-bindings", "nvidia-cuda-nvrtc", "torch")
 
     def space(self, target: Target) -> Space:

@@ -27,6 +27,7 @@ class TorchProbe(Probe):
     title = "PyTorch eager"
     mend = install_command("torch")
     distributions = ("torch",)
+    same_calls = True
 
     def targets(self) -> list[Target]:
         """The CPU, then every CUDA, HIP, XPU or MPS device that torch can use."""

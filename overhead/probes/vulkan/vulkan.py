@@ -23,6 +23,7 @@ class Vulkan(Probe):
     title = "raw Vulkan"
     mend = install_command("wgpu")
     distributions = ("vulkan", "cffi", "numba")
+    same_calls = True
 
     def environments(self) -> list[dict[str, str]]:
         """An empty dict, and variables with which only SwiftShader, a driver that computes on the CPU, is found."""

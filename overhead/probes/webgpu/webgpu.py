@@ -16,6 +16,7 @@ from overhead.results import Case, Target
 
 
 class _WebGpu(Probe):
+    same_calls = True
     null: ClassVar[bool] = False
     """True if the library has a Null backend, which executes nothing. It is measured too."""
 

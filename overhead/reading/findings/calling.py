@@ -23,7 +23,7 @@ def from_compiled_code(view: View) -> Finding | None:
     """Advise calls from compiled code where they surely cost less than the same calls from Python; else None."""
 
     def compiled(target: TargetView) -> Change | None:
-        usual = target.base.caller == "binding" and target.first.api != "CPU"
+        usual = view.comparison("python-share", target.base.key) is not None and target.first.api != "CPU"
         return change_above(_LEAST_TIMES, target, target.base, variant(target, caller="native") if usual else None)
 
     return finding(

@@ -109,7 +109,7 @@ def _table(caption: str, found: Sequence[HostShares]) -> Table:
     names = [n for n in TITLES if any(s.name == n for f in found for s in f.shares)]
     rows: list[list[str | Cell]] = []
     for each in found:
-        shares = {s.name: layer_text(each, s) for s in each.shares}
+        shares = {s.name: layer_text(s) for s in each.shares}
         host = micro_spread(each.host) if each.host is not None else "missing"
         name, head = Cell(each.target.short, each.target.stack), [each.case, each.top.unit, host]
         rest = [micro_spread(each.validation), micro_spread(each.minimal), each.reason]

@@ -27,6 +27,8 @@ struct event { word time; };
 struct parameters { struct function *f; unsigned dims[7]; void **values; void **extra; void *kernel, *context; };
 
 static word busy_until;
+unsigned fake_calls[6]; /* of cuLaunchKernel, cuGraphLaunch, cuStreamSynchronize, cuCtxSynchronize, cuEventRecord, */
+                        /* cuEventSynchronize */
 static struct graph *capturing;
 
 static word now(void) {
@@ -119,7 +121,7 @@ result cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)0x10; ++retained
 result cuDevicePrimaryCtxRelease_v2(int d) { --retained; return OK; }
 result cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 0; *active = retained > 0; return OK; }
 result cuCtxSetCurrent(void *c) { return OK; }
-result cuCtxSynchronize(void) { drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
+result cuCtxSynchronize(void) { ++fake_calls[3]; drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
 
 result cuModuleLoadData(struct module **m, const void *image) {
     const char *path = image;
@@ -162,18 +164,24 @@ result cuMemcpyDtoHAsync_v2(void *to, word from, size_t size, void *s) { memcpy(
 
 result cuStreamCreate(void **s, unsigned flags) { *s = malloc(1); return OK; }
 result cuStreamDestroy_v2(void *s) { free(s); return OK; }
-result cuStreamSynchronize(void *s) { drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
+result cuStreamSynchronize(void *s) { ++fake_calls[2]; drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
 
 result cuEventCreate(struct event **e, unsigned flags) { *e = calloc(1, sizeof **e); return OK; }
 result cuEventDestroy_v2(struct event *e) { free(e); return OK; }
-result cuEventRecord(struct event *e, void *s) { word t = now(); e->time = busy_until > t ? busy_until : t; return OK; }
+result cuEventRecord(struct event *e, void *s) {
+    word t = now();
+    ++fake_calls[4];
+    e->time = busy_until > t ? busy_until : t;
+    return OK;
+}
 result cuEventQuery(struct event *e) { return now() >= e->time ? OK : NOT_READY; }
-result cuEventSynchronize(struct event *e) { drain(e->time); return OK; }
+result cuEventSynchronize(struct event *e) { ++fake_calls[5]; drain(e->time); return OK; }
 result cuEventElapsedTime(float *ms, struct event *a, struct event *b) { *ms = (float)(b->time - a->time) / 1e6f; return OK; }
 
 result cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned shared, void *stream, void **values, void **extra) {
     struct node node;
+    ++fake_calls[0];
     if (getenv("FAKE_CUDA_FAIL")) return INVALID;
     if (!f || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared || extra) return INVALID;
     if (!f->module->library && strcmp(f->name, "spin") && (gx != 4 || bx != 64)) return INVALID;
@@ -209,6 +217,7 @@ result cuGraphInstantiateWithFlags(struct graph **exec, struct graph *g, unsigne
 }
 result cuGraphUpload(struct graph *exec, void *s) { return OK; }
 result cuGraphLaunch(struct graph *exec, void *s) {
+    ++fake_calls[1];
     for (size_t i = 0; i < exec->count; ++i) run(&exec->nodes[i]);
     return OK;
 }

@@ -6,11 +6,11 @@ import functools
 
 import pytest
 
-from overhead.probes.base import Chain, Probe, Unavailable, Unverified
+from overhead.probes.base import Chain, Probe, Unavailable, Unverified, vary
 from overhead.probes.cuda import api
 from overhead.probes.cuda.cuda_driver import CudaDriverProbe, CudaGraphProbe
 from overhead.results import Target
-from tests.fakes.cuda_driver import LAUNCH_NS, install
+from tests.fakes.cuda_driver import LAUNCH_NS, calls, install
 from tests.fakes.of_step import of_step
 
 TARGET = Target(stack="cuda-driver", api="CUDA", adapter="Fake GPU", options={"ordinal": 0})
@@ -47,6 +47,19 @@ def run(chain: Chain, n: int) -> None:
     chain.prepare(n)
     chain.issue(n)
     chain.wait()
+
+
+@pytest.mark.parametrize("key", [key for key, (_, case) in CASES.items() if case.caller != "binding"])
+def test_each_caller_makes_the_same_calls_of_the_cuda_driver(key: str) -> None:
+    probe, case = CASES[key]
+    made = []
+    for caller in ("binding", case.caller):
+        chain = probe.open(TARGET, vary(case, "caller", caller))
+        chain.prepare(10)
+        made.append([calls(functools.partial(chain.issue, 10)), calls(chain.wait)])
+        chain.close()
+    assert made[0] == made[1]
+    assert max(made[0][0]) == 10
 
 
 @pytest.mark.parametrize("key", CASES)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from overhead.probes.base import Unverified, vary
+from overhead.probes.base import Chain, Unverified, vary
 from overhead.probes.torch.operations import TORCH_OPERATIONS
 from overhead.probes.torch.torch import TorchProbe
 from overhead.results import Target
@@ -21,6 +21,15 @@ needs_torch = pytest.mark.needs("torch")
 @needs_torch
 @pytest.mark.needs("numba")
 def test_the_python_loop_and_the_compiled_loop_run_the_same_torch_operation() -> None:
+    import torch
+
+    def operators(chain: Chain) -> list[str]:
+        """What the dispatcher sees of three units, in order."""
+        chain.prepare(3)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            chain.issue(3)
+        return [event.name for event in seen.events()]
+
     pairs = [case for case in CASES.values() if case.params.get("operand") == "tensor"]
     assert {case.caller for case in pairs} == {"binding", "native"}
     for case in pairs:
@@ -29,6 +38,7 @@ def test_the_python_loop_and_the_compiled_loop_run_the_same_torch_operation() ->
             binding = PROBE.open(CPU, vary(case, "caller", "binding"))
             assert {**native.window(), "entry": ""} == {**binding.window(), "entry": ""}
             assert native.window()["entry"] != binding.window()["entry"]
+            assert operators(native) == operators(binding) == [operators(binding)[0]] * 3
             native.close()
 
 

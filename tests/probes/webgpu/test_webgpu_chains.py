@@ -93,9 +93,9 @@ class Counting:
         address = ctypes.cast(callback, ctypes.c_void_p).value or 0
         return dataclasses.replace(step, function=self.wrap(step.name, step.function), address=address)
 
-    def binding(self, chain: WebGpuChain, monkeypatch: pytest.MonkeyPatch) -> None:
+    def binding(self, device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """Count the calls of the binding: in methods, in releases, and through the library handle of its module."""
-        api = __import__(type(chain.resources.device).__module__, fromlist=["_"])
+        api = __import__(type(device).__module__, fromlist=["_"])
         for name, function in vars(api.libf).items():
             if name.startswith("wgpu"):
                 monkeypatch.setattr(api.libf, name, self.wrap(name, function))
@@ -129,7 +129,7 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
                 )
             else:
                 issue = chain.issue
-                counting.binding(chain, monkeypatch)
+                counting.binding(chain.resources.device, monkeypatch)
             issue(n)
             made = Counter(counting.calls)
         finally:
@@ -145,6 +145,7 @@ def calls_of(target: Target, case: Case, n: int) -> Counter[str]:
         Case(pattern="per-submit", params={"bindgroup": "rotated"}),
         Case(pattern="one-pass", dependency="independent", params={"bindgroup": "rotated"}),
         Case(pattern="per-k", params={"k": 4}),
+        Case(pattern="per-pass"),
         Case(pattern="wait-each"),
     ],
     ids=lambda case: case.key,

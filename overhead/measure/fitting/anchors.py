@@ -106,7 +106,7 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
     top, n = int(ns.min()), int(ns.max())
     near_line, expected = line.intercept + line.slope * top, line.slope * n
     alone = np.count_nonzero(ns == n) == 1
-    queued = np.asarray(process.values("anchor_queued"), dtype=np.float64)
+    queued = np.asarray(process.values("anchor_queued") or np.zeros(values.size), dtype=np.float64)
     ways = []
     for times, percent in ((values, 0), (np.maximum(values - queued, 0.0), 50)):
         tops, far = times[ns == top], float(np.percentile(times[ns == n], percent))

@@ -12,14 +12,14 @@ from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads.base import KernelEntry
 
 
-def eager(*bodies: str) -> WorkloadArm:
+def eager(*bodies: str, early: bool = False) -> WorkloadArm:
     """The arm that calls an array library for each operation. ``bodies``: the ways to run a step that it has."""
-    return WorkloadArm("per-submit", bodies=bodies)
+    return WorkloadArm("per-submit", bodies=bodies, early=early)
 
 
-def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
+def fused(language: str, params: Mapping[str, Scalar] | None = None, *, early: bool = False) -> WorkloadArm:
     """The arm that runs one kernel in this language, which loops over the steps."""
-    return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
+    return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=early)
 
 
 def launches(language: str, *bodies: str) -> WorkloadArm:
@@ -43,7 +43,7 @@ def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
     unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
     each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
     submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
-    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
+    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl", early=True), *unchecked, each, submitted)]
 
 
 def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:

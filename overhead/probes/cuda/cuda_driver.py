@@ -71,13 +71,16 @@ class CudaDriverProbe(DriverProbe):
             "pattern": ["wait-each", "read-each"],
         }
         compared = (vary(base, "arguments", 8), vary(base, "pattern", "wait-each"))
+        early = [
+            vary(base, "caller", "native"),
+            *(vary(base, "pattern", p) for p in ("wait-each", "read-each", "fused")),
+        ]
         extra = [
-            Case(pattern="fused", unit="step", params=base.params),
             vary(vary(vary(base, "caller", "native"), "loops", 8000), "arguments", 2),
             *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
         ]
-        arms = [fused("cuda"), launches("cuda", "separate", "one")]
-        return with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
+        arms = [fused("cuda", early=True), launches("cuda", "separate", "one")]
+        return with_workloads(Space(base, axes, extra, _allowed, early), arms, software=False)
 
 
 def _allowed(case: Case) -> bool:
@@ -108,11 +111,11 @@ class CudaGraphProbe(DriverProbe):
             vary(_launches(100), "maker", "torch"),
         ]
         arms = [
-            WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
+            WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda", early=True),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        return with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
+        return with_workloads(Space(base, extra=extra, early=[vary(base, "maker", "torch")]), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case: graphs of the driver, or those that torch captures."""

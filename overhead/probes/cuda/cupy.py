@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from overhead.probes import register
-from overhead.probes.base import Chain, DeviceTime, Space, Unsupported
+from overhead.probes.base import Chain, DeviceTime, Space, Unsupported, vary
 from overhead.probes.common.array_workload import ArrayWork
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, Issue
@@ -43,7 +43,8 @@ class CupyProbe(DriverProbe):
     def space(self, target: Target) -> Space:
         """The cases of both operations, with a wait or a read after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
-        star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]})
+        early = [vary(base, "operation", "raw-kernel"), vary(base, "pattern", "wait-each")]
+        star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}, early=early)
         return with_workloads(star, [eager("separate")], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:

@@ -41,15 +41,15 @@ class TorchProbe(Probe):
         wait: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **wait})
         at_the_end = [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
-        first, others = _synchronisations(base, kind, wait)
+        acts, others = _synchronisations(base, kind, wait)
         operations = [
             Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **wait})
             for name in TORCH_OPERATIONS
         ]
         in_place, allocating = (_python_and_native(base, alloc) for alloc in ("in-place", "allocating"))
-        extra = [*in_place, *first, *allocating, *at_the_end, *others, *operations]
-        star = Space(base, {"alloc": ["allocating"]}, extra)
-        arms = [eager("separate", "library"), IN_TURN, *([ALL_THREADS] if cpu else [])]
+        extra = [*allocating, *at_the_end, *others, *operations]
+        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*in_place, *acts])
+        arms = [eager("separate", "library", early=True), IN_TURN, *([ALL_THREADS] if cpu else [])]
         return with_workloads(star, arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -92,9 +92,9 @@ def _python_and_native(base: Case, alloc: str) -> list[Case]:
 
 
 def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:
-    """Cases with one read or one wait after every step, and then with every kind of synchronisation.
+    """The plain step with one read or one wait after each, and then all others: networks, every kind, other rhythms.
 
-    They use the plain step and, on a GPU, the steps of the networks. On a CPU a step of a network takes 0.1 s and
+    The networks' steps are measured on a GPU. On a CPU a step of a network takes 0.1 s and
     nothing is asynchronous.
     """
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
@@ -112,7 +112,7 @@ def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[l
     for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in fixed[:1])):
         others += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind])]
         others += [_with_action(step, sync, every) for sync in main for every in rhythms]
-    return each([base, *fixed]), [*others, *each(varying)]
+    return each([base])[1:], [*each(fixed), *others, *each(varying)]
 
 
 def _with_action(case: Case, sync: str, every: int) -> Case:

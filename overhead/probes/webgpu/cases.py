@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from overhead.probes.base import Space, Unsupported
+from overhead.probes.base import Space, Unsupported, vary
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
 from overhead.probes.common.step import RING
 from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target
@@ -127,8 +127,14 @@ def space(target: Target) -> Space:
         "dependency": ["independent"],
     }
     extra = [case for case in _extra_cases(dawn) if _offers(target, case)]
-    base, native = Case(pattern="per-submit"), Case(pattern="per-submit", caller="native")
-    return Space(base, axes, extra, lambda case: _offers(target, case), early=[native])
+    base = Case(pattern="per-submit")
+    patterns: tuple[Pattern, ...] = ("one-pass", "fused", "wait-each", "read-each")
+    early = [
+        vary(base, "caller", "native"),
+        *(vary(base, "pattern", one) for one in patterns),
+        vary(base, "caller", "ffi"),
+    ]
+    return Space(base, axes, extra, lambda case: _offers(target, case), early)
 
 
 def _extra_cases(dawn: bool) -> Iterator[Case]:

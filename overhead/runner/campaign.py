@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 import psutil
@@ -37,6 +37,8 @@ _WORKER_BYTES = 3 << 30
 """Memory that one open worker may need for a deep-learning library, its compiler and a device context."""
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
+_LONG_OPENING_S = 10.0
+"""Processes that take longer to open all their cases open two at a time: one for this replicate, one for the next."""
 
 
 @dataclasses.dataclass
@@ -147,6 +149,10 @@ class Campaign:
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._process_s: dict[str, float] = {}
         """By target key, the time of the target's latest process from its start to its end."""
+        self._opening_s: dict[str, float] = {}
+        """By target key, the time in which the target's latest process opened its cases."""
+        self._ahead: dict[str, _OpenWorker] = {}
+        """By target key, workers of the next replicate that are ready."""
         self._began_s = self._waited_s = self._end_s = 0.0
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
 
@@ -171,16 +177,20 @@ class Campaign:
             if work.name in planned and work.needs:
                 self.listener.note(f"{work.name}: {work.needs}")
         self.listener.begin()
-        at_once = max(1, self.limits.open_workers // len(self.runs))
+        with ExitStack() as self._at_the_end:
+            self._measure_replicates(max(1, self.limits.open_workers // len(self.runs)))
+
+    def _measure_replicates(self, at_once: int) -> None:
         for replicate in range(self.plan.processes):
             targets = self._targets(replicate)
-            if targets and not self._may_start(replicate, self._elapsed_s()):
+            if targets and not self._ahead and not self._may_start(replicate, self._elapsed_s()):
                 self.listener.note(
                     f"{replicate} of {self.plan.processes} processes are measured; one more would end "
                     f"after the wall limit of {self._wall_s:.0f} s"
                 )
                 return
             self._expect_end(replicate)
+            soon = self._to_open_ahead(replicate, at_once - len(targets))
             for start in range(0, len(targets), at_once):
                 if self._elapsed_s() > self._wall_s:
                     self.listener.note(
@@ -188,7 +198,18 @@ class Campaign:
                         f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
                     )
                     return
-                self._measure_group(targets[start : start + at_once])
+                self._measure_group(targets[start : start + at_once], soon)
+
+    def _to_open_ahead(self, replicate: int, room: int) -> list[TargetTasks]:
+        """The targets of the next replicate whose workers open now, beside slow ones of this replicate; at most room.
+
+        What opens is not measured, and what is measured has nothing that opens beside it.
+        """
+        slow = {key for key, opening_s in self._opening_s.items() if opening_s > _LONG_OPENING_S} - self._ahead.keys()
+        if not self._may_start(replicate + 1, self._elapsed_s() + self._expected_s(replicate)):
+            return []
+        found = [tasks for tasks in self._targets(replicate + 1) if tasks[0][1].target.key in slow]
+        return found if len(self.runs) == 1 and len(found) <= room else []
 
     def _targets(self, replicate: int) -> list[TargetTasks]:
         """The tasks due, by target, in a new random order of targets. Two interpreters alternate in order (AB, BA)."""
@@ -228,21 +249,21 @@ class Campaign:
         """Time since this run began to measure, s, without the time that it waited for other runs."""
         return self.clock() - self._began_s - self._waited_s
 
-    def _measure_group(self, group: Sequence[TargetTasks]) -> None:
-        """Start the workers of these targets; when all are ready, let them measure in turns.
+    def _measure_group(self, group: Sequence[TargetTasks], soon: Sequence[TargetTasks] = ()) -> None:
+        """Start the workers of these targets and of those in ``soon``; when all are ready, let the first measure.
 
         None releases its objects before all have measured: that would disturb others on its device.
         """
-        workers: list[_OpenWorker] = []
         began_s = self._elapsed_s()
+        ready = [one for tasks in group if (one := self._ahead.pop(tasks[0][1].target.key, None))]
+        opened = {one.task.target.key for one in ready}
         with ExitStack() as stack:
-            for tasks in group:
-                process = next(self._process_numbers[tasks[0][1].target.key])  # the same on both sides
-                for run, task in tasks:
-                    if one := self._start(run, task, process):
-                        workers.append(one)
-                        stack.callback(one.end)
-            ready = [one for one in workers if self._wait_until_ready(one)]
+            for one in ready:
+                stack.callback(one.end)
+            started = self._start_all([tasks for tasks in group if tasks[0][1].target.key not in opened], stack)
+            early, workers = self._start_all(soon, self._at_the_end), [*ready, *started]
+            ready += [one for one in started if self._wait_until_ready(one)]
+            self._ahead = {one.task.target.key: one for one in early if self._wait_until_ready(one)}
             self._take_turns(ready)
             for one in workers:
                 one.worker.release()
@@ -250,6 +271,17 @@ class Campaign:
         for tasks in group:
             own = [one for one in workers if one.task.target == tasks[0][1].target]
             self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
+
+    def _start_all(self, targets: Iterable[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
+        """A new worker for each task that has cases left. The end of ``stack`` ends them."""
+        workers = []
+        for tasks in targets:
+            process = next(self._process_numbers[tasks[0][1].target.key])  # the same on both sides
+            for run, task in tasks:
+                if one := self._start(run, task, process):
+                    workers.append(one)
+                    stack.callback(one.end)
+        return workers
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
         """A new worker for the cases of the task that have not failed; None if there are none."""
@@ -276,15 +308,18 @@ class Campaign:
 
     def _wait_until_ready(self, one: _OpenWorker) -> bool:
         """Store the lines that the worker sends while it opens its chains. Returns whether a worker is ready."""
+        opening_ns = 0.0
         while True:
             try:
                 while not isinstance(answer := one.worker.receive(), Ready):
                     one.run.store(answer, self.listener)  # type: ignore[arg-type]
+                    opening_ns += answer.values[0] if isinstance(answer, OneOffLine) and answer.name == "open" else 0.0
             except WorkerDied as death:
                 if not self._start_again(one, death):
                     return False
             else:
                 one.run.journal.sync()
+                self._opening_s[one.task.target.key] = opening_ns / 1e9
                 return True
 
     def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:

@@ -24,8 +24,8 @@ from overhead.workloads import stack_works, when_measured, workloads
 MAX_TIMES_NEED = 4.0
 """A case is sampled for at most this multiple of the time that it needs. With a polling wait the multiple is 1."""
 _FEW_CASES = 4
-"""What a program pays when nothing is left out is measured for each case of a target that has at most this many, all
-of one pattern; else for the first by each caller, without ``ffi``, by which no program calls."""
+"""What a program pays when nothing is left out is measured for each case of a target that is measured alone and has at
+most this many; else for the first case of each caller, without ``ffi``, by which no program calls."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,15 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
 class Task:
     """Everything that the workers of one target measure.
 
-    ``seconds``: sampling time of one process. ``processes``: the number of processes.
+    ``seconds``: sampling time of one process. ``processes``: the number of processes. ``alone``: no other target is
+    measured.
     """
 
     target: Target
     assignments: tuple[Assignment, ...]
     seconds: float
     processes: int
+    alone: bool = False
 
     @property
     def staged(self) -> tuple[str, ...]:
@@ -115,10 +117,10 @@ class Task:
     @property
     def met(self) -> tuple[str, ...]:
         """Keys of the assignments for which is measured what a program pays when nothing is left out."""
-        first, *others = self.own
-        alike = len(others) < _FEW_CASES and {a.case.pattern for a in others} <= {first.case.pattern}
-        shown = (a.key for a in others if alike or (a.key in self.staged and a.case.caller != "ffi"))
-        return (first.key, *shown)
+        own, staged = self.own, self.staged
+        each = self.alone and len(own) <= _FEW_CASES
+        usual = (each or i == 0 or (a.key in staged and a.case.caller != "ffi") for i, a in enumerate(own))
+        return tuple(a.key for a in itertools.compress(own, usual))
 
     @property
     def own(self) -> list[Assignment]:
@@ -193,7 +195,8 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
         cases = allotment.cases.get(target.key, {})
         taken = tuple(a for a in wanted[target.key] if a.key in cases)
         if taken:
-            tasks.append(Task(target, taken, allotment.seconds(target.key), allotment.processes[target.key]))
+            seconds, processes = allotment.seconds(target.key), allotment.processes[target.key]
+            tasks.append(Task(target, taken, seconds, processes, alone=len(chosen) == 1))
     return tasks, left_out
 
 

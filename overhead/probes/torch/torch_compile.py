@@ -47,8 +47,8 @@ class TorchCompileProbe(Probe):
         others: list[Scalar] = [*compiled[1:], "eager"]
         five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
         arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
-        early = [vary(base, "mode", mode) for mode in others]
-        found = with_workloads(Space(base, {"ops": [5]}, five, early=early), arms, software=cpu)
+        star = Space(base, {"mode": others, "ops": [5]}, five, early=[vary(base, "mode", "eager")])
+        found = with_workloads(star, arms, software=cpu)
         return dataclasses.replace(found, extra=[*found.extra, *unrolled_loop.cases(on_gpu=not cpu)])
 
     def open(self, target: Target, case: Case) -> Chain:

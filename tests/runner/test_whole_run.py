@@ -1,0 +1,110 @@
+"""What an ordinary run of all stacks on a machine with a GPU holds, and that it fits into its time."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from overhead.probes import registry
+from overhead.profiles import PROFILES
+from overhead.results import Case, EndedLine, OneOffLine, Target
+from overhead.runner.campaign import InterpreterRun, WorkerLimits
+from overhead.runner.progress import Listener
+from overhead.runner.schedule import Choice, Task, schedule
+from overhead.runner.workers import Job, Ready
+from tests.fakes.workers import FakeJournal, Unlocked
+
+OPENING_S = {"torch-compile": 16.0, "triton": 7.0, "torch": 7.0, "cuda-graph": 6.5, "wgpu-native": 5.0, "dawn": 4.5,
+             "vulkan": 3.5, "jax": 3.5, "cuda-driver": 3.0, "cupy": 2.5, "numpy": 2.0, "floor": 2.0}  # fmt: skip
+"""How long the processes of each stack took to open on a machine with an H100 and 16 processors, s."""
+MET_S, ANCHOR_S, RELEASE_S, FINDING_S = 0.35, 0.15, 1.5, 15.0
+"""Time of a case's met cost, of its anchors, of the end of a replicate, and of finding all targets, s."""
+LIMIT_S = {"quick": 240.0, "default": 480.0}
+WORKLOADS = {"recurrence", "acrobot", "simulation", "rastrigin"}
+COLUMNS = {
+    "torch": ("per-submit", {}),
+    "cuda-graph": ("replay", {"maker": "driver"}),
+    "cuda-driver": ("fused", {}),
+    "dawn": ("fused", {}),
+    "wgpu-native": ("fused", {}),
+}
+"""By stack the pattern and the parameters of "CUDA graph or one fused kernel"."""
+
+
+def targets() -> list[Target]:
+    gpu: dict[str, Any] = {"adapter": "NVIDIA H100", "device": "0123456789ab", "options": {"device": "cuda:0"}}
+    apis = dict.fromkeys(("dawn", "wgpu-native", "vulkan"), "Vulkan") | dict.fromkeys(("floor", "numpy"), "CPU")
+    found = [
+        Target(stack=stack, api="CPU", adapter="CPU")
+        if apis.get(stack) == "CPU"
+        else Target(stack=stack, api=apis.get(stack, "CUDA"), **gpu)  # type: ignore[arg-type]
+        for stack in OPENING_S
+    ]
+    beside = [Target(stack=stack, api="CPU", adapter="CPU", options={"device": "cpu"}) for stack in ("torch", "jax")]
+    return [*found, *beside, Target(stack="dawn", api="Null", adapter="Null backend", executes=False)]
+
+
+def planned(profile: str) -> list[Task]:
+    assert OPENING_S.keys() <= registry().keys()
+    return schedule(targets(), Choice(), PROFILES[profile])[0]
+
+
+class Simulated:
+    """A worker that opens beside others and then measures alone, in one turn. ``Simulated.now`` is the time, s."""
+
+    now = 0.0
+
+    def __init__(self, job: Job) -> None:
+        opening_s = OPENING_S[job.worker.split("@")[0]]
+        self.ready_s = Simulated.now + opening_s
+        where = job.assignments[0].line_fields(job.worker, job.process)
+        measuring = job.settings.seconds + MET_S * len(job.settings.met) + ANCHOR_S * len(job.assignments)
+        self.lines: list[tuple[float, Any]] = [
+            (0.0, OneOffLine(**where, name="open", values=[opening_s * 1e9])),
+            (0.0, Ready()),
+            (measuring, EndedLine(worker=job.worker, process=job.process, rule="")),
+        ]
+
+    def receive(self) -> Any:
+        took_s, line = self.lines.pop(0)
+        Simulated.now = max(Simulated.now, self.ready_s) + took_s
+        return line
+
+    def go(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+@pytest.mark.parametrize("profile", LIMIT_S)
+def test_a_run_of_all_stacks_measures_every_planned_process_in_its_time(profile: str) -> None:
+    jobs: list[Job] = []
+
+    class Campaign(Unlocked):
+        def start_worker(self, job: Job, *_: object) -> Any:
+            jobs.append(job)
+            return Simulated(job)
+
+        def clock(self) -> float:
+            return Simulated.now
+
+    plan, tasks = PROFILES[profile], planned(profile)
+    Simulated.now = 0.0
+    limits = WorkerLimits(memory_bytes=1, open_workers=16)
+    Campaign([InterpreterRun(FakeJournal(), tasks)], plan, Listener(), [], random.Random(1), limits).run()  # type: ignore[arg-type]
+    assert len(jobs) == plan.processes * len(OPENING_S)
+    assert FINDING_S + Simulated.now + plan.processes * RELEASE_S <= LIMIT_S[profile]
+
+
+@pytest.mark.parametrize("profile", LIMIT_S)
+def test_a_run_of_all_stacks_has_the_workloads_and_the_waits_of_the_step(profile: str) -> None:
+    cases: dict[str, list[Case]] = {task.target.stack: [a.case for a in task.own] for task in planned(profile)}
+    for stack, (pattern, params) in COLUMNS.items():
+        own = [c for c in cases[stack] if c.pattern == pattern and params.items() <= c.params.items()]
+        assert {c.workload for c in own} >= WORKLOADS, stack
+    for stack in ("torch", "cuda-driver", "dawn", "wgpu-native"):
+        waits = {c.pattern for c in cases[stack] if c.workload == "step"}
+        assert waits >= {"per-submit", "wait-each", "read-each"}, stack

@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 import psutil
@@ -38,7 +38,7 @@ _WORKER_BYTES = 3 << 30
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
 _LONG_OPENING_S = 10.0
-"""Processes that take longer to open all their cases open two at a time: one for this replicate, one for the next."""
+"""Where opening the cases takes longer, two processes open at a time: one for this replicate, one for the next."""
 
 
 @dataclasses.dataclass
@@ -112,7 +112,10 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker. ``measured_s``: its measuring time so far; ``turn_s``: in this turn; ``deaths``: of those before it."""
+    """A worker. ``measured_s``: its measuring time so far; ``turn_s``: in this turn; ``deaths``: of those before it.
+
+    ``is_ready``: it has opened its cases.
+    """
 
     run: InterpreterRun
     task: Task
@@ -121,6 +124,7 @@ class _OpenWorker:
     measured_s: float = 0.0
     turn_s: float = 0.0
     deaths: int = 0
+    is_ready: bool = False
 
     def end(self) -> None:
         """End the worker that is in this place now."""
@@ -149,8 +153,8 @@ class Campaign:
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._process_s: dict[str, float] = {}
         """By target key, the time of the target's latest process from its start to its end."""
-        self._opening_s: dict[str, float] = {}
-        """By target key, the time in which the target's latest process opened its cases."""
+        self._slow: set[str] = set()
+        """Keys of the targets whose processes take long to open."""
         self._ahead: dict[str, _OpenWorker] = {}
         """By target key, workers of the next replicate that are ready."""
         self._began_s = self._waited_s = self._end_s = 0.0
@@ -177,39 +181,32 @@ class Campaign:
             if work.name in planned and work.needs:
                 self.listener.note(f"{work.name}: {work.needs}")
         self.listener.begin()
+        at_once = max(1, self.limits.open_workers // len(self.runs))
         with ExitStack() as self._at_the_end:
-            self._measure_replicates(max(1, self.limits.open_workers // len(self.runs)))
-
-    def _measure_replicates(self, at_once: int) -> None:
-        for replicate in range(self.plan.processes):
-            targets = self._targets(replicate)
-            if targets and not self._ahead and not self._may_start(replicate, self._elapsed_s()):
-                self.listener.note(
-                    f"{replicate} of {self.plan.processes} processes are measured; one more would end "
-                    f"after the wall limit of {self._wall_s:.0f} s"
-                )
-                return
-            self._expect_end(replicate)
-            soon = self._to_open_ahead(replicate, at_once - len(targets))
-            for start in range(0, len(targets), at_once):
-                if self._elapsed_s() > self._wall_s:
+            for replicate in range(self.plan.processes):
+                targets = self._targets(replicate)
+                if targets and not self._ahead and not self._may_start(replicate, self._elapsed_s()):
                     self.listener.note(
-                        f"the wall limit of {self._wall_s:.0f} s is reached: "
-                        f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
+                        f"{replicate} of {self.plan.processes} processes are measured; one more would end "
+                        f"after the wall limit of {self._wall_s:.0f} s"
                     )
                     return
-                self._measure_group(targets[start : start + at_once], soon)
+                self._expect_end(replicate)
+                soon = self._to_open_ahead(replicate, at_once - len(targets))
+                for start in range(0, len(targets), at_once):
+                    if self._elapsed_s() > self._wall_s:
+                        self.listener.note(
+                            f"the wall limit of {self._wall_s:.0f} s is reached: "
+                            f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
+                        )
+                        return
+                    self._measure_group(targets[start : start + at_once], soon)
 
     def _to_open_ahead(self, replicate: int, room: int) -> list[TargetTasks]:
-        """The targets of the next replicate whose workers open now, beside slow ones of this replicate; at most room.
-
-        What opens is not measured, and what is measured has nothing that opens beside it.
-        """
-        slow = {key for key, opening_s in self._opening_s.items() if opening_s > _LONG_OPENING_S} - self._ahead.keys()
-        if not self._may_start(replicate + 1, self._elapsed_s() + self._expected_s(replicate)):
-            return []
-        found = [tasks for tasks in self._targets(replicate + 1) if tasks[0][1].target.key in slow]
-        return found if len(self.runs) == 1 and len(found) <= room else []
+        """The slow targets of the next replicate, to open with this one; empty if they are more than ``room``."""
+        found = [own for own in self._targets(replicate + 1) if own[0][1].target.key in self._slow - self._ahead.keys()]
+        in_time = self._may_start(replicate + 1, self._elapsed_s() + self._expected_s(replicate))
+        return found if in_time and len(self.runs) == 1 and len(found) <= room else []
 
     def _targets(self, replicate: int) -> list[TargetTasks]:
         """The tasks due, by target, in a new random order of targets. Two interpreters alternate in order (AB, BA)."""
@@ -255,14 +252,9 @@ class Campaign:
         None releases its objects before all have measured: that would disturb others on its device.
         """
         began_s = self._elapsed_s()
-        ready = [one for tasks in group if (one := self._ahead.pop(tasks[0][1].target.key, None))]
-        opened = {one.task.target.key for one in ready}
         with ExitStack() as stack:
-            for one in ready:
-                stack.callback(one.end)
-            started = self._start_all([tasks for tasks in group if tasks[0][1].target.key not in opened], stack)
-            early, workers = self._start_all(soon, self._at_the_end), [*ready, *started]
-            ready += [one for one in started if self._wait_until_ready(one)]
+            workers, early = self._start_all(group, stack), self._start_all(soon, self._at_the_end)
+            ready = [one for one in workers if one.is_ready or self._wait_until_ready(one)]
             self._ahead = {one.task.target.key: one for one in early if self._wait_until_ready(one)}
             self._take_turns(ready)
             for one in workers:
@@ -272,13 +264,14 @@ class Campaign:
             own = [one for one in workers if one.task.target == tasks[0][1].target]
             self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
 
-    def _start_all(self, targets: Iterable[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
-        """A new worker for each task that has cases left. The end of ``stack`` ends them."""
+    def _start_all(self, targets: Sequence[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
+        """A worker for each task that has cases left, a new one if none is ready. The end of ``stack`` ends them."""
         workers = []
-        for tasks in targets:
-            process = next(self._process_numbers[tasks[0][1].target.key])  # the same on both sides
-            for run, task in tasks:
-                if one := self._start(run, task, process):
+        for own in targets:
+            ahead = self._ahead.pop(own[0][1].target.key, None)
+            process = ahead.process if ahead else next(self._process_numbers[own[0][1].target.key])  # on both sides
+            for run, task in own:
+                if one := ahead or self._start(run, task, process):
                     workers.append(one)
                     stack.callback(one.end)
         return workers
@@ -319,7 +312,8 @@ class Campaign:
                     return False
             else:
                 one.run.journal.sync()
-                self._opening_s[one.task.target.key] = opening_ns / 1e9
+                one.is_ready = True
+                self._slow |= {one.task.target.key} if opening_ns > _LONG_OPENING_S * 1e9 else set()
                 return True
 
     def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:

@@ -76,9 +76,8 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
             spent += need * processes[target]
         else:
             sampling = f"{need * processes[target]:.1f} s of sampling in {processes[target]} processes"
-            reason = f"{sampling} do not fit the budget of {plan.sampling_s:.0f} s for the whole run"
-            words = f"{reason}; a larger profile or a choice of stacks and patterns takes it"
-            left_out.append((target, candidate.key, words))
+            reason = f"{sampling} do not fit the budget of {plan.sampling_s:.0f} s for the whole run; a larger profile"
+            left_out.append((target, candidate.key, f"{reason} or a choice of stacks and patterns takes it"))
     factor = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
     fixed = {"polling"} if plan.stretch_slow else {"polling", "slow"}
     unscaled = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}

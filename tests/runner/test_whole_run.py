@@ -39,7 +39,7 @@ def targets() -> list[Target]:
     found = [
         Target(stack=stack, api="CPU", adapter="CPU")
         if apis.get(stack) == "CPU"
-        else Target(stack=stack, api=apis.get(stack, "CUDA"), **gpu)  # type: ignore[arg-type]
+        else Target(stack=stack, api=apis.get(stack, "CUDA"), **gpu)
         for stack in OPENING_S
     ]
     beside = [Target(stack=stack, api="CPU", adapter="CPU", options={"device": "cpu"}) for stack in ("torch", "jax")]

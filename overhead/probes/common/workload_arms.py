@@ -42,13 +42,8 @@ def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
     fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
     unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
     each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
-    submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
-    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl", early=True), *unchecked, each, submitted)]
-
-
-def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
-    """The arm with one WGSL submission per step, for workloads whose step is one dispatch."""
-    return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
+    arms = [fused("wgsl", early=caller == "binding"), *unchecked, each, dataclasses.replace(each, pattern="per-submit")]
+    return [dataclasses.replace(arm, caller=caller) for arm in arms]
 
 
 WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (

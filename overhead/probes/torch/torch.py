@@ -46,9 +46,9 @@ class TorchProbe(Probe):
             Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **wait})
             for name in TORCH_OPERATIONS
         ]
-        in_place, allocating = (_python_and_native(base, alloc) for alloc in ("in-place", "allocating"))
-        extra = [*allocating, *at_the_end, *others, *operations]
-        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*in_place, *acts])
+        both = [vary(vary(base, "operand", "tensor"), "caller", caller) for caller in ("binding", "native")]
+        extra = [*(vary(one, "alloc", "allocating") for one in both), *at_the_end, *others, *operations]
+        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*both, *acts])
         arms = [eager("separate", "library", early=True), IN_TURN, *([ALL_THREADS] if cpu else [])]
         return with_workloads(star, arms, software=cpu)
 
@@ -83,12 +83,6 @@ class TorchProbe(Probe):
 
 _DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "LevelZero": "xpu", "MPS": "mps"}
 _PLURAL = {"launch": "launches", "step": "steps"}
-
-
-def _python_and_native(base: Case, alloc: str) -> list[Case]:
-    """Cases that run the same operation from Python and from a compiled loop."""
-    tensor = vary(vary(base, "operand", "tensor"), "alloc", alloc)
-    return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
 
 
 def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:

@@ -112,10 +112,7 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker. ``measured_s``: its measuring time so far; ``turn_s``: in this turn; ``deaths``: of those before it.
-
-    ``is_ready``: it has opened its cases.
-    """
+    """A worker. ``measured_s``: its measuring time; ``turn_s``: in this turn; ``deaths``: before it; ``is_ready``: opened."""
 
     run: InterpreterRun
     task: Task

@@ -61,7 +61,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     time is divided in proportion, so that a small run samples each case for longer.
     """
     budget = math.inf if plan.sampling_s is None else plan.sampling_s
-    processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
+    processes = {target: plan.processes_of(own[0].cost) for target, own in targets.items() if own}
     taken: dict[str, dict[str, float]] = {target: {} for target in targets}
     left_out: list[tuple[str, str, str]] = []
     spent = 0.0
@@ -92,8 +92,7 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
 class Task:
     """Everything that the workers of one target measure.
 
-    ``seconds``: sampling time of one process. ``processes``: the number of processes. ``alone``: no other target is
-    measured.
+    ``seconds``: sampling time of one process. ``processes``: their number. ``alone``: no other target is measured.
     """
 
     target: Target

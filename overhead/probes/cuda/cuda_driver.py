@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
-from overhead.probes.common.workload_arms import fused, launches
 from overhead.probes.cuda import api
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target
@@ -79,7 +78,8 @@ class CudaDriverProbe(DriverProbe):
             vary(vary(vary(base, "caller", "native"), "loops", 8000), "arguments", 2),
             *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
         ]
-        arms = [fused("cuda", early=True), launches("cuda", "separate", "one")]
+        fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)
+        arms = [fused, WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")]
         return with_workloads(Space(base, axes, extra, _allowed, early), arms, software=False)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
-from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
 from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
 from overhead.probes.torch.operations import TORCH_OPERATIONS
-from overhead.probes.workload_chain import with_workloads
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
 
@@ -49,7 +48,10 @@ class TorchProbe(Probe):
         both = [vary(vary(base, "operand", "tensor"), "caller", caller) for caller in ("binding", "native")]
         extra = [*(vary(one, "alloc", "allocating") for one in both), *at_the_end, *others, *operations]
         star = Space(base, {"alloc": ["allocating"]}, extra, early=[*both, *acts])
-        arms = [eager("separate", "library", early=True), IN_TURN, *([ALL_THREADS] if cpu else [])]
+        eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
+        in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
+        all_threads = WorkloadArm("per-submit", {"threads": "all"}, fits=lambda w: w.host_works)
+        arms = [eager, in_turn, *([all_threads] if cpu else [])]
         return with_workloads(star, arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -92,21 +94,18 @@ def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[l
     nothing is asynchronous.
     """
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
-    fixed, varying = (
-        [Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes}) for name in names]
+    networks = [
+        Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes})
         for shapes in ("fixed", "varying")
-    )
-    main = (*READS[kind][:1], *TORCH_WAITS[kind][:1])
-
-    def each(steps: list[Case]) -> list[Case]:
-        return [case for step in steps for case in (step, *(_with_action(step, sync, 1) for sync in main))]
-
-    others = []
+        for name in names
+    ]
+    main, every_kind = (*READS[kind][:1], *TORCH_WAITS[kind][:1]), (*READS[kind], *TORCH_WAITS[kind])
+    others = [case for one in networks for case in (one, *(_with_action(one, sync, 1) for sync in main))]
     # A training step takes about 1 ms. Longer units would not fit into a short run.
-    for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in fixed[:1])):
-        others += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind])]
+    for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in networks[:1])):
+        others += [_with_action(step, sync, 1) for sync in every_kind]
         others += [_with_action(step, sync, every) for sync in main for every in rhythms]
-    return each([base])[1:], [*each(fixed), *others, *each(varying)]
+    return [_with_action(base, sync, 1) for sync in main], others
 
 
 def _with_action(case: Case, sync: str, every: int) -> Case:

@@ -7,9 +7,8 @@ import msgspec
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.common.availability import import_library
-from overhead.probes.common.workload_arms import fused, launches
 from overhead.probes.torch.devices import cuda_torch, targets_of_kind
-from overhead.probes.workload_chain import with_workloads
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Target
 
 
@@ -34,7 +33,8 @@ class TritonProbe(Probe):
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
         early = [vary(base, "pattern", "wait-each")]
         star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]}, early=early)
-        return with_workloads(star, [fused("triton"), launches("triton", "one")], software=False)
+        arms = [WorkloadArm(pattern, bodies=("one",), language="triton") for pattern in ("fused", "per-submit")]
+        return with_workloads(star, arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""

@@ -127,11 +127,10 @@ def space(target: Target) -> Space:
         **({"validation": [None, "skip"]} if dawn else {}),
         "dependency": ["independent"],
     }
-    extra = [case for case in _extra_cases(dawn) if _offers(target, case)]
     base = Case(pattern="per-submit")
     early = [vary(base, "pattern", name) for name in ("one-pass", "fused", "wait-each", "read-each")]
     early = [vary(base, "caller", "native"), *early, vary(base, "caller", "ffi")]
-    return Space(base, axes, extra, lambda case: _offers(target, case), early)
+    return Space(base, axes, list(_extra_cases(dawn)), lambda case: _offers(target, case), early)
 
 
 def _extra_cases(dawn: bool) -> Iterator[Case]:

@@ -112,7 +112,7 @@ def room_for_workers(processors: int, memory_bytes: int) -> int:
 
 @dataclasses.dataclass
 class _OpenWorker:
-    """A worker. ``measured_s``: its measuring time; ``turn_s``: in this turn; ``deaths``: before it; ``is_ready``: opened."""
+    """A worker. ``measured_s``: its measuring time so far; ``turn_s``: in this turn; ``deaths``: of those before it."""
 
     run: InterpreterRun
     task: Task
@@ -151,9 +151,8 @@ class Campaign:
         self._process_s: dict[str, float] = {}
         """By target key, the time of the target's latest process from its start to its end."""
         self._slow: set[str] = set()
-        """Keys of the targets whose processes take long to open."""
         self._ahead: dict[str, _OpenWorker] = {}
-        """By target key, workers of the next replicate that are ready."""
+        """By target key, workers of the next replicate that are ready: those of targets that are slow to open."""
         self._began_s = self._waited_s = self._end_s = 0.0
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
 
@@ -287,7 +286,7 @@ class Campaign:
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
             extras=frozenset(left.staged[:1]),
             staged=frozenset(left.staged),
-            met=frozenset(left.met),
+            met=frozenset(left.met(alone=len(run.tasks) == 1)),
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )
         self.listener.working(run.with_side(f"opening {key}"))

@@ -24,8 +24,7 @@ from overhead.workloads import stack_works, when_measured, workloads
 MAX_TIMES_NEED = 4.0
 """A case is sampled for at most this multiple of the time that it needs. With a polling wait the multiple is 1."""
 _FEW_CASES = 4
-"""What a program pays when nothing is left out is measured for each case of a target that is measured alone and has at
-most this many; else for the first case of each caller, without ``ffi``, by which no program calls."""
+"""What a program pays when nothing is left out is measured for each case of a target that has at most this many."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,13 @@ def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
 class Task:
     """Everything that the workers of one target measure.
 
-    ``seconds``: sampling time of one process. ``processes``: their number. ``alone``: no other target is measured.
+    ``seconds``: sampling time of one process. ``processes``: the number of processes.
     """
 
     target: Target
     assignments: tuple[Assignment, ...]
     seconds: float
     processes: int
-    alone: bool = False
 
     @property
     def staged(self) -> tuple[str, ...]:
@@ -112,13 +110,14 @@ class Task:
             firsts.setdefault(a.case.caller, a.key)
         return tuple(firsts.values())
 
-    @property
-    def met(self) -> tuple[str, ...]:
-        """Keys of the assignments for which is measured what a program pays when nothing is left out."""
-        own, staged = self.own, self.staged
-        each = self.alone and len(own) <= _FEW_CASES
-        usual = (each or i == 0 or (a.key in staged and a.case.caller != "ffi") for i, a in enumerate(own))
-        return tuple(a.key for a in itertools.compress(own, usual))
+    def met(self, *, alone: bool) -> tuple[str, ...]:
+        """Keys of the assignments for which is measured what a program pays when nothing is left out.
+
+        They are the first case of each caller, but no program calls by ``ffi``. ``alone``: no other target is measured.
+        """
+        own, by_ffi = self.own, {a.key for a in self.own[1:] if a.case.caller == "ffi"}
+        each = alone and len(own) <= _FEW_CASES
+        return tuple(a.key for a in own if each or a.key in set(self.staged) - by_ffi)
 
     @property
     def own(self) -> list[Assignment]:
@@ -162,13 +161,12 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     chosen, left_out = _choose_targets(targets, choice)
     spaces: dict[str, Space] = {}
     own: dict[str, list[Case]] = {}
-    early: set[str] = set()
+    early: dict[str, set[str]] = {}
     for target in chosen:
         try:
             space = space_of(registry()[target.stack], target)
-            every = {case.key for case in (space.base, *space.early)}
-            own[target.key] = choice.select(space.cross() if choice.full else space.star(), every)
-            early |= {f"{target.key} {key}" for key in every}
+            early[target.key] = {case.key for case in (space.base, *space.early)}
+            own[target.key] = choice.select(space.cross() if choice.full else space.star(), early[target.key])
             spaces[target.key] = space
         except KeyboardInterrupt:
             raise
@@ -183,7 +181,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     for key, each in wanted.items():
         is_early = False  # a companion is early if the case before it is
         for one in each:
-            is_early = one.key in early if one.target.key == key else is_early
+            is_early = one.case.key in early[key] if one.target.key == key else is_early
             candidates.setdefault(key, []).append(Candidate(one.key, stacks[one.target.stack].cost, is_early))
     allotment = allot(candidates, plan)
     for worker, candidate, reason in allotment.left_out:
@@ -193,8 +191,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
         cases = allotment.cases.get(target.key, {})
         taken = tuple(a for a in wanted[target.key] if a.key in cases)
         if taken:
-            seconds, processes = allotment.seconds(target.key), allotment.processes[target.key]
-            tasks.append(Task(target, taken, seconds, processes, alone=len(chosen) == 1))
+            tasks.append(Task(target, taken, allotment.seconds(target.key), allotment.processes[target.key]))
     return tasks, left_out
 
 

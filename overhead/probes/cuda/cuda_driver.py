@@ -70,12 +70,10 @@ class CudaDriverProbe(DriverProbe):
             "pattern": ["wait-each", "read-each"],
         }
         compared = (vary(base, "arguments", 8), vary(base, "pattern", "wait-each"))
-        early = [
-            vary(base, "caller", "native"),
-            *(vary(base, "pattern", p) for p in ("wait-each", "read-each", "fused")),
-        ]
+        native = vary(base, "caller", "native")
+        early = [native, *(vary(base, "pattern", name) for name in ("wait-each", "read-each", "fused"))]
         extra = [
-            vary(vary(vary(base, "caller", "native"), "loops", 8000), "arguments", 2),
+            vary(vary(native, "loops", 8000), "arguments", 2),
             *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
         ]
         fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)

@@ -88,10 +88,9 @@ _PLURAL = {"launch": "launches", "step": "steps"}
 
 
 def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:
-    """The plain step with one read or one wait after each, and then all others: networks, every kind, other rhythms.
+    """The step with one read or one wait after each, and then all others: networks, every kind, other rhythms.
 
-    The networks' steps are measured on a GPU. On a CPU a step of a network takes 0.1 s and
-    nothing is asynchronous.
+    On a CPU a step of a network takes 0.1 s and nothing is asynchronous, so it has none.
     """
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
     networks = [

@@ -31,8 +31,9 @@ class TritonProbe(Probe):
     def space(self, target: Target) -> Space:
         """The cases of the step by kind of launch, with a wait after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        early = [vary(base, "pattern", "wait-each")]
-        star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]}, early=early)
+        star = Space(
+            base, {"entry": ["compiled"], "pattern": ["wait-each"]}, early=[vary(base, "pattern", "wait-each")]
+        )
         arms = [WorkloadArm(pattern, bodies=("one",), language="triton") for pattern in ("fused", "per-submit")]
         return with_workloads(star, arms, software=False)
 

@@ -102,7 +102,6 @@ def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:
 def test_a_target_that_is_alone_and_has_few_cases_has_the_met_cost_of_each() -> None:
     (task,), _ = schedule([target("dawn")], Choice(), plan())
     assert task.met(alone=True) == tuple(a.key for a in task.own)
-    assert len(task.met(alone=True)) == 4
     assert task.met(alone=False) == task.staged
 
 
@@ -113,7 +112,6 @@ def test_beside_its_gpu_the_host_of_a_stack_is_measured_only_on_request() -> Non
     assert [t.target.key for t in tasks] == [on_gpu[0].key, on_gpu[2].key]
     assert "--software" in left_out[0].reason
     assert len(schedule(on_gpu, Choice(software=True), plan())[0]) == 3
-    assert [t.target.adapter for t in schedule([host], Choice(), plan())[0]] == ["CPU"]
 
 
 def test_a_target_with_many_cases_has_the_met_cost_of_the_first_case_of_each_caller() -> None:

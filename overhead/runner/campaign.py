@@ -261,7 +261,6 @@ class Campaign:
             self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
 
     def _start_all(self, targets: Sequence[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
-        """A worker for each task that has cases left, a new one if none is ready. The end of ``stack`` ends them."""
         workers = []
         for own in targets:
             ahead = self._ahead.pop(own[0][1].target.key, None)

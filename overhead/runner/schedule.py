@@ -176,13 +176,12 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     if spaces:
         _check_workloads(choice, spaces.values())
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
-    stacks = registry()
     candidates: dict[str, list[Candidate]] = {}
     for key, each in wanted.items():
         is_early = False  # a companion is early if the case before it is
         for one in each:
             is_early = one.case.key in early[key] if one.target.key == key else is_early
-            candidates.setdefault(key, []).append(Candidate(one.key, stacks[one.target.stack].cost, is_early))
+            candidates.setdefault(key, []).append(Candidate(one.key, registry()[one.target.stack].cost, is_early))
     allotment = allot(candidates, plan)
     for worker, candidate, reason in allotment.left_out:
         left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))

@@ -13,7 +13,7 @@ from overhead.runner.campaign import InterpreterRun, WorkerLimits
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, schedule
 from overhead.runner.workers import Job, Ready
-from tests.fakes.workers import FakeJournal, Unlocked
+from tests.fakes.workers import FakeJournal, faked
 
 OPENING_S = {"torch-compile": 16.0, "triton": 7.0, "torch": 7.0, "cuda-graph": 6.5, "wgpu-native": 5.0, "dawn": 4.5,
              "vulkan": 3.5, "jax": 3.5, "cuda-driver": 3.0, "cupy": 2.5, "numpy": 2.0, "floor": 2.0}  # fmt: skip
@@ -21,7 +21,6 @@ OPENING_S = {"torch-compile": 16.0, "triton": 7.0, "torch": 7.0, "cuda-graph": 6
 MET_S, ANCHOR_S, RELEASE_S, FINDING_S = 0.35, 0.15, 1.5, 15.0
 """Time of a case's met cost, of its anchors, of the end of a replicate, and of finding all targets, s."""
 LIMIT_S = {"quick": 240.0, "default": 480.0}
-WORKLOADS = {"recurrence", "acrobot", "simulation", "rastrigin"}
 COLUMNS = {
     "torch": "per-submit",
     "cuda-graph": "replay",
@@ -29,7 +28,6 @@ COLUMNS = {
     "dawn": "fused",
     "wgpu-native": "fused",
 }
-"""By stack the pattern of "CUDA graph or one fused kernel"."""
 
 
 def planned(profile: str) -> list[Task]:
@@ -66,20 +64,15 @@ class Simulated:
 
 @pytest.mark.parametrize("profile", LIMIT_S)
 def test_a_run_of_all_stacks_measures_every_planned_process_in_its_time(profile: str) -> None:
-    workers: list[Simulated] = []
+    workers, plan, Simulated.now = list[Simulated](), PROFILES[profile], 0.0
 
-    class Campaign(Unlocked):
-        def start_worker(self, job: Job, *_: object) -> Any:
-            workers.append(Simulated(job))
-            return workers[-1]
+    def start(job: Job) -> Simulated:
+        workers.append(Simulated(job))
+        return workers[-1]
 
-        def clock(self) -> float:
-            return Simulated.now
-
-    plan, tasks = PROFILES[profile], planned(profile)
-    Simulated.now = 0.0
-    limits = WorkerLimits(memory_bytes=1, open_workers=16)
-    Campaign([InterpreterRun(FakeJournal(), tasks)], plan, Listener(), [], random.Random(1), limits).run()  # type: ignore[arg-type]
+    runs = [InterpreterRun(FakeJournal(), planned(profile))]  # type: ignore[arg-type]
+    campaign = faked(start, lambda: Simulated.now)  # type: ignore[arg-type]
+    campaign(runs, plan, Listener(), [], random.Random(1), WorkerLimits(memory_bytes=1, open_workers=16)).run()
     assert len(workers) == plan.processes * len(OPENING_S)
     assert not any(worker.lines for worker in workers)
     assert FINDING_S + Simulated.now + plan.processes * RELEASE_S <= LIMIT_S[profile]
@@ -90,6 +83,6 @@ def test_a_run_of_all_stacks_has_the_workloads_and_the_waits_of_the_step(profile
     cases: dict[str, list[Case]] = {task.target.stack: [a.case for a in task.own] for task in planned(profile)}
     for stack, pattern in COLUMNS.items():
         own = [c for c in cases[stack] if c.pattern == pattern and c.params.get("maker", "driver") == "driver"]
-        assert {c.workload for c in own} >= WORKLOADS, stack
+        assert {c.workload for c in own} >= {"recurrence", "acrobot", "simulation", "rastrigin"}, stack
     for stack in COLUMNS.keys() - {"cuda-graph"}:
         assert {c.pattern for c in cases[stack] if c.workload == "step"} >= {"wait-each", "read-each"}, stack

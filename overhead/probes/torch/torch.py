@@ -88,10 +88,7 @@ _PLURAL = {"launch": "launches", "step": "steps"}
 
 
 def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:
-    """The step with one read or one wait after each, and then all others: networks, every kind, other rhythms.
-
-    On a CPU a step of a network takes 0.1 s and nothing is asynchronous, so it has none.
-    """
+    """The step with a read or a wait after each; then all others: networks (on a GPU), every kind, other rhythms."""
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
     networks = [
         Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes})

@@ -37,7 +37,9 @@ def _add_measuring(added: Any) -> None:
     _repeatable(run, *_STACK, metavar="STACK", help="only this stack (repeatable)")
     _repeatable(run, "--pattern", metavar="PATTERN", help="only this pattern (repeatable)")
     _repeatable(run, "--workload", metavar="WORKLOAD", help="only this workload (repeatable)")
-    run.add_argument("--software", action="store_true", help="measure software adapters too on a machine with a GPU")
+    run.add_argument(
+        "--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too"
+    )
     _repeatable(run, "--require", metavar="STACK", help="exit 1 unless this stack gave a figure (repeatable)")
     python = "measure with this Python; given twice: measure with both in turn, and compare"
     _repeatable(run, "--python", metavar="PYTHON", help=python)

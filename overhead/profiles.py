@@ -47,14 +47,14 @@ PROFILES: Mapping[str, Plan] = {
     "quick": Plan(
         processes=5,
         target=0.10,
-        sampling_s=95.0,
-        wall_s=240.0,
+        sampling_s=68.0,
+        wall_s=225.0,
         case_s=0.22,
         far=False,
         max_cases={"slow": 8, "polling": 3},
         stretch_slow=False,
         processes_by_cost={"slow": 3, "polling": 3},
     ),
-    "default": Plan(processes=8, target=0.03, sampling_s=290.0, wall_s=600.0, case_s=0.4),
+    "default": Plan(processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.4),
     "thorough": Plan(processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }

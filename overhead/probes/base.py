@@ -40,7 +40,7 @@ class Space:
     ``axes``: by axis its other values. An axis is a field of ``Case`` (``pattern``, ``caller``, ``dependency``) or a
     key of the base's ``params``. A key that the base lacks is an error, unless None is among the values: it stands for
     the absent parameter. ``extra``: further cases that differ from the base in more than one axis, for example pairs
-    that will be subtracted. ``early``: extra cases that come directly after the base. ``allowed``: returns False for a
+    that will be subtracted. ``early``: cases that every run has, as it has the base. ``allowed``: returns False for a
     case that must be left out, such as a meaningless combination.
     """
 

@@ -11,8 +11,7 @@ from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.common.step import count_steps, start_values
-from overhead.probes.common.workload_arms import eager
-from overhead.probes.workload_chain import verified, with_workloads
+from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
 from overhead.results import Case, Scalar, Target
 
 _CACHE_LINE_BYTES = 64
@@ -35,7 +34,7 @@ class NumpyProbe(Probe):
     def space(self, target: Target) -> Space:
         """The case of one ufunc, and the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place"})
-        return with_workloads(Space(base), [eager("separate")], software=True)
+        return with_workloads(Space(base), [WorkloadArm("per-submit", bodies=("separate",))], software=True)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the ufunc or of the workload."""

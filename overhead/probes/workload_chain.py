@@ -30,8 +30,8 @@ class WorkloadArm:
     """One way to run workloads on a stack: the ``pattern``, ``params`` and ``caller`` of its cases.
 
     ``bodies``: which of ``Workload.bodies`` (several ways to run a step) it can run. ``fits``: returns True if it can
-    run a workload. ``language``: the language of its kernels; '' if it has none. ``early``: True if a short run
-    measures it too.
+    run a workload. ``language``: the language of its kernels; '' if it has none. ``early``: True if every run measures
+    it.
     """
 
     pattern: Pattern
@@ -43,24 +43,19 @@ class WorkloadArm:
     early: bool = False
 
 
-def with_workloads(
-    star: Space, arms: Sequence[WorkloadArm], *, software: bool, late: Sequence[WorkloadArm] = ()
-) -> Space:
+def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) -> Space:
     """The cases of a stack (``star``), extended by every workload with every arm (way to run it) and size.
 
-    ``software``: True for a CPU or a software adapter, which get smaller numbers of elements. For light workloads, the
-    first arm and the ``early`` arms come directly after the base case, with the first number of elements, so that a
-    short run measures them. ``late`` arms come last.
+    ``software``: True for a CPU or a software adapter, which get smaller numbers of elements. Every run measures the
+    ``early`` arms of light workloads, and on a GPU of those that are ``usual``, with the first number of elements.
     """
-    found = workloads().values()
-    soon = [arm for i, arm in enumerate(arms) if i == 0 or arm.early]
-    first = [case for w in found if not w.heavy for case in _cases(w, soon, software)[: len(soon)]]
-    all_of_them = [case for some in (arms, late) for w in found for case in _cases(w, some, software)]
-    allowed = star.allowed
+    found, allowed = workloads().values(), star.allowed
+    soon = [arm for arm in arms if arm.early]
+    usual = sorted((w for w in found if not w.heavy or (w.usual and not software)), key=lambda w: w.heavy)
     return dataclasses.replace(
         star,
-        early=[*star.early, *first],
-        extra=[*star.extra, *all_of_them],
+        early=[*star.early, *(case for w in usual for case in _cases(w, soon, software)[: len(soon)])],
+        extra=[*star.extra, *(case for w in found for case in _cases(w, arms, software))],
         allowed=lambda case: "elements" in case.params or allowed(case),
     )
 

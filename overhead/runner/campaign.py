@@ -37,6 +37,8 @@ _WORKER_BYTES = 3 << 30
 """Memory that one open worker may need for a deep-learning library, its compiler and a device context."""
 _LEAST_PROCESSES = 3
 """The wall limit stops the run before a process that would end later only if so many processes are complete."""
+_LONG_OPENING_S = 10.0
+"""Where opening the cases takes longer, two processes open at a time: one for this replicate, one for the next."""
 
 
 @dataclasses.dataclass
@@ -119,6 +121,7 @@ class _OpenWorker:
     measured_s: float = 0.0
     turn_s: float = 0.0
     deaths: int = 0
+    is_ready: bool = False
 
     def end(self) -> None:
         """End the worker that is in this place now."""
@@ -147,6 +150,9 @@ class Campaign:
         self._process_numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._process_s: dict[str, float] = {}
         """By target key, the time of the target's latest process from its start to its end."""
+        self._slow: set[str] = set()
+        self._ahead: dict[str, _OpenWorker] = {}
+        """By target key, workers of the next replicate that are ready: those of targets that are slow to open."""
         self._began_s = self._waited_s = self._end_s = 0.0
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
 
@@ -172,23 +178,31 @@ class Campaign:
                 self.listener.note(f"{work.name}: {work.needs}")
         self.listener.begin()
         at_once = max(1, self.limits.open_workers // len(self.runs))
-        for replicate in range(self.plan.processes):
-            targets = self._targets(replicate)
-            if targets and not self._may_start(replicate, self._elapsed_s()):
-                self.listener.note(
-                    f"{replicate} of {self.plan.processes} processes are measured; one more would end "
-                    f"after the wall limit of {self._wall_s:.0f} s"
-                )
-                return
-            self._expect_end(replicate)
-            for start in range(0, len(targets), at_once):
-                if self._elapsed_s() > self._wall_s:
+        with ExitStack() as self._at_the_end:
+            for replicate in range(self.plan.processes):
+                targets = self._targets(replicate)
+                if targets and not self._ahead and not self._may_start(replicate, self._elapsed_s()):
                     self.listener.note(
-                        f"the wall limit of {self._wall_s:.0f} s is reached: "
-                        f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
+                        f"{replicate} of {self.plan.processes} processes are measured; one more would end "
+                        f"after the wall limit of {self._wall_s:.0f} s"
                     )
                     return
-                self._measure_group(targets[start : start + at_once])
+                self._expect_end(replicate)
+                soon = self._to_open_ahead(replicate, at_once - len(targets))
+                for start in range(0, len(targets), at_once):
+                    if self._elapsed_s() > self._wall_s:
+                        self.listener.note(
+                            f"the wall limit of {self._wall_s:.0f} s is reached: "
+                            f"the rest of process {replicate + 1} of {self.plan.processes} is not measured"
+                        )
+                        return
+                    self._measure_group(targets[start : start + at_once], soon)
+
+    def _to_open_ahead(self, replicate: int, room: int) -> list[TargetTasks]:
+        """The slow targets of the next replicate, to open with this one; empty if they are more than ``room``."""
+        found = [own for own in self._targets(replicate + 1) if own[0][1].target.key in self._slow - self._ahead.keys()]
+        in_time = self._may_start(replicate + 1, self._elapsed_s() + self._expected_s(replicate))
+        return found if in_time and len(self.runs) == 1 and len(found) <= room else []
 
     def _targets(self, replicate: int) -> list[TargetTasks]:
         """The tasks due, by target, in a new random order of targets. Two interpreters alternate in order (AB, BA)."""
@@ -228,21 +242,16 @@ class Campaign:
         """Time since this run began to measure, s, without the time that it waited for other runs."""
         return self.clock() - self._began_s - self._waited_s
 
-    def _measure_group(self, group: Sequence[TargetTasks]) -> None:
-        """Start the workers of these targets; when all are ready, let them measure in turns.
+    def _measure_group(self, group: Sequence[TargetTasks], soon: Sequence[TargetTasks] = ()) -> None:
+        """Start the workers of these targets and of those in ``soon``; when all are ready, let the first measure.
 
         None releases its objects before all have measured: that would disturb others on its device.
         """
-        workers: list[_OpenWorker] = []
         began_s = self._elapsed_s()
         with ExitStack() as stack:
-            for tasks in group:
-                process = next(self._process_numbers[tasks[0][1].target.key])  # the same on both sides
-                for run, task in tasks:
-                    if one := self._start(run, task, process):
-                        workers.append(one)
-                        stack.callback(one.end)
-            ready = [one for one in workers if self._wait_until_ready(one)]
+            workers, early = self._start_all(group, stack), self._start_all(soon, self._at_the_end)
+            ready = [one for one in workers if one.is_ready or self._wait_until_ready(one)]
+            self._ahead = {one.task.target.key: one for one in early if self._wait_until_ready(one)}
             self._take_turns(ready)
             for one in workers:
                 one.worker.release()
@@ -250,6 +259,17 @@ class Campaign:
         for tasks in group:
             own = [one for one in workers if one.task.target == tasks[0][1].target]
             self._process_s[tasks[0][1].target.key] = sum(one.measured_s + beside_s for one in own)
+
+    def _start_all(self, targets: Sequence[TargetTasks], stack: ExitStack) -> list[_OpenWorker]:
+        workers = []
+        for own in targets:
+            ahead = self._ahead.pop(own[0][1].target.key, None)
+            process = ahead.process if ahead else next(self._process_numbers[own[0][1].target.key])  # on both sides
+            for run, task in own:
+                if one := ahead or self._start(run, task, process):
+                    workers.append(one)
+                    stack.callback(one.end)
+        return workers
 
     def _start(self, run: InterpreterRun, task: Task, process: int) -> _OpenWorker | None:
         """A new worker for the cases of the task that have not failed; None if there are none."""
@@ -265,7 +285,7 @@ class Campaign:
             seed=random.Random(f"{self._seed} {key} {process}").getrandbits(32),
             extras=frozenset(left.staged[:1]),
             staged=frozenset(left.staged),
-            met=frozenset(left.met),
+            met=frozenset(left.met(alone=len(run.tasks) == 1)),
             far=frozenset(left.staged[:1] if self.plan.far else ()),
             ladders={a.key: ns for a in left.assignments if (ns := run.ladders.get(a.key))},
         )
@@ -277,15 +297,19 @@ class Campaign:
 
     def _wait_until_ready(self, one: _OpenWorker) -> bool:
         """Store the lines that the worker sends while it opens its chains. Returns whether a worker is ready."""
+        opening_ns = 0.0
         while True:
             try:
                 while not isinstance(answer := one.worker.receive(), Ready):
                     one.run.store(answer, self.listener)  # type: ignore[arg-type]
+                    opening_ns += answer.values[0] if isinstance(answer, OneOffLine) and answer.name == "open" else 0.0
             except WorkerDied as death:
                 if not self._start_again(one, death):
                     return False
             else:
                 one.run.journal.sync()
+                one.is_ready = True
+                self._slow |= {one.task.target.key} if opening_ns > _LONG_OPENING_S * 1e9 else set()
                 return True
 
     def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from overhead.devices import same_decorated_name
@@ -29,10 +29,11 @@ _FEW_CASES = 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """A case that could be measured, and the rough cost of a sample."""
+    """A case that could be measured, and the rough cost of a sample. ``early``: every run should have it."""
 
     key: str
     cost: Cost = "fast"
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,32 +55,28 @@ class Allotment:
 def allot(targets: Mapping[str, Sequence[Candidate]], plan: Plan) -> Allotment:
     """Divide the planned sampling time among the candidates of each target.
 
-    The first candidate of each target gets time, then the second of each, and so on until no time is left. The cost of
-    a target's first candidate decides its number of processes. The remaining time is divided in proportion, so that a
-    small run samples each case for longer.
+    The first early candidate of each target gets time, then the second of each, and so on; then the others in the same
+    way, until no time is left. The cost of a target's first candidate decides its number of processes. The remaining
+    time is divided in proportion, so that a small run samples each case for longer.
     """
     budget = math.inf if plan.sampling_s is None else plan.sampling_s
-    processes = {target: plan.processes_of(candidates[0].cost) for target, candidates in targets.items() if candidates}
+    processes = {target: plan.processes_of(own[0].cost) for target, own in targets.items() if own}
     taken: dict[str, dict[str, float]] = {target: {} for target in targets}
     left_out: list[tuple[str, str, str]] = []
     spent = 0.0
-    for turn in range(max(map(len, targets.values()), default=0)):
-        for target, candidates in targets.items():
-            if turn >= len(candidates):
-                continue
-            candidate = candidates[turn]
-            need = plan.case_s * WEIGHT[candidate.cost]
-            if turn >= plan.max_cases.get(candidate.cost, turn + 1):
-                most = f"its stack takes seconds a case, so this profile has {plan.max_cases[candidate.cost]} of them"
-                left_out.append((target, candidate.key, f"{most}; a larger profile or a choice of patterns takes it"))
-            elif spent + need * processes[target] <= budget + 1e-9:
-                taken[target][candidate.key] = need
-                spent += need * processes[target]
-            else:
-                sampling = f"{need * processes[target]:.1f} s of sampling in {processes[target]} processes"
-                reason = f"{sampling} do not fit the budget of {plan.sampling_s:.0f} s for the whole run"
-                words = f"{reason}; a larger profile or a choice of stacks and patterns takes it"
-                left_out.append((target, candidate.key, words))
+    ranked = [(turn, target, one) for target, own in targets.items() for turn, one in enumerate(own)]
+    for turn, target, candidate in sorted(ranked, key=lambda one: (not one[2].early, one[0])):
+        need = plan.case_s * WEIGHT[candidate.cost]
+        if turn >= plan.max_cases.get(candidate.cost, turn + 1):
+            most = f"its stack takes seconds a case, so this profile has {plan.max_cases[candidate.cost]} of them"
+            left_out.append((target, candidate.key, f"{most}; a larger profile or a choice of patterns takes it"))
+        elif spent + need * processes[target] <= budget + 1e-9:
+            taken[target][candidate.key] = need
+            spent += need * processes[target]
+        else:
+            sampling = f"{need * processes[target]:.1f} s of sampling in {processes[target]} processes"
+            reason = f"{sampling} do not fit the budget of {plan.sampling_s:.0f} s for the whole run; a larger profile"
+            left_out.append((target, candidate.key, f"{reason} or a choice of stacks and patterns takes it"))
     factor = MAX_TIMES_NEED if spent == 0 else min(MAX_TIMES_NEED, budget / spent)
     fixed = {"polling"} if plan.stretch_slow else {"polling", "slow"}
     unscaled = {(target, c.key) for target, candidates in targets.items() for c in candidates if c.cost in fixed}
@@ -113,10 +110,14 @@ class Task:
             firsts.setdefault(a.case.caller, a.key)
         return tuple(firsts.values())
 
-    @property
-    def met(self) -> tuple[str, ...]:
-        """Keys of the assignments for which is measured what a program pays when nothing is left out."""
-        return tuple(a.key for a in self.own) if len(self.own) <= _FEW_CASES else self.staged
+    def met(self, *, alone: bool) -> tuple[str, ...]:
+        """Keys of the assignments for which is measured what a program pays when nothing is left out.
+
+        They are the first case of each caller, but no program calls by ``ffi``. ``alone``: no other target is measured.
+        """
+        own, by_ffi = self.own, {a.key for a in self.own[1:] if a.case.caller == "ffi"}
+        each = alone and len(own) <= _FEW_CASES
+        return tuple(a.key for a in own if each or a.key in set(self.staged) - by_ffi)
 
     @property
     def own(self) -> list[Assignment]:
@@ -141,15 +142,15 @@ class Choice:
     software: bool = False
     full: bool = False
 
-    def includes(self, case: Case) -> bool:
-        """Whether the case is wanted; ``when_measured`` says which workloads must be asked for."""
+    def includes(self, case: Case, early: bool = False) -> bool:
+        """Whether the case is wanted; ``when_measured`` says which workloads must be asked for unless it is early."""
         unnamed = ("always", "full") if self.full else ("always",)
-        asked = case.workload in self.workloads if self.workloads else when_measured(case.workload) in unnamed
+        asked = case.workload in self.workloads if self.workloads else early or when_measured(case.workload) in unnamed
         return asked and (not self.patterns or case.pattern in self.patterns)
 
-    def select(self, cases: Iterable[Case]) -> list[Case]:
-        """The wanted ones of these cases; those of named workloads take turns, so that all fit into the budget."""
-        taken = [case for case in cases if self.includes(case)]
+    def select(self, cases: Iterable[Case], early: Container[str] = ()) -> list[Case]:
+        """The wanted ones of these cases, and of which ``early`` has the keys; named workloads take turns."""
+        taken = [case for case in cases if self.includes(case, case.key in early)]
         by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
         ranked = itertools.zip_longest(*by_name.values())
         return [c for rank in ranked for c in rank if c is not None] if by_name else taken
@@ -160,10 +161,12 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     chosen, left_out = _choose_targets(targets, choice)
     spaces: dict[str, Space] = {}
     own: dict[str, list[Case]] = {}
+    early: dict[str, set[str]] = {}
     for target in chosen:
         try:
             space = space_of(registry()[target.stack], target)
-            own[target.key] = choice.select(space.cross() if choice.full else space.star())
+            early[target.key] = {case.key for case in (space.base, *space.early)}
+            own[target.key] = choice.select(space.cross() if choice.full else space.star(), early[target.key])
             spaces[target.key] = space
         except KeyboardInterrupt:
             raise
@@ -173,8 +176,12 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     if spaces:
         _check_workloads(choice, spaces.values())
     wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
-    stacks = registry()
-    candidates = {key: [Candidate(a.key, stacks[a.target.stack].cost) for a in each] for key, each in wanted.items()}
+    candidates: dict[str, list[Candidate]] = {}
+    for key, each in wanted.items():
+        is_early = False  # a companion is early if the case before it is
+        for one in each:
+            is_early = one.case.key in early[key] if one.target.key == key else is_early
+            candidates.setdefault(key, []).append(Candidate(one.key, registry()[one.target.stack].cost, is_early))
     allotment = allot(candidates, plan)
     for worker, candidate, reason in allotment.left_out:
         left_out.append(LeftOut(target=worker, case=candidate.removeprefix(f"{worker} "), reason=reason))
@@ -198,12 +205,15 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
 
 def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
     """The targets to measure, and the others with the reason. Hardware is always measured."""
-    hardware = any(not t.software and t.executes and t.api != "CPU" for t in targets)
+    on_gpu = {t.stack for t in targets if not t.software and t.executes and t.api != "CPU"}
+    others = choice.software or choice.full or choice.workloads
     by_vulkan = [t for t in targets if t.api == "Vulkan"]
     chosen, left_out = [], []
     for target in targets:
-        if target.software and hardware and not choice.software:
+        if target.software and on_gpu and not choice.software:
             reason = "a software adapter, and there is a GPU; --software measures it too"
+        elif target.stack in on_gpu and (target.api == "CPU" or not target.executes) and not others:
+            reason = "no GPU, and its stack has one; --software measures it too"
         elif (
             target.api == "OpenGL"
             and not choice.full

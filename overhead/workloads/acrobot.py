@@ -42,6 +42,7 @@ class Acrobot(Workload):
     fixed = _network.weight_fields(_LAYER_WIDTHS)
     steps = 500
     elements = (4096,)
+    usual = True
     small = (512,)
     contracts = False
     # Angular accelerations reach 1e3 per second squared. Their relative rounding error is 1e-6 (1e-5 with sin and tanh

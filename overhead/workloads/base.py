@@ -98,6 +98,8 @@ class Workload(abc.ABC):
     """Numbers of elements on a CPU and on software adapters."""
     heavy: ClassVar[bool] = True
     """Whether the workload is measured only if named, or in the thorough profile."""
+    usual: ClassVar[bool] = False
+    """Whether every run on a GPU measures it all the same, by each stack's ``early`` arms."""
     lasts: ClassVar[int] = 0
     """Steps until numbers become subnormal; 0: they never become subnormal."""
     contracts: ClassVar[bool]

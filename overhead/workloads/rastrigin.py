@@ -41,6 +41,7 @@ class Rastrigin(Workload):
     turns = DIMENSIONS // AT_ONCE + 1
     steps = 100
     elements = (4096,)
+    usual = True
     small = (128,)
     contracts = True
     # The rounding error of a sequential sum of 2,000 terms is at most 2000 * 6e-8 / 2 = 6e-5. In WGSL the error of cos

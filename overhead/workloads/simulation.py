@@ -53,6 +53,7 @@ class Simulation(Workload):
     )
     steps = DAYS
     elements = (10_000,)
+    usual = True
     small = (512,)
     contracts = False
     # WGSL allows an absolute error of 1e-5 for tanh. After the second layer (16 weights of 0.5) it is at most 5e-5.

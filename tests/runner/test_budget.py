@@ -20,8 +20,8 @@ def names(count: int, cost: str = "fast") -> list[Candidate]:
 def test_profiles_have_the_documented_processes_targets_and_times() -> None:
     found = {name: (p.processes, p.target, p.sampling_s, p.wall_s) for name, p in PROFILES.items()}
     assert found == {
-        "quick": (5, 0.10, 95.0, 240.0),
-        "default": (8, 0.03, 290.0, 600.0),
+        "quick": (5, 0.10, 68.0, 225.0),
+        "default": (8, 0.03, 197.0, 465.0),
         "thorough": (12, 0.01, None, None),
     }
 
@@ -32,6 +32,13 @@ def test_a_target_with_many_cases_does_not_take_the_time_of_the_others() -> None
     assert list(found.cases["long"]) == ["case 0", "case 1", "case 2", "case 3"]
     assert [case for target, case, _ in found.left_out] == [f"case {i}" for i in range(4, 50)]
     assert "do not fit the budget of 9 s" in found.left_out[0][2]
+
+
+def test_early_cases_of_every_target_come_before_all_others() -> None:
+    targets = {"long": [Candidate(f"case {i}", early=i < 5) for i in range(9)], "short": names(9)}
+    found = allot(targets, TIGHT)
+    assert list(found.cases["long"]) == [f"case {i}" for i in range(5)]
+    assert list(found.cases["short"]) == ["case 0"]
 
 
 def test_time_left_over_is_divided_in_proportion_up_to_a_limit() -> None:

@@ -99,19 +99,25 @@ def test_an_unknown_workload_is_a_usage_error_if_there_is_a_target() -> None:
     assert schedule([], Choice(workloads=frozenset({"mine"})), plan())[0] == []
 
 
-def test_a_target_with_few_cases_has_the_met_cost_of_each() -> None:
-    task = next(
-        t for t in schedule([target("dawn"), target("vulkan")], Choice(), plan())[0] if t.target.stack == "dawn"
-    )
-    assert task.met == tuple(a.key for a in task.own)
-    assert len(task.met) == 4
+def test_a_target_that_is_alone_and_has_few_cases_has_the_met_cost_of_each() -> None:
+    (task,), _ = schedule([target("dawn")], Choice(), plan())
+    assert task.met(alone=True) == tuple(a.key for a in task.own)
+    assert task.met(alone=False) == task.staged
+
+
+def test_beside_its_gpu_the_host_of_a_stack_is_measured_only_on_request() -> None:
+    host = target("fake", "CPU", api="CPU")
+    on_gpu = [target("fake"), host, target("vulkan", "CPU", api="CPU")]
+    tasks, _ = schedule(on_gpu, Choice(), plan())
+    assert [t.target.key for t in tasks] == [on_gpu[0].key, on_gpu[2].key]
+    assert len(schedule(on_gpu, Choice(software=True), plan())[0]) == 3
 
 
 def test_a_target_with_many_cases_has_the_met_cost_of_the_first_case_of_each_caller() -> None:
     cases = [Case(pattern="per-submit", caller=c, params={"n": n}) for n in range(3) for c in ("binding", "native")]
     own = [Assignment(target("dawn"), case) for case in cases]
     task = Task(target("dawn"), tuple(own), 1.0, 2)
-    assert task.met == task.staged == (own[0].key, own[1].key)
+    assert task.met(alone=True) == task.staged == (own[0].key, own[1].key)
 
 
 def test_a_stack_that_raises_as_it_lists_its_cases_is_left_out_with_a_reason(

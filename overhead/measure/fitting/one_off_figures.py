@@ -17,6 +17,9 @@ _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 """Of the values named ``latency``."""
 _MEDIANS = ("naive", "naive_idle", "empty_wait", "first", "start_latency", "compile", "peak_memory", UNSTAGED)
 """Figures that are the median of the values of a process."""
+_IN_ROUNDS = {"empty_wait": 0, "naive": 1}
+"""Waits that every round samples too, as T(n) of this n."""
+_WAITS = (*_IN_ROUNDS, *_PERCENTILES)
 _DEVICE_SLOPES = ("device_busy", "device_span")
 """Figures that are a slope over n. Where processes measured different ones, the more frequent one stays."""
 
@@ -28,6 +31,10 @@ class _OneOffRule:
     percentiles_from: int = 8
     """With this many processes the met cost has percentiles instead of its lowest and highest value: with fewer they
     would be interpolated between two processes."""
+    in_rounds: int = 7
+    """With fewer samples in the rounds a wait keeps the values that were measured in one go."""
+    waits_target: float = 0.10
+    """The relative half-width of a wait that is ``ok``, where the profile does not allow more."""
     clock_steps: int = 30
     """Steps of the device's clock that the slope must add over the range of n: fewer make it uncertain by over 3 %."""
 
@@ -98,7 +105,8 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
     scale = None
     if name == "stages_gap":  # its precision is relative to the unstaged issue
         scale = float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
-    found = mean_of_processes(name, values, target, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
+    wanted = max(target, _RULE.waits_target) if name in _WAITS else target
+    found = mean_of_processes(name, values, wanted, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in _DEVICE_SLOPES or found.value is None:
         return found
     quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)
@@ -113,6 +121,10 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
 def _of_process(process: Process) -> dict[str, float]:
     """The values of one process by figure."""
     once = {name: np.asarray(taken.values, dtype=np.float64) for name, taken in process.one_off.items() if taken.values}
+    for name, n in _IN_ROUNDS.items():
+        rows = [row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3]
+        if name in once and len(rows) >= _RULE.in_rounds:
+            once[name] = np.array(rows, dtype=np.float64)
     found = {name: float(np.median(once[name])) for name in _MEDIANS if name in once}
     if "latency" in once:
         found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in _PERCENTILES.items()}

@@ -1,36 +1,15 @@
-"""The ways (arms) in which the stacks of this package run workloads, and what all WGSL of workloads shares."""
+"""The ways (arms) in which stacks run workloads in WGSL, and what all WGSL of workloads shares."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from overhead.probes.base import Unsupported
 from overhead.probes.workload_chain import WorkloadArm
 from overhead.results import Caller, Case, Pattern, Scalar
 from overhead.workloads.base import KernelEntry
-
-
-def eager(*bodies: str) -> WorkloadArm:
-    """The arm that calls an array library for each operation. ``bodies``: the ways to run a step that it has."""
-    return WorkloadArm("per-submit", bodies=bodies)
-
-
-def fused(language: str, params: Mapping[str, Scalar] | None = None) -> WorkloadArm:
-    """The arm that runs one kernel in this language, which loops over the steps."""
-    return WorkloadArm("fused", params or {}, bodies=("one",), language=language, early=True)
-
-
-def launches(language: str, *bodies: str) -> WorkloadArm:
-    """The arm that launches each kernel of each step. ``bodies``: the ways to run a step that it has."""
-    return WorkloadArm("per-submit", bodies=bodies, language=language)
-
-
-IN_TURN = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
-"""Every other step on the host, for workloads whose step is not split."""
-ALL_THREADS = WorkloadArm("per-submit", {"threads": "all"}, fits=lambda w: w.host_works)
-"""Steps on all threads of the host, for workloads that compare host and device."""
 
 
 def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
@@ -40,15 +19,11 @@ def wgsl_arms(stack: str, caller: Caller = "binding") -> list[WorkloadArm]:
     kernels, which are loop bounds (wgpu-native) or index clamps (Dawn).
     """
     fewer = {"wgpu-native": "unbounded-loops", "dawn": "off"}.get(stack)
-    unchecked = [fused("wgsl", {"checks": fewer})] if fewer else []
+    fused = WorkloadArm("fused", bodies=("one",), language="wgsl", early=caller == "binding")
+    unchecked = [dataclasses.replace(fused, params={"checks": fewer}, early=False)] if fewer else []
     each = WorkloadArm("one-pass", bodies=("separate", "one"), language="wgsl")
-    submitted = dataclasses.replace(each, pattern="per-submit", fits=lambda w: bool(w.bodies))
-    return [dataclasses.replace(arm, caller=caller) for arm in (fused("wgsl"), *unchecked, each, submitted)]
-
-
-def wgsl_submitted(caller: Caller = "binding") -> WorkloadArm:
-    """The arm with one WGSL submission per step, for workloads whose step is one dispatch."""
-    return WorkloadArm("per-submit", caller=caller, fits=lambda w: not w.bodies, language="wgsl")
+    arms = [fused, *unchecked, each, dataclasses.replace(each, pattern="per-submit")]
+    return [dataclasses.replace(arm, caller=caller) for arm in arms]
 
 
 WGSL_BINDINGS: tuple[Literal["storage", "read-only-storage", "uniform"], ...] = (

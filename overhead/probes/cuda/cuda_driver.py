@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unavailable, vary
-from overhead.probes.common.workload_arms import fused, launches
 from overhead.probes.cuda import api
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Scalar, Target
@@ -72,13 +71,15 @@ class CudaDriverProbe(DriverProbe):
             "pattern": ["wait-each", "read-each"],
         }
         compared = (vary(base, "arguments", 8), vary(base, "pattern", "wait-each"))
+        native = vary(base, "caller", "native")
+        early = [native, *(vary(base, "pattern", name) for name in ("wait-each", "read-each", "fused"))]
         extra = [
-            Case(pattern="fused", unit="step", params=base.params),
-            vary(vary(vary(base, "caller", "native"), "loops", 8000), "arguments", 2),
+            vary(vary(native, "loops", 8000), "arguments", 2),
             *(vary(one, "caller", caller) for one in compared for caller in ("native", "ffi")),
         ]
-        arms = [fused("cuda"), launches("cuda", "separate", "one")]
-        return with_workloads(Space(base, axes, extra, _allowed), arms, software=False)
+        fused = WorkloadArm("fused", bodies=("one",), language="cuda", early=True)
+        arms = [fused, WorkloadArm("per-submit", bodies=("separate", "one"), language="cuda")]
+        return with_workloads(Space(base, axes, extra, _allowed, early), arms, software=False)
 
 
 def _allowed(case: Case) -> bool:
@@ -110,11 +111,11 @@ class CudaGraphProbe(DriverProbe):
             vary(_launches(100), "maker", "torch"),
         ]
         arms = [
-            WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda"),
+            WorkloadArm("replay", {"maker": "driver"}, bodies=("separate", "one"), language="cuda", early=True),
             WorkloadArm("replay", {"maker": "torch"}, bodies=("separate", "library")),
             WorkloadArm("replay", {"maker": "torch-compiled"}),
         ]
-        return with_workloads(Space(base, {"maker": ["torch"]}, extra), arms, software=False)
+        return with_workloads(Space(base, extra=extra, early=[vary(base, "maker", "torch")]), arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case: graphs of the driver, or those that torch captures."""

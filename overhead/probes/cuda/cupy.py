@@ -10,17 +10,16 @@ import msgspec
 import numpy as np
 
 from overhead.probes import register
-from overhead.probes.base import Chain, DeviceTime, Space, Unsupported
+from overhead.probes.base import Chain, DeviceTime, Space, Unsupported, vary
 from overhead.probes.common.array_workload import ArrayWork
 from overhead.probes.common.availability import import_library
 from overhead.probes.common.loops import Action, Issue
 from overhead.probes.common.step import count_steps, start_values
-from overhead.probes.common.workload_arms import eager
 from overhead.probes.cuda.cuda_driver import DriverProbe
 from overhead.probes.held_chain import HeldChain, StreamHolder
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
-from overhead.probes.workload_chain import WorkChain, verified, with_workloads
+from overhead.probes.workload_chain import WorkChain, WorkloadArm, verified, with_workloads
 from overhead.results import Case, Scalar, Target
 from overhead.workloads.base import Array
 
@@ -43,8 +42,9 @@ class CupyProbe(DriverProbe):
     def space(self, target: Target) -> Space:
         """The cases of both operations, with a wait or a read after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"operation": "ufunc", "wait": "stream"})
-        star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]})
-        return with_workloads(star, [eager("separate")], software=False)
+        early = [vary(base, "operation", "raw-kernel"), vary(base, "pattern", "wait-each")]
+        star = Space(base, {"operation": ["raw-kernel"], "pattern": ["wait-each", "read-each"]}, early=early)
+        return with_workloads(star, [WorkloadArm("per-submit", bodies=("separate",))], software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target, which becomes CuPy's current one."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from overhead.errors import install_command
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space
+from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.common.availability import import_library
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Api, Case, Scalar, Target
@@ -49,7 +49,7 @@ class JaxProbe(Probe):
         """The cases of the step, called n times or once for n steps, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"donated": True})
         fused = Case(pattern="fused", unit="step", params=_SCAN)
-        star = Space(base, {"pattern": ["wait-each"]}, [fused])
+        star = Space(base, extra=[fused], early=[vary(base, "pattern", "wait-each")])
         arms = [WorkloadArm("fused", _SCAN), WorkloadArm("per-submit")]
         return with_workloads(star, arms, software=target.api == "CPU")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
-from overhead.probes.common.workload_arms import ALL_THREADS, IN_TURN, eager
 from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
 from overhead.probes.torch.operations import TORCH_OPERATIONS
-from overhead.probes.workload_chain import with_workloads
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Pattern, Scalar, Target
 from overhead.workloads import OPERATIONS
 
@@ -42,15 +41,18 @@ class TorchProbe(Probe):
         wait: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **wait})
         at_the_end = [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
-        first, others = _synchronisations(base, kind, wait)
+        acts, others = _synchronisations(base, kind, wait)
         operations = [
             Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **wait})
             for name in TORCH_OPERATIONS
         ]
-        in_place, allocating = (_python_and_native(base, alloc) for alloc in ("in-place", "allocating"))
-        extra = [*in_place, *first, *allocating, *at_the_end, *others, *operations]
-        star = Space(base, {"alloc": ["allocating"]}, extra)
-        arms = [eager("separate", "library"), IN_TURN, *([ALL_THREADS] if cpu else [])]
+        both = [vary(vary(base, "operand", "tensor"), "caller", caller) for caller in ("binding", "native")]
+        extra = [*(vary(one, "alloc", "allocating") for one in both), *at_the_end, *others, *operations]
+        star = Space(base, {"alloc": ["allocating"]}, extra, early=[*both, *acts])
+        eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
+        in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
+        all_threads = WorkloadArm("per-submit", {"threads": "all"}, fits=lambda w: w.host_works)
+        arms = [eager, in_turn, *([all_threads] if cpu else [])]
         return with_workloads(star, arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -86,34 +88,21 @@ _DEVICE_TYPES: dict[str, str] = {"CPU": "cpu", "CUDA": "cuda", "HIP": "cuda", "L
 _PLURAL = {"launch": "launches", "step": "steps"}
 
 
-def _python_and_native(base: Case, alloc: str) -> list[Case]:
-    """Cases that run the same operation from Python and from a compiled loop."""
-    tensor = vary(vary(base, "operand", "tensor"), "alloc", alloc)
-    return [vary(tensor, "caller", caller) for caller in ("binding", "native")]
-
-
 def _synchronisations(base: Case, kind: str, wait: dict[str, Scalar]) -> tuple[list[Case], list[Case]]:
-    """Cases with one read or one wait after every step, and then with every kind of synchronisation.
-
-    They use the plain step and, on a GPU, the steps of the networks. On a CPU a step of a network takes 0.1 s and
-    nothing is asynchronous.
-    """
+    """The step with a read or a wait after each; then all others: networks (on a GPU), every kind, other rhythms."""
     names = () if kind == "cpu" else ("mlp-train", "mlp-forward")
-    fixed, varying = (
-        [Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes}) for name in names]
+    networks = [
+        Case(pattern="per-submit", unit="step", workload=name, params={**wait, "shapes": shapes})
         for shapes in ("fixed", "varying")
-    )
-    main = (*READS[kind][:1], *TORCH_WAITS[kind][:1])
-
-    def each(steps: list[Case]) -> list[Case]:
-        return [case for step in steps for case in (step, *(_with_action(step, sync, 1) for sync in main))]
-
-    others = []
+        for name in names
+    ]
+    main, every_kind = (*READS[kind][:1], *TORCH_WAITS[kind][:1]), (*READS[kind], *TORCH_WAITS[kind])
+    others = [case for one in networks for case in (one, *(_with_action(one, sync, 1) for sync in main))]
     # A training step takes about 1 ms. Longer units would not fit into a short run.
-    for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in fixed[:1])):
-        others += [_with_action(step, sync, 1) for sync in (*READS[kind], *TORCH_WAITS[kind])]
+    for step, rhythms in ((base, (10, 100)), *((network, (4,)) for network in networks[:1])):
+        others += [_with_action(step, sync, 1) for sync in every_kind]
         others += [_with_action(step, sync, every) for sync in main for every in rhythms]
-    return each([base, *fixed]), [*others, *each(varying)]
+    return [_with_action(base, sync, 1) for sync in main], others
 
 
 def _with_action(case: Case, sync: str, every: int) -> Case:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 
 from overhead.errors import install_command
@@ -47,8 +46,8 @@ class TorchCompileProbe(Probe):
         others: list[Scalar] = [*compiled[1:], "eager"]
         five = [vary(vary(base, "ops", 5), "mode", mode) for mode in others]
         arms = [WorkloadArm("per-submit", {"mode": mode}) for mode in compiled]
-        found = with_workloads(Space(base, {"mode": others, "ops": [5]}, five), arms, software=cpu)
-        return dataclasses.replace(found, extra=[*found.extra, *unrolled_loop.cases(on_gpu=not cpu)])
+        extra, early = [*five, *unrolled_loop.cases(on_gpu=not cpu)], [vary(base, "mode", "eager")]
+        return with_workloads(Space(base, {"mode": others, "ops": [5]}, extra, early=early), arms, software=cpu)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, compiled on the device of the target."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space
+from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.probes.common.availability import import_library
-from overhead.probes.common.workload_arms import fused, launches
 from overhead.probes.torch.devices import cuda_torch, targets_of_kind
-from overhead.probes.workload_chain import with_workloads
+from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Target
 
 
@@ -32,8 +31,11 @@ class TritonProbe(Probe):
     def space(self, target: Target) -> Space:
         """The cases of the step by kind of launch, with a wait after each, and of the workloads."""
         base = Case(pattern="per-submit", unit="launch", params={"entry": "jit", "wait": "stream"})
-        star = Space(base, {"entry": ["compiled"], "pattern": ["wait-each"]})
-        return with_workloads(star, [fused("triton"), launches("triton", "one")], software=False)
+        star = Space(
+            base, {"entry": ["compiled"], "pattern": ["wait-each"]}, early=[vary(base, "pattern", "wait-each")]
+        )
+        arms = [WorkloadArm(pattern, bodies=("one",), language="triton") for pattern in ("fused", "per-submit")]
+        return with_workloads(star, arms, software=False)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""

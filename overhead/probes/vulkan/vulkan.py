@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from overhead.errors import install_command
 from overhead.probes import register
-from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported
+from overhead.probes.base import Chain, Probe, Space, Unavailable, Unsupported, vary
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
 from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.chains import CHAINS
@@ -56,7 +56,8 @@ class Vulkan(Probe):
             "wait": [None, "fence"],
             "bindgroup": [None, "rotated"],
         }
-        return Space(base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case))
+        early = [vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")]
+        return Space(base, axes, list(_extra(caller)), lambda case: is_accepted(check_case, case), early)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of the class for the case's pattern. Raises ``Unavailable`` if the adapter is gone."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from overhead.probes.base import Space, Unsupported
+from overhead.probes.base import Space, Unsupported, vary
 from overhead.probes.common.availability import AllowedValues, check_parameters, is_accepted
 from overhead.probes.common.step import RING
-from overhead.results import Caller, Case, Overlap, Pattern, Scalar, Target
+from overhead.results import Caller, Case, Overlap, Scalar, Target
 
 _PATTERNS = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
 _PARAMETERS: AllowedValues = {
@@ -126,9 +127,10 @@ def space(target: Target) -> Space:
         **({"validation": [None, "skip"]} if dawn else {}),
         "dependency": ["independent"],
     }
-    extra = [case for case in _extra_cases(dawn) if _offers(target, case)]
-    base, native = Case(pattern="per-submit"), Case(pattern="per-submit", caller="native")
-    return Space(base, axes, extra, lambda case: _offers(target, case), early=[native])
+    base = Case(pattern="per-submit")
+    early = [vary(base, "pattern", name) for name in ("one-pass", "fused", "wait-each", "read-each")]
+    early = [vary(base, "caller", "native"), *early, vary(base, "caller", "ffi")]
+    return Space(base, axes, list(_extra_cases(dawn)), lambda case: _offers(target, case), early)
 
 
 def _extra_cases(dawn: bool) -> Iterator[Case]:
@@ -139,13 +141,11 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
         yield Case(pattern="per-submit", caller=caller, dependency="independent", params={"bindgroup": "rotated"})
         yield Case(pattern="per-submit", caller=caller, params={"bindgroup": "rotated"})
         yield Case(pattern="one-pass", caller=caller, params={"bindgroup": "rotated"})
-    patterns: tuple[Pattern, ...] = ("one-pass", "per-pass", "fused", "wait-each")
-    for caller in callers[1:]:
-        for pattern in patterns:
-            yield Case(pattern=pattern, caller=caller)
-    if dawn:
-        yield Case(pattern="per-submit", caller="native", params={"validation": "skip"})
-        yield Case(pattern="one-pass", caller="native", params={"validation": "skip"})
+    base = Case(pattern="per-submit")
+    for caller, pattern in itertools.product(callers[1:], ("one-pass", "per-pass", "fused", "wait-each")):
+        yield vary(vary(base, "caller", caller), "pattern", pattern)
+    for pattern in ("per-submit", "one-pass") if dawn else ():
+        yield vary(Case(pattern="per-submit", caller="native", params={"validation": "skip"}), "pattern", pattern)
 
 
 def _offers(target: Target, case: Case) -> bool:

@@ -32,8 +32,7 @@ class _WebGpu(Probe):
         """The cases of the step, and of workloads if the target computes."""
         if not target.executes:
             return cases.space(target)
-        arms, late = workload_arms.wgsl_arms(self.name), [workload_arms.wgsl_submitted()]
-        return with_workloads(cases.space(target), arms, software=target.software, late=late)
+        return with_workloads(cases.space(target), workload_arms.wgsl_arms(self.name), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of a workload for a case with the parameter ``elements``, else of the step."""

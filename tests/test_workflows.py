@@ -105,21 +105,15 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workflow")
     for side, build in zip(("base", "new"), two_builds(folder), strict=True):
         program(folder / f"env-{side}" / "bin" / "python", f'exec {build} "$@"')
-        program(
-            folder / f"env-{side}" / "bin" / "overhead",
-            f'exec {shlex.quote(sys.executable)} -c {shlex.quote(SHORT)} "$@"',
-        )
+        overhead = f'exec {shlex.quote(sys.executable)} -c {shlex.quote(SHORT)} "$@"'
+        program(folder / f"env-{side}" / "bin" / "overhead", overhead)
     done = run_step(COPIED, "Measure both", folder, STACK="steady", RUNS="1")
     assert done.returncode == 0, done.stderr
-    assert [len(list((folder / "runs" / side).glob("*.json"))) for side in ("base", "new")] == [1, 1]
     return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("limit", "untested", "code", "said"),
-    [("90", "fail", 0, ""), ("10", "warn", 1, "::error::")],
-)
+@pytest.mark.parametrize(("limit", "untested", "code", "said"), [("90", "fail", 0, ""), ("10", "warn", 1, "::error::")])
 def test_the_copied_workflow_ends_as_its_gate_says_and_shows_the_table(
     measured: Path, limit: str, untested: str, code: int, said: str
 ) -> None:

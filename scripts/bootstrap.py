@@ -349,7 +349,7 @@ def lint(arguments: list[str]) -> int:
     zizmor = Path(venv_python()).with_name("zizmor.exe" if sys.platform == "win32" else "zizmor")
     if zizmor.exists() and not arguments:
         options = ["--offline", "--quiet", "--no-progress", "--strict-collection"]
-        codes.append(call([str(zizmor), *options, ".github/workflows"]))
+        codes.append(call([str(zizmor), *options, ".github/workflows", "docs/examples"]))
     elif not arguments:
         say("no zizmor: the workflows are not checked")
     return max(codes)

@@ -68,8 +68,8 @@ def _namespaces() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(_module, name) for name in (
-        "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba", "onnxruntime",
-        "onnxscript", "pandas", "pip", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
+        "check_jsonschema", "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba",
+        "onnxruntime", "onnxscript", "pandas", "pip", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
     )},
     "chromium": lambda: _program("chromium", "chromium-browser", "google-chrome"),
     "firefox": lambda: _program("firefox-esr", "firefox"),

@@ -1,4 +1,4 @@
-"""The wheel that is built from the source distribution works in an empty folder, without the repository."""
+"""The wheel that is built from the source distribution works alone: without the repository and without extras."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from overhead import __version__
 
@@ -62,19 +65,32 @@ class Installed:
     programs: Path
     folder: Path
 
-    def call(self, program: str, *arguments: str) -> str:
-        """Run a program of the environment. Returns what it printed."""
+    def call(self, program: str, *arguments: str, code: int = 0) -> str:
+        """Run a program of the environment, which ends with this code. Returns what it printed."""
         environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
         command = [str(self.programs / program), *arguments]
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + (done.stderr if code else "")
+
+
+def base_packages() -> set[Path]:
+    """The files and folders of the packages that the base install needs, in this interpreter."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    paths: dict[str, set[Path]] = {}
+    while wanted:
+        one = Requirement(wanted.pop())
+        if one.name not in paths and (one.marker is None or one.marker.evaluate({"extra": ""})):
+            found = distribution(one.name)
+            wanted += found.requires or []
+            tops = {file.parts[0] for file in found.files or []} - {".."}
+            paths[one.name] = {Path(str(found.locate_file(top))) for top in tops}
+    return set().union(*paths.values())
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The dependencies are those of this interpreter: a .pth file adds its folders after the wheel's, without their
-    own .pth files, so that an editable install of the repository is not seen."""
+    """The dependencies are links to those of this interpreter; no other package of it is seen."""
     place = tmp_path_factory.mktemp("environment")
     venv.create(place, with_pip=False)
     programs = place / ("Scripts" if sys.platform == "win32" else "bin")
@@ -83,8 +99,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     site = Path(sysconfig.get_path("purelib", "venv", {"base": str(place), "platbase": str(place)}))
-    folders = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in folders), "utf-8")
+    for path in base_packages():
+        if not (site / path.name).exists():
+            (site / path.name).symlink_to(path)
     return Installed(programs, tmp_path_factory.mktemp("empty"))
 
 
@@ -113,3 +130,14 @@ def test_the_installed_program_measures_and_reads_its_file(installed: Installed)
     assert any(record["stack"] == "numpy" and record.get("figures") for record in found["records"])
     assert "numpy" in installed.call("overhead", "show", "run.json")
     assert json.loads(installed.call("overhead", "claims", "run.json", "--json"))
+
+
+def test_the_base_install_shows_a_file_and_names_what_else_it_needs(installed: Installed) -> None:
+    example = str(ROOT / "docs" / "example-fingerprint.json")
+    assert "report" in installed.call("overhead", "--help")
+    assert "Base cases" in installed.call("overhead", "show", example)
+    stacks = ["-p", "numpy", "-p", "wgpu-native"]
+    listed = {row["stack"]: row for row in json.loads(installed.call("overhead", "list", "--json", *stacks))}
+    assert listed["numpy"]["targets"]
+    assert "overhead[wgpu]" in listed["wgpu-native"]["missing"][0]["mend"]
+    assert "overhead[report]" in installed.call("overhead", "report", example, code=2)

@@ -6,7 +6,8 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import chain
 
 import msgspec
 
@@ -46,17 +47,16 @@ def ask_stacks(
 ) -> list[tuple[str, dict[str, str], FoundTargets]]:
     """For each stack and each set of environment variables that it wants: its name, the variables, and its answer.
 
-    Several threads call ``working`` with words for the stack that they begin to ask.
+    ``working`` is called at the beginning and after each answer, with words for how many came and which are awaited.
     """
-
-    def ask(asked: tuple[str, dict[str, str]]) -> tuple[str, dict[str, str], FoundTargets]:
-        working(f"asking {asked[0]}")
-        return *asked, _ask(*asked, plugins, interpreter)
-
-    asked = [(name, environment) for name in stacks for environment in _environments(name)]
     pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 1))  # a browser mostly waits
+    asked = [(name, environment) for name in stacks for environment in _environments(name)]
     try:
-        return list(pool.map(ask, asked))
+        answers = [pool.submit(_ask, *one, plugins, interpreter) for one in asked]
+        for count, _ in enumerate(chain([None], as_completed(answers))):
+            now = [name for (name, _), answer in zip(asked, answers, strict=True) if answer.running()]
+            working(f"{count} of {len(asked)} answers; waiting for {', '.join(dict.fromkeys(now)) or 'none'}")
+        return [(*one, answer.result()) for one, answer in zip(asked, answers, strict=True)]
     finally:  # after Ctrl-C the threads end when their workers do
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -31,8 +31,7 @@ def list_stacks(
 ) -> list[Listed]:
     """Find the targets of every registered stack, or of those with these names, on this machine.
 
-    Installed packages that cannot be used come last. Several threads call ``working`` with the stacks that are being
-    asked, in words. Raises ``UsageError``.
+    Installed packages that cannot be used come last. ``working``: as in ``ask_stacks``. Raises ``UsageError``.
     """
     replaced = {name: sentence for plugin in plugins for name, sentence in load_plugin(plugin, trial=True).items()}
     probes = registry()

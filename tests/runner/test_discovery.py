@@ -38,7 +38,9 @@ class Asked:
 def test_a_stack_whose_worker_dies_is_asked_once_more(monkeypatch: pytest.MonkeyPatch, dying: int, found: bool) -> None:
     asked = Asked(dying)
     monkeypatch.setattr(discovery, "WorkerProcess", asked)
-    answer = discover(["numpy"])
+    told: list[str] = []
+    answer = discover(["numpy"], working=told.append)
+    assert len(told) == 2, "told at the beginning and after the answer"
     assert asked.made == min(2, dying + 1)
     assert bool(answer.targets) == found
     assert [missing.reason for missing in answer.missing] == (

@@ -121,10 +121,11 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
 def _of_process(process: Process) -> dict[str, float]:
     """The values of one process by figure."""
     once = {name: np.asarray(taken.values, dtype=np.float64) for name, taken in process.one_off.items() if taken.values}
-    for name, n in _IN_ROUNDS.items():
-        rows = [row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3]
-        if name in once and len(rows) >= _RULE.in_rounds:
-            once[name] = np.array(rows, dtype=np.float64)
+    once |= {
+        name: rows
+        for name, n in _IN_ROUNDS.items()
+        if name in once and (rows := _totals(process, n)).size >= _RULE.in_rounds
+    }
     found = {name: float(np.median(once[name])) for name in _MEDIANS if name in once}
     if "latency" in once:
         found |= {name: float(np.percentile(once["latency"], percent)) for name, percent in _PERCENTILES.items()}
@@ -153,5 +154,11 @@ def _legacy(process: Process, taken: Floats | None) -> float | None:
     """T(100)/100, ns, from the one-off values if there are any, else from the ladder; None without T(100)."""
     if taken is not None:
         return float(np.median(taken)) / LEGACY_N
-    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == LEGACY_N and len(row) == 3]
-    return float(np.median(rows)) / LEGACY_N if rows else None
+    rows = _totals(process, LEGACY_N)
+    return float(np.median(rows)) / LEGACY_N if rows.size else None
+
+
+def _totals(process: Process, n: int) -> Floats:
+    """All T(n) of the rounds, ns."""
+    rows = [row[2] for one in process.rounds for row in one.samples if row[0] == n and len(row) == 3]
+    return np.array(rows, dtype=np.float64)

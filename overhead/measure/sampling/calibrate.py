@@ -96,7 +96,7 @@ class Ladder:
         """The same ladder with sizes of n drawn for this process, log-uniformly, up to ``raised`` octaves higher.
 
         A cost that depends on n being even, a power of two or just below a flush must not meet the same n everywhere.
-        0, 1, 100 and sizes up to 8 stay, and so do the sizes of a staircase.
+        0, 1, 100 and sizes up to 8 stay, and so do the sizes of a staircase: they lie around its steps.
         """
         if self.stairs:
             return self

@@ -39,8 +39,8 @@ ROUNDS = RoundsRule()
 class CaseInProgress:
     """A case and what it has used. ``seconds``: its share of the process's time. ``credit``: ns that it may spend now.
 
-    ``cost``: ns per pass. ``issued``: units so far. ``staged``: its calls are also timed one by one. ``names``: the
-    fields of its lines that name it and the process.
+    ``cost``: ns per pass, the mean of its rounds. ``issued``: units so far. ``staged``: its calls are also timed one by
+    one. ``names``: the fields of its lines that name it and the process.
     """
 
     key: str
@@ -69,10 +69,10 @@ class CaseInProgress:
         """The passes of its ladder that the case can pay for now. ``owed``: a round is due, so one is on credit."""
         if self.rounds < ROUNDS.least:
             return 1
-        return max(int(owed and self.credit > 0), min(ROUNDS.most_passes, int(self.credit / self.cost)))
+        return max(int(owed and self.credit > 0), min(ROUNDS.most_passes, round(self.credit / self.cost)))
 
     def spend(self, ns: float, passes: int) -> None:
         """Subtract a round that took ``ns`` for this number of passes from the credit."""
         self.credit -= ns
-        self.cost = max(1.0, ns / passes)
         self.rounds += 1
+        self.cost = max(1.0, self.cost + (ns / passes - self.cost) / self.rounds)

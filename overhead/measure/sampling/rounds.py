@@ -70,7 +70,6 @@ class _Measurement:
         self.born = self.start
         self.dice = random.Random(settings.seed)
         self.facts = clock_facts(clock)
-        self.planned_rounds = 0
 
     def timed(self, prepare: Callable[[int], None]) -> Callable[[int], None]:
         """The same ``prepare``, which adds the time of its first call for each n to ``preparing_ns``."""
@@ -114,10 +113,8 @@ class _Measurement:
         """Run rounds until a rule stops them; return the rule."""
         gc.collect()
         gc.freeze()  # so that the collections between rounds have almost nothing to traverse
-        number, self.planned_rounds = 0, self.rounds_that_fit()
+        number = 0
         while not (rule := self.stop_rule(number)):
-            if number == ROUNDS.least:  # the whole cost of each case's part in a round is known now
-                self.planned_rounds = number + self.rounds_that_fit()
             self.measure_round(number)
             number += 1
         return rule
@@ -197,7 +194,7 @@ class _Measurement:
         else:
             limits = Limits(self.settings.target, case.seconds, knee=knee, facts=self.facts)
             ladder, raised = calibrate(case.chain, self.clock, limits), 0.0
-        case.ladder = ladder.drawn(self.dice, raised, case.chain.max_n)
+        case.ladder = ladder if case.chain.poll_ns else ladder.drawn(self.dice, raised, case.chain.max_n)
         if case.ladder.stairs:
             self.emit(case.once("wait_quantum", [case.ladder.stairs.quantum_ns]))
         self.emit(case.once("ladder", [float(n) for n in case.ladder.ns], reason=case.ladder.shortfall))
@@ -244,11 +241,11 @@ class _Measurement:
         """ns of sampling time that are left."""
         return max(0.0, self.settings.seconds * 1e9 - self.sampling_ns())
 
-    def rounds_that_fit(self) -> int:
-        """The number of rounds for the time left in which every case can take part: a pair needs both in a round."""
-        each = self.left_ns() / max(1, len(self.live))
-        most = min((each / case.cost for case in self.live.values()), default=0.0)
-        return max(self.settings.min_rounds, min(ROUNDS.most, int(most)))
+    def rounds_that_fit(self, number: int) -> int:
+        """The further rounds for the time left in which every case can take part: a pair needs both in a round."""
+        each = self.left_ns() / len(self.live)
+        most = min(each / case.cost for case in self.live.values())
+        return max(1, self.settings.min_rounds - number, min(ROUNDS.most - number, int(most)))
 
     def measure_round(self, number: int) -> None:
         """Every live case once, in a new order. Each gets the same time, whatever a pass costs."""
@@ -256,7 +253,7 @@ class _Measurement:
         gc.collect()
         if number % ROUNDS.on_one_processor == 0:
             self.processor.move_on()
-        slot = self.left_ns() / len(self.live) / max(1, self.planned_rounds - number)
+        slot = self.left_ns() / len(self.live) / self.rounds_that_fit(number)
         for case in self.live.values():
             case.credit += slot
         order = list(self.live.values())

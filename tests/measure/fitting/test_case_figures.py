@@ -152,7 +152,8 @@ def test_values_measured_outside_the_rounds_become_figures() -> None:
     }
     at = {"device_busy": [100, 50, 25]}
     one_off = {name: one_off_line(values, at.get(name, ())) for name, values in once.items()}
-    found = estimate(Series([Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]), 0.03)
+    few = lines(600.0, 600.0, rounds=3).processes
+    found = estimate(Series([Process(p.rounds, one_off) for p in few]), 0.03)
     values = {name: e.value for name, e in found.items()}
     assert values["naive"] == 1_000.0
     assert [values[p] for p in ("p50", "p95", "p99")] == [500.0, 950.0, 990.0]
@@ -162,12 +163,20 @@ def test_values_measured_outside_the_rounds_become_figures() -> None:
     assert {"naive_idle", "empty_wait", "first", "prepare", "start_latency"} <= set(values)
 
 
+def test_the_time_of_one_unit_comes_from_the_rounds_if_these_have_enough_samples() -> None:
+    one_off = {"naive": one_off_line([5.0])}
+    for rounds, naive in ((3, 5.0), (4, 1_600.0)):
+        series = lines(600.0, 600.0, rounds=rounds)
+        found = estimate(Series([Process(p.rounds, one_off) for p in series.processes]), 0.03)
+        assert found["naive"].value == naive
+
+
 def test_a_single_value_that_could_not_be_measured_is_unavailable_with_the_reason() -> None:
     one_off = {
         "device_span": one_off_line([], reason="no timestamps"),
         "naive": one_off_line([5.0], reason="there is a value"),
     }
-    bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0).processes]
+    bare = [Process(p.rounds, one_off) for p in lines(600.0, 600.0, rounds=3).processes]
     found = estimate(Series(bare), 0.03)
     assert (found["device_span"].status, found["device_span"].reason) == ("unavailable", "no timestamps")
     assert found["naive"].value == 5.0

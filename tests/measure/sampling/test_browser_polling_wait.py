@@ -51,7 +51,7 @@ def test_with_a_wait_that_polls_every_100_ms_the_slope_is_the_cost_of_the_work_a
     assert slope.low <= 25e3 * 1.02
     assert slope.high < naive_slope(processes) / 10
     assert naive_slope(processes) == pytest.approx(1e6, rel=0.05)
-    assert spent < 2.5 * SECONDS
+    assert spent < 3.5 * SECONDS
 
 
 @pytest.mark.slow

@@ -104,10 +104,16 @@ def test_the_met_cost_uses_sizes_of_n_from_an_earlier_process() -> None:
 
     class Compiled(Steady):
         def prepare(self, n: int) -> None:
-            prepared.add(n)
+            sizes.add(n)
 
+    def emit(event: Event) -> None:
+        if isinstance(event, Doing) and event.what == "calibrate":
+            prepared.update(sizes)
+
+    sizes: set[int] = set()
     settings = Settings(0.1, met=frozenset({"case"}), ladders={"case": [0, 1, 1_250, 2_500, 5_000, 10_000]})
-    measure_cases({"case": Compiled(clock)}, clock, settings, lambda event: None)
+    measure_cases({"case": Compiled(clock)}, clock, settings, emit)
+    assert {1_250, 10_000} & prepared
     assert prepared <= {0, 1, 625, 1_250, 2_500, 5_000, 10_000}
 
 

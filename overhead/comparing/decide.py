@@ -13,17 +13,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead.measure.fitting.across_processes import MEAN
+
 FloatArray = NDArray[np.float64]
 Runs = Sequence[FloatArray]
+Paces = tuple[FloatArray, FloatArray] | None
+"""ln of the canary's time in each process of BASE and of NEW: how slow the processor was."""
 
 PROMISED = 0.05
 """Highest probability of any false verdict in a comparison, over all its cases."""
-ALPHA = 0.04
+ALPHA = 0.03
 """The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
 POWER = 0.95
 """The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
 """Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
+PACED_FLOOR = 0.01
+"""The same if both sides are compared at the same speed of the processor."""
+PACED_FROM = 3
+"""With fewer processes a side, the cost is not brought to the same speed of the processor."""
+PACED_UP_TO = 0.18
+"""Nor is it if ln(speed) differs by more than this between the sides: the line is not extended further."""
 LEAST_RUNS_DF = 2
 """The run-to-run spread is estimated from this many runs or more, not counting the first run of each side."""
 MODERATE = 4.0
@@ -31,7 +41,7 @@ MODERATE = 4.0
 MODERATE_PAIRS = 2.0
 """The same for pairs of processes, in pairs."""
 MODERATE_FROM = 20
-"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or its weight is lower."""
+"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or it has less or no weight."""
 TINY = 1e-12
 """A variance below this comes from the clock's resolution."""
 
@@ -63,10 +73,28 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class Beyond(Shift):
+    """A shift that must exceed ``reach``, by which equal runs may differ, whatever their own spread is."""
+
+    reach: float
+
+    def half(self, alpha: float) -> float:
+        """``reach``."""
+        return self.reach
+
+    def _doubled(self, away: float) -> float:
+        return float(away <= self.reach)
+
+
+@dataclass(frozen=True)
 class Shifts:
-    """The shift of one case, estimated in one or several ways, the simplest first. A verdict must hold in all."""
+    """The shift of one case, estimated in one or several ways, the simplest first. A verdict must hold in all.
+
+    ``within``: the shift beside the spread of the processes alone, without an allowance for the spread between runs.
+    """
 
     ways: tuple[Shift, ...]
+    within: Shift | None = None
 
     @property
     def centre(self) -> float:
@@ -122,18 +150,27 @@ def holm_levels(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def side_shifts(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
+def side_shifts(
+    base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR, paces: Sequence[Paces] = ()
+) -> list[Shifts]:
     """The shift of each case, from the runs of BASE and NEW; each side needs two processes.
 
-    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``.
+    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``. ``paces``: for each
+    case those of the processes of BASE and of NEW, or None to compare at the speed that each side had.
     """
     free = [len(b) + len(n) - 2 for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
     variances = [variance_between_runs(base[i], new[i]) for i in several]
     expected = [floor**2 + _within([*base[i], *new[i]]) for i in several]
     spread = dict(zip(several, moderated_variances(variances, [free[i] for i in several], expected), strict=True))
+    single = [i for i, d in enumerate(free) if d < LEAST_RUNS_DF]
+    alone = [_OneRun.of(base[i], new[i], paces[i] if paces else None) for i in single]
+    scatter = [one for each in alone for one in each.scatter]
+    many = len(alone) >= MODERATE_FROM
+    both = iter(moderated_variances([v for v, _ in scatter], [d for _, d in scatter]) if many else scatter)
+    ways = {i: one.ways(next(both), next(both), floor, many) for i, one in zip(single, alone, strict=True)}
     return [
-        Shifts((_by_runs(b, n, *spread[i]),) if i in spread else (_by_processes(b, n, floor), _by_processes(b, n, 0.0)))
+        Shifts((_by_runs(b, n, *spread[i]),)) if i in spread else ways[i]
         for i, (b, n) in enumerate(zip(base, new, strict=True))
     ]
 
@@ -152,7 +189,7 @@ def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
 
 
 def moderated_variances(
-    variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None, most: float = MODERATE
+    variances: Sequence[float], df: Sequence[float], expected: Sequence[float] | None = None, most: float = MODERATE
 ) -> list[tuple[float, float]]:
     """Each variance, moved towards the common variance of all cases, with its new degrees of freedom.
 
@@ -211,16 +248,62 @@ def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:
     return Shift(float(n.mean() - b.mean()), math.sqrt(variance * (1 / b.size + 1 / n.size)), df)
 
 
-def _by_processes(base: Runs, new: Runs, floor: float) -> Shift:
-    """Welch's test with a third variance component: the spread between runs, which one run cannot show.
+@dataclass(frozen=True)
+class _OneRun:
+    """One run a side. ``scatter``: variance of the processes and its degrees of freedom, for BASE and for NEW.
 
-    The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
-    many degrees of freedom. So the test without the component (``floor`` 0) must agree.
+    ``sizes``: the processes of each side. ``lever``: the variance of ``centre`` from the fit to the speed, as a
+    multiple of the variance of a process. ``runs``: 1 / BASE's + 1 / NEW's.
     """
-    b, n = np.concatenate(base), np.concatenate(new)
-    parts = [(float(x.var(ddof=1)) / x.size, x.size - 1) for x in (b, n)]
-    between = floor**2 * (1 / len(base) + 1 / len(new))
-    square = sum(part for part, _ in parts) + between
-    unsure = sum(part**2 / df for part, df in parts)
-    df = square**2 / unsure if unsure > 0 else math.inf
-    return Shift(float(_means(new).mean() - _means(base).mean()), math.sqrt(square), df)
+
+    centre: float
+    scatter: tuple[tuple[float, float], tuple[float, float]]
+    sizes: tuple[int, int]
+    lever: float
+    runs: float
+    paced: bool
+
+    @classmethod
+    def of(cls, base: Runs, new: Runs, paces: Paces) -> _OneRun:
+        """Without ``paces`` Welch's test; with them one slope on the speed for both sides (analysis of covariance)."""
+        sides = [np.concatenate(side) for side in (base, new)]
+        centre = float(_means(new).mean() - _means(base).mean())
+        away = [side - side.mean() for side in sides]
+        lever = 0.0
+        if paces is not None:
+            speeds = [pace - pace.mean() for pace in paces]
+            ran = float(paces[1].mean() - paces[0].mean())
+            square = sum(float(own @ own) for own in speeds)
+            slope = sum(float(own @ off) for own, off in zip(speeds, away, strict=True)) / square
+            away = [off - slope * own for own, off in zip(speeds, away, strict=True)]
+            centre, lever = centre - slope * ran, ran**2 / square
+        free = [side.size - (1.0 if paces is None else 1.5) for side in sides]
+        b, n = ((float(off @ off) / df, df) for off, df in zip(away, free, strict=True))
+        between = 1 / len(base) + 1 / len(new)
+        return cls(centre, (b, n), (sides[0].size, sides[1].size), lever, between, paces is not None)
+
+    def ways(self, base: tuple[float, float], new: tuple[float, float], floor: float, many: bool) -> Shifts:
+        """The shift with a third variance component: the spread between runs, which one run cannot show.
+
+        The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
+        many degrees of freedom. So the test without it must agree, except with variances moderated by ``many`` cases.
+        """
+        df = base[1] + new[1]
+        pooled = (base[0] * base[1] + new[0] * new[1]) / df
+        parts = [(v / size, d) for (v, d), size in zip((base, new), self.sizes, strict=True)]
+        parts.append((pooled * self.lever, df))
+        square, unsure = sum(part for part, _ in parts), sum(part**2 / d for part, d in parts)
+        between = min(floor, PACED_FLOOR if self.paced else floor) ** 2 * self.runs
+        found, within = (
+            Shift(self.centre, math.sqrt(all_in), all_in**2 / unsure if unsure > 0 else math.inf)
+            for all_in in (square + between, square)
+        )
+        return Shifts((found,) if many else (found, within), within)
+
+
+def comparable_paces(base: FloatArray, new: FloatArray) -> Paces:
+    """Both, if they are known, alike enough, and vary between the processes of a side; else None."""
+    if min(base.size, new.size) < PACED_FROM or not np.isfinite([*base, *new]).all():
+        return None
+    apart, varied = abs(float(new.mean() - base.mean())), max(float(np.ptp(base)), float(np.ptp(new)))
+    return (base, new) if apart <= PACED_UP_TO and varied > MEAN.negligible else None

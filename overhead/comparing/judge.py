@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, Runs, Shifts
+from overhead.comparing.decide import ALPHA, Beyond, Paces, Runs, Shifts
 from overhead.comparing.pairing import (
     ABSENT,
     pair_cases,
@@ -25,13 +25,19 @@ from overhead.comparing.pairing import (
 )
 from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
+from overhead.measure.fitting.quiet_rounds import has_enough_processes
 from overhead.reading.format import percent, plain
 from overhead.reading.missing_values import missing_record, why
+from overhead.reading.next_run import ClassSpread, class_of, spread_of
 from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, Value
 
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
+ONLY_BETWEEN_RUNS = (
+    "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
+    "runs a side, or measure in turn"
+)
 _SPEED_CHANGED_BY = 0.05
 """The machine changed its speed if its canary differs by more than this between the sides."""
 
@@ -160,11 +166,12 @@ def _both(
     if unsampled:
         return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
     held = samples_in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
-    counts = [sum(s.slopes.size for s in samples) for samples in held]
-    counted = replace(blank, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
-    if min(counts) < 2:
-        return replace(counted, reason="one process a side: no spread is known")
-    return CaseSamples(counted, *held, paired=bool(runs))
+    pythons = {run.fingerprint.versions.get("python") for run in (*base.runs, *new.runs)}
+    spread = None if runs else spread_of(class_of(new.record), new.runs[-1].fingerprint.machine)
+    found = CaseSamples.of(blank, *held, bool(runs), spread, one_python=len(pythons) == 1)
+    if min(found.case.processes) < 2:
+        return replace(found.case, reason="one process a side: no spread is known")
+    return found
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
@@ -207,12 +214,41 @@ class CaseSamples:
     """A case to test, and its samples in each run of BASE and of NEW, with at least two processes per side.
 
     ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW form a pair.
+    ``spread``: between boards of this kind of machine; None where it is not known or does not count. ``one_python``:
+    both sides ran the same version, so that the canary's Python loop shows the speed of the processor.
     """
 
     case: CaseVerdict
     base: tuple[Sampled, ...]
     new: tuple[Sampled, ...]
     paired: bool
+    spread: ClassSpread | None = None
+    one_python: bool = True
+    of_all_rounds: CaseSamples | None = None
+
+    @classmethod
+    def of(
+        cls,
+        case: CaseVerdict,
+        base: Sequence[Sampled],
+        new: Sequence[Sampled],
+        paired: bool,
+        spread: ClassSpread | None = None,
+        *,
+        one_python: bool = True,
+    ) -> CaseSamples:
+        """The case over the rounds of its figures, and beside it over all rounds."""
+        whole = tuple(s.of_all_rounds for s in base), tuple(s.of_all_rounds for s in new)
+        if paired:
+            quiet = [_both_quiet(b, n) for b, n in zip(base, new, strict=True)]
+            held = tuple(b for b, _ in quiet), tuple(n for _, n in quiet)
+        else:
+            left, right = ([s.at(s.counted) for s in side] for side in (base, new))
+            held = tuple(s for s in left if s.numbers.size), tuple(s for s in right if s.numbers.size)
+        b, n = (sum(s.numbers.size for s in side) for side in held)
+        counted = replace(case, processes=(b, n), runs=(len(held[0]), len(held[1])))
+        of_all = cls(counted, *whole, paired, one_python=False)
+        return cls(counted, *held, paired, spread, one_python, of_all)
 
     @property
     def slopes(self) -> tuple[Runs, Runs]:
@@ -231,16 +267,61 @@ class CaseSamples:
 
         Always None for pairs: the spread of their differences already includes changes of the machine.
         """
-        if self.paired or any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
+        if self.paired or self.paces or not all(np.isfinite(s.canary).all() for s in (*self.base, *self.new)):
             return None
         speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
         if abs(speeds[1] - speeds[0]) <= math.log1p(_SPEED_CHANGED_BY):
             return None
         return [s.slopes - s.canary for s in self.base], [s.slopes - s.canary for s in self.new]
 
+    @property
+    def paces(self) -> Paces:
+        """The canary's Python loop in each process, if one run a side can be compared at the same speed; else None."""
+        if self.paired or not self.one_python or len(self.base) + len(self.new) - 2 >= decide.LEAST_RUNS_DF:
+            return None
+        base, new = (np.concatenate([s.pace for s in side]) for side in (self.base, self.new))
+        return decide.comparable_paces(base, new)
+
+    def with_reach(self, shifts: Shifts) -> Shifts:
+        """The shifts, which must exceed what two boards may differ by, where the speed of the processor is unknown."""
+        if self.spread is None or self.paces or len(self.base) + len(self.new) - 2 >= decide.LEAST_RUNS_DF:
+            return shifts
+        reach = decide.quantile(1 - ALPHA / 2, self.spread.degrees) * self.spread.s * math.sqrt(2)
+        last = shifts.ways[-1]
+        return replace(shifts, ways=(*shifts.ways, Beyond(shifts.centre, last.error, last.df, reach)))
+
+
+def _both_quiet(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
+    """The pairs in which both processes have enough rounds for a figure; all over all rounds if too few are left."""
+    both = base.counted & new.counted
+    if has_enough_processes(int(both.sum()), both.size):
+        return base.at(both), new.at(both)
+    return base.of_all_rounds, new.of_all_rounds
+
 
 def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    """The verdict on each case, all tested together; it fails if its whole interval is slower by ``fail_over`` %."""
+    """The verdict on each case, all tested together; it fails if its whole interval is slower by ``fail_over`` %.
+
+    Beside each the verdict over all rounds, where that is another one or its ratio lies outside the interval.
+    """
+    found = _verdicts(cases, fail_over)
+    if not all(case.of_all_rounds for case in cases):
+        return found
+    others = _verdicts([case.of_all_rounds for case in cases if case.of_all_rounds], None)
+    return [
+        replace(one, all_rounds=other if _differ(one, other) else None)
+        for one, other in zip(found, others, strict=True)
+    ]
+
+
+def _differ(one: CaseVerdict, other: CaseVerdict) -> bool:
+    assert one.ratio
+    assert other.ratio
+    moved = {"slower", "faster"} & {one.verdict, other.verdict}
+    return bool(moved and one.verdict != other.verdict) or not one.ratio.floor <= other.ratio.value <= one.ratio.ceiling
+
+
+def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
     trials = _trials(cases)
     p = [trial.p() for trial in trials]
     past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
@@ -249,14 +330,16 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
     for i, (one, trial) in enumerate(zip(cases, trials, strict=True)):
         moved: Verdict = "slower" if trial.centre > 0 else "faster"
         still: Verdict = "same" if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN) else "undecided"
-        base_ns = math.exp(float(np.mean([s.slopes.mean() for s in one.base])))
+        base_ns, new_ns = (math.exp(np.mean([s.slopes.mean() for s in side])) for side in (one.base, one.new))
         times, low, high = map(math.exp, (trial.centre, *trial.interval(levels[i])))
+        seen = p[i] > levels[i] and trial.within is not None and trial.within.p() <= levels[i]
         found.append(
             replace(
                 one.case,
                 verdict=moved if p[i] <= levels[i] else still,
                 base_ns=base_ns,
-                new_ns=base_ns * times,
+                new_ns=new_ns,
+                reason=ONLY_BETWEEN_RUNS if seen else "",
                 ratio=Value(times, low, high),
                 smallest=math.expm1(trial.smallest(ALPHA / len(trials))),
                 p=p[i],
@@ -269,11 +352,13 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
 def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
     if all(c.paired for c in cases):
         return decide.paired_shifts([c.differences for c in cases])
-    plain = decide.side_shifts([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
+    sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
+    plain = decide.side_shifts(*sides, paces=[c.paces for c in cases])
     moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
     others = decide.side_shifts([units[0] for _, units in moved], [units[1] for _, units in moved])
     in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
-    return [Shifts(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+    found = [replace(trial, ways=trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+    return [case.with_reach(trial) for case, trial in zip(cases, found, strict=True)]
 
 
 def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:
@@ -285,8 +370,10 @@ def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of pro
     else:
         several = [c.slopes for c in cases if len(c.base) + len(c.new) - 2 >= decide.LEAST_RUNS_DF]
         if not several:
-            floor = percent(decide.FLOOR)
-            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation)"
+            paced = [c.paces is not None for c in cases]
+            floor = percent(decide.PACED_FLOOR if all(paced) else decide.FLOOR)
+            speed = ", at the same speed of the processor" if all(paced) else ""
+            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation){speed}"
         widest = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
         said = f"{len(widest[0])} and {len(widest[1])} runs; their means spread"
         spreads = [math.sqrt(decide.variance_between_runs(*sides)) for sides in several]

@@ -1,6 +1,7 @@
 """Check the method: ``make bench ARGS=NAME``, or ``python scripts/bench/main.py NAME``; every bench without a name.
 
 known-truth  figures of simulated stacks whose true costs are known
+compare      false verdicts and power of `compare` on pairs made of committed runs, beside pyperf
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
@@ -19,11 +20,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the worker p
 from rich.console import Console
 
 from scripts.agreement.side_by_side import agreement
+from scripts.bench.compare import compare
 from scripts.bench.known_truth import known_truth
 from scripts.bench.report import report
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "known-truth": known_truth,
+    "compare": compare,
     "report": report,
     "agreement": agreement,
 }

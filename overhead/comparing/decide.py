@@ -22,18 +22,19 @@ Paces = tuple[FloatArray, FloatArray] | None
 
 PROMISED = 0.05
 """Highest probability of any false verdict in a comparison, over all its cases."""
-ALPHA = 0.03
+ALPHA = 0.025
 """The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
 POWER = 0.95
 """The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
 """Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
-PACED_FLOOR = 0.01
+PACED_FLOOR = 0.0125
 """The same if both sides are compared at the same speed of the processor."""
-PACED_FROM = 3
-"""With fewer processes a side, the cost is not brought to the same speed of the processor."""
 PACED_UP_TO = 0.18
-"""Nor is it if ln(speed) differs by more than this between the sides: the line is not extended further."""
+"""If ln(speed) differs by more than this between the sides, how the processes of a side follow it does not count."""
+PACED_COST = (0.5, 0.5)
+"""How far a cost follows the time of the canary, before it is seen: mean and standard deviation. Costs bound by the
+device do not follow it, others in proportion."""
 LEAST_RUNS_DF = 2
 """The run-to-run spread is estimated from this many runs or more, not counting the first run of each side."""
 MODERATE = 4.0
@@ -70,20 +71,6 @@ class Shift:
 
     def _doubled(self, away: float) -> float:
         return min(1.0, 2 * tail(away / self.error, self.df)) if self.error > 0 else float(away <= 0)
-
-
-@dataclass(frozen=True)
-class Beyond(Shift):
-    """A shift that must exceed ``reach``, by which equal runs may differ, whatever their own spread is."""
-
-    reach: float
-
-    def half(self, alpha: float) -> float:
-        """``reach``."""
-        return self.reach
-
-    def _doubled(self, away: float) -> float:
-        return float(away <= self.reach)
 
 
 @dataclass(frozen=True)
@@ -265,7 +252,10 @@ class _OneRun:
 
     @classmethod
     def of(cls, base: Runs, new: Runs, paces: Paces) -> _OneRun:
-        """Without ``paces`` Welch's test; with them one slope on the speed for both sides (analysis of covariance)."""
+        """Without ``paces`` Welch's test; with them one slope on the speed for both sides (analysis of covariance).
+
+        A normal prior, ``PACED_COST``, limits the slope where the speed hardly varies within a side.
+        """
         sides = [np.concatenate(side) for side in (base, new)]
         centre = float(_means(new).mean() - _means(base).mean())
         away = [side - side.mean() for side in sides]
@@ -274,9 +264,15 @@ class _OneRun:
             speeds = [pace - pace.mean() for pace in paces]
             ran = float(paces[1].mean() - paces[0].mean())
             square = sum(float(own @ own) for own in speeds)
-            slope = sum(float(own @ off) for own, off in zip(speeds, away, strict=True)) / square
+            both = sum(float(own @ off) for own, off in zip(speeds, away, strict=True))
+            left = sum(float(off @ off) for off in away) - both**2 / square
+            usual, spread = PACED_COST
+            known = max(left / max(sum(side.size for side in sides) - 3, 1), TINY) / spread**2
+            if abs(ran) > PACED_UP_TO:
+                both = square = 0.0
+            slope = (both + usual * known) / (square + known)
             away = [off - slope * own for own, off in zip(speeds, away, strict=True)]
-            centre, lever = centre - slope * ran, ran**2 / square
+            centre, lever = centre - slope * ran, ran**2 / (square + known)
         free = [side.size - (1.0 if paces is None else 1.5) for side in sides]
         b, n = ((float(off @ off) / df, df) for off, df in zip(away, free, strict=True))
         between = 1 / len(base) + 1 / len(new)
@@ -302,8 +298,6 @@ class _OneRun:
 
 
 def comparable_paces(base: FloatArray, new: FloatArray) -> Paces:
-    """Both, if they are known, alike enough, and vary between the processes of a side; else None."""
-    if min(base.size, new.size) < PACED_FROM or not np.isfinite([*base, *new]).all():
-        return None
-    apart, varied = abs(float(new.mean() - base.mean())), max(float(np.ptp(base)), float(np.ptp(new)))
-    return (base, new) if apart <= PACED_UP_TO and varied > MEAN.negligible else None
+    """Both, if they are known and vary between the processes of a side; else None."""
+    varied = all(side.size > 1 for side in (base, new)) and max(float(np.ptp(base)), float(np.ptp(new)))
+    return (base, new) if varied and np.isfinite([*base, *new]).all() and varied > MEAN.negligible else None

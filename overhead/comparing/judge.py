@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, Beyond, Paces, Runs, Shifts
+from overhead.comparing.decide import ALPHA, Paces, Runs, Shifts
 from overhead.comparing.pairing import (
     ABSENT,
     pair_cases,
@@ -25,10 +25,10 @@ from overhead.comparing.pairing import (
 )
 from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
+from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.quiet_rounds import has_enough_processes
 from overhead.reading.format import percent, plain
 from overhead.reading.missing_values import missing_record, why
-from overhead.reading.next_run import ClassSpread, class_of, spread_of
 from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, Value
 
@@ -38,8 +38,6 @@ ONLY_BETWEEN_RUNS = (
     "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
     "runs a side, or measure in turn"
 )
-_SPEED_CHANGED_BY = 0.05
-"""The machine changed its speed if its canary differs by more than this between the sides."""
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
@@ -167,8 +165,7 @@ def _both(
         return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
     held = samples_in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
     pythons = {run.fingerprint.versions.get("python") for run in (*base.runs, *new.runs)}
-    spread = None if runs else spread_of(class_of(new.record), new.runs[-1].fingerprint.machine)
-    found = CaseSamples.of(blank, *held, bool(runs), spread, one_python=len(pythons) == 1)
+    found = CaseSamples.of(blank, *held, bool(runs), loop="pace" if len(pythons) == 1 else "canary")
     if min(found.case.processes) < 2:
         return replace(found.case, reason="one process a side: no spread is known")
     return found
@@ -214,41 +211,33 @@ class CaseSamples:
     """A case to test, and its samples in each run of BASE and of NEW, with at least two processes per side.
 
     ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW form a pair.
-    ``spread``: between boards of this kind of machine; None where it is not known or does not count. ``one_python``:
-    both sides ran the same version, so that the canary's Python loop shows the speed of the processor.
+    ``paces``: the speed of the processor, to compare one run a side at the same speed. ``of_all_rounds``: the same
+    samples over all rounds, at the speeds that they had.
     """
 
     case: CaseVerdict
     base: tuple[Sampled, ...]
     new: tuple[Sampled, ...]
     paired: bool
-    spread: ClassSpread | None = None
-    one_python: bool = True
+    paces: Paces = None
     of_all_rounds: CaseSamples | None = None
 
     @classmethod
     def of(
-        cls,
-        case: CaseVerdict,
-        base: Sequence[Sampled],
-        new: Sequence[Sampled],
-        paired: bool,
-        spread: ClassSpread | None = None,
-        *,
-        one_python: bool = True,
+        cls, case: CaseVerdict, base: Sequence[Sampled], new: Sequence[Sampled], paired: bool, *, loop: str = "pace"
     ) -> CaseSamples:
-        """The case over the rounds of its figures, and beside it over all rounds."""
-        whole = tuple(s.of_all_rounds for s in base), tuple(s.of_all_rounds for s in new)
+        """The case over the rounds of its figures. ``loop``: the canary that shows the speed of the processor."""
+        counted = [s.counted for s in base], [s.counted for s in new]
         if paired:
-            quiet = [_both_quiet(b, n) for b, n in zip(base, new, strict=True)]
-            held = tuple(b for b, _ in quiet), tuple(n for _, n in quiet)
-        else:
-            left, right = ([s.at(s.counted) for s in side] for side in (base, new))
-            held = tuple(s for s in left if s.numbers.size), tuple(s for s in right if s.numbers.size)
-        b, n = (sum(s.numbers.size for s in side) for side in held)
-        counted = replace(case, processes=(b, n), runs=(len(held[0]), len(held[1])))
-        of_all = cls(counted, *whole, paired, one_python=False)
-        return cls(counted, *held, paired, spread, one_python, of_all)
+            counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
+        left, right = (tuple(map(_quiet, *side)) for side in zip((base, new), counted, strict=True))
+        counts, runs = ([measure(side) for side in (left, right)] for measure in (_processes, len))
+        case = replace(case, processes=(counts[0], counts[1]), runs=(runs[0], runs[1]))
+        several = sum(runs) - 2 >= decide.LEAST_RUNS_DF
+        speeds = [np.concatenate([getattr(s, loop) for s in side] or [np.zeros(0)]) for side in (left, right)]
+        paces = None if paired or several else decide.comparable_paces(*speeds)
+        whole = [tuple(s.of_all_rounds for s in side) for side in (base, new)]
+        return cls(case, left, right, paired, paces, cls(case, whole[0], whole[1], paired))
 
     @property
     def slopes(self) -> tuple[Runs, Runs]:
@@ -261,42 +250,15 @@ class CaseSamples:
         base, new = self.slopes
         return np.concatenate(new) - np.concatenate(base)
 
-    @property
-    def in_own_units(self) -> tuple[Runs, Runs] | None:
-        """The slopes over the canary's time, if the canary (a fixed piece of work, timed beside) changed; else None.
 
-        Always None for pairs: the spread of their differences already includes changes of the machine.
-        """
-        if self.paired or self.paces or not all(np.isfinite(s.canary).all() for s in (*self.base, *self.new)):
-            return None
-        speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
-        if abs(speeds[1] - speeds[0]) <= math.log1p(_SPEED_CHANGED_BY):
-            return None
-        return [s.slopes - s.canary for s in self.base], [s.slopes - s.canary for s in self.new]
-
-    @property
-    def paces(self) -> Paces:
-        """The canary's Python loop in each process, if one run a side can be compared at the same speed; else None."""
-        if self.paired or not self.one_python or len(self.base) + len(self.new) - 2 >= decide.LEAST_RUNS_DF:
-            return None
-        base, new = (np.concatenate([s.pace for s in side]) for side in (self.base, self.new))
-        return decide.comparable_paces(base, new)
-
-    def with_reach(self, shifts: Shifts) -> Shifts:
-        """The shifts, which must exceed what two boards may differ by, where the speed of the processor is unknown."""
-        if self.spread is None or self.paces or len(self.base) + len(self.new) - 2 >= decide.LEAST_RUNS_DF:
-            return shifts
-        reach = decide.quantile(1 - ALPHA / 2, self.spread.degrees) * self.spread.s * math.sqrt(2)
-        last = shifts.ways[-1]
-        return replace(shifts, ways=(*shifts.ways, Beyond(shifts.centre, last.error, last.df, reach)))
+def _processes(side: Sequence[Sampled]) -> int:
+    return sum(s.numbers.size for s in side)
 
 
-def _both_quiet(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    """The pairs in which both processes have enough rounds for a figure; all over all rounds if too few are left."""
-    both = base.counted & new.counted
-    if has_enough_processes(int(both.sum()), both.size):
-        return base.at(both), new.at(both)
-    return base.of_all_rounds, new.of_all_rounds
+def _quiet(sampled: Sampled, counted: Mask) -> Sampled:
+    """Only these processes, over the rounds of their figures; all over all rounds if too few would be left."""
+    enough = has_enough_processes(int(counted.sum()), counted.size)
+    return sampled.at(counted) if enough else sampled.of_all_rounds
 
 
 def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
@@ -353,12 +315,7 @@ def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
     if all(c.paired for c in cases):
         return decide.paired_shifts([c.differences for c in cases])
     sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
-    plain = decide.side_shifts(*sides, paces=[c.paces for c in cases])
-    moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
-    others = decide.side_shifts([units[0] for _, units in moved], [units[1] for _, units in moved])
-    in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
-    found = [replace(trial, ways=trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
-    return [case.with_reach(trial) for case, trial in zip(cases, found, strict=True)]
+    return decide.side_shifts(*sides, paces=[c.paces for c in cases])
 
 
 def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:

@@ -92,26 +92,38 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
             count[f"planted {by}"] += len(mine)
             count[f"told {by}"] += sum(v.verdict == "slower" for v in mine)
             for base, new, _ in (cases[int(v.case)] for v in mine) if is_significant else ():
-                count[f"pyperf {by}"] += is_significant(np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist())[0]
+                count[f"pyperf {by}"] += is_significant(np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist())[
+                    0
+                ]
     share = {by: tuple(count[f"{who} {by}"] / count[f"planted {by}"] for who in ("told", "pyperf")) for by in _PLANTED}
     above = [share[by] for by in _PLANTED if by > _ABOVE]
     least = min((by for by in _PLANTED if share[by][0] >= 0.9), default=np.inf)
     wrong = count["gate 1.0: 1"]
     held = [
-        Requirement(f"{count['false']} of {count['pairs']} equal pairs have a false verdict (at most {PROMISED:.0%})",
-                    count["false"] <= PROMISED * count["pairs"]),
-        Requirement(f"the gate of {_LIMIT:g} % fails {wrong} of {count['pairs']} equal pairs", wrong <= PROMISED * count["pairs"]),
+        Requirement(
+            f"{count['false']} of {count['pairs']} equal pairs have a false verdict (at most {PROMISED:.0%})",
+            count["false"] <= PROMISED * count["pairs"],
+        ),
+        Requirement(
+            f"the gate of {_LIMIT:g} % fails {wrong} of {count['pairs']} equal pairs",
+            wrong <= PROMISED * count["pairs"],
+        ),
     ]
     if is_significant:
         told, other = np.mean(above, axis=0)
-        held.append(Requirement(f"changes above {_ABOVE - 1:.0%}: {told:.1%} told, {other:.1%} by pyperf", told >= other))
+        held.append(
+            Requirement(f"changes above {_ABOVE - 1:.0%}: {told:.1%} told, {other:.1%} by pyperf", told >= other)
+        )
     else:
         console.print("without pyperf (pip install pyperf) there is nothing to compare the power with")
     if options.json:
         print(json.dumps(count))
     else:
         for by, (told, other) in share.items():
-            console.print(f"planted {by}: {told:.1%} told, {other:.1%} by pyperf", {k: v for k, v in count.items() if k.startswith(f"gate {by}:")})
+            console.print(
+                f"planted {by}: {told:.1%} told, {other:.1%} by pyperf",
+                {k: v for k, v in count.items() if k.startswith(f"gate {by}:")},
+            )
         console.print(f"smallest change of which 90 % are told: {least}", dict(count))
         print_requirements(held, console)
     return all(one.holds for one in held)

@@ -39,6 +39,26 @@ def test_one_run_per_side_gives_no_more_false_verdicts_than_promised(count: int,
         assert np.mean(np.array(p) <= level) <= level + 3 * error
 
 
+@pytest.mark.parametrize("count", [3, 5])
+def test_one_run_per_side_of_many_unlike_cases_gives_no_more_false_verdicts_than_promised(count: int) -> None:
+    """The spreads of 25 cases differ by a factor of ten; all follow the processor's speed, each in its own way."""
+    dice = np.random.default_rng(count)
+    wrong = 0
+    for _ in range(200):
+        sizes, follows = 0.01 * np.exp(dice.normal(0, 1, 25)), dice.uniform(0, 1, 25)
+        paces = dice.normal(0, 0.03, count), dice.normal(0.05, 0.03, count)
+        base, new = (
+            [
+                [f * pace + processes(dice, count, size, decide.PACED_FLOOR)]
+                for size, f in zip(sizes, follows, strict=True)
+            ]
+            for pace in paces
+        )
+        p = [trial.p() for trial in side_shifts(base, new, paces=[paces] * 25)]
+        wrong += any(one <= level for one, level in zip(p, holm_levels(p), strict=True))
+    assert wrong / 200 <= decide.PROMISED + 3 * math.sqrt(decide.PROMISED * (1 - decide.PROMISED) / 200)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "cases"), [(0.0, 20), (0.03, 20), (0.003, 40)])
 def test_several_runs_per_side_give_no_more_false_verdicts_than_promised(run: float, cases: int) -> None:

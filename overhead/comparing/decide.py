@@ -43,6 +43,8 @@ MODERATE_PAIRS = 2.0
 """The same for pairs of processes, in pairs."""
 MODERATE_FROM = 20
 """Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or it has less or no weight."""
+WIDEST = 300.0
+"""The widest half-width, which as a ratio is still a finite number."""
 TINY = 1e-12
 """A variance below this comes from the clock's resolution."""
 
@@ -57,7 +59,7 @@ class Shift:
 
     def half(self, alpha: float) -> float:
         """The half-width of the two-sided interval with confidence ``1 - alpha``."""
-        return quantile(1 - alpha / 2, self.df) * self.error
+        return min(quantile(1 - alpha / 2, self.df) * self.error, WIDEST)
 
     def p(self) -> float:
         """The two-sided p value of the hypothesis of no shift."""
@@ -273,7 +275,7 @@ class _OneRun:
             slope = (both + usual * known) / (square + known)
             away = [off - slope * own for own, off in zip(speeds, away, strict=True)]
             centre, lever = centre - slope * ran, ran**2 / (square + known)
-        free = [side.size - (1.0 if paces is None else 1.5) for side in sides]
+        free = [max(side.size - (1.0 if paces is None else 1.5), 1.0) for side in sides]
         b, n = ((float(off @ off) / df, df) for off, df in zip(away, free, strict=True))
         between = 1 / len(base) + 1 / len(new)
         return cls(centre, (b, n), (sides[0].size, sides[1].size), lever, between, paces is not None)
@@ -299,5 +301,5 @@ class _OneRun:
 
 def comparable_paces(base: FloatArray, new: FloatArray) -> Paces:
     """Both, if they are known and vary between the processes of a side; else None."""
-    varied = all(side.size > 1 for side in (base, new)) and max(float(np.ptp(base)), float(np.ptp(new)))
-    return (base, new) if varied and np.isfinite([*base, *new]).all() and varied > MEAN.negligible else None
+    varied = max(float(np.ptp(base)), float(np.ptp(new))) > MEAN.negligible
+    return (base, new) if varied and np.isfinite([*base, *new]).all() else None

@@ -34,7 +34,7 @@ from overhead.results import Fingerprint, Value
 
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
-ONLY_BETWEEN_RUNS = (
+_ONLY_BETWEEN_RUNS = (
     "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
     "runs a side, or measure in turn"
 )
@@ -234,8 +234,11 @@ class CaseSamples:
         counts, runs = ([measure(side) for side in (left, right)] for measure in (_processes, len))
         case = replace(case, processes=(counts[0], counts[1]), runs=(runs[0], runs[1]))
         several = sum(runs) - 2 >= decide.LEAST_RUNS_DF
-        speeds = [np.concatenate([getattr(s, loop) for s in side] or [np.zeros(0)]) for side in (left, right)]
-        paces = None if paired or several else decide.comparable_paces(*speeds)
+        paces = None
+        if not (paired or several) and min(counts) > 1:
+            paces = decide.comparable_paces(
+                *(np.concatenate([getattr(s, loop) for s in side]) for side in (left, right))
+            )
         whole = [tuple(s.of_all_rounds for s in side) for side in (base, new)]
         return cls(case, left, right, paired, paces, cls(case, whole[0], whole[1], paired))
 
@@ -294,14 +297,14 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
         still: Verdict = "same" if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN) else "undecided"
         base_ns, new_ns = (math.exp(np.mean([s.slopes.mean() for s in side])) for side in (one.base, one.new))
         times, low, high = map(math.exp, (trial.centre, *trial.interval(levels[i])))
-        seen = p[i] > levels[i] and trial.within is not None and trial.within.p() <= levels[i]
+        hidden = still == "undecided" and p[i] > levels[i] and trial.within and trial.within.p() <= levels[i]
         found.append(
             replace(
                 one.case,
                 verdict=moved if p[i] <= levels[i] else still,
                 base_ns=base_ns,
                 new_ns=new_ns,
-                reason=ONLY_BETWEEN_RUNS if seen else "",
+                reason=_ONLY_BETWEEN_RUNS if hidden else "",
                 ratio=Value(times, low, high),
                 smallest=math.expm1(trial.smallest(ALPHA / len(trials))),
                 p=p[i],

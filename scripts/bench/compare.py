@@ -1,8 +1,9 @@
-"""``main.py compare``: false verdicts, power and gate of ``overhead compare`` on pairs made of the committed samples."""
+"""``main.py compare``: errors and power of ``overhead compare`` on pairs of runs made of the committed samples."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import re
 from collections import defaultdict
@@ -76,7 +77,7 @@ def judged(cases: Sequence[tuple[Sampled, Sampled, bool]], by: float, first: int
 def compare(options: argparse.Namespace, console: Console) -> bool:
     """Judge all pairs; print the counts; return whether the requirements hold."""
     try:
-        from pyperf._utils import is_significant
+        is_significant = importlib.import_module("pyperf._utils").is_significant
     except ImportError:
         is_significant = None
     dice, count = np.random.default_rng(42), defaultdict[str, int](int)

@@ -22,14 +22,12 @@ Paces = tuple[FloatArray, FloatArray] | None
 
 PROMISED = 0.05
 """Highest probability of any false verdict in a comparison, over all its cases."""
-ALPHA = 0.025
+ALPHA = 0.04
 """The level of the tests. They are exact for normal distributions only; the margin to ``PROMISED`` covers others."""
 POWER = 0.95
 """The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
 """Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
-PACED_FLOOR = 0.0125
-"""The same if both sides are compared at the same speed of the processor."""
 PACED_UP_TO = 0.18
 """If ln(speed) differs by more than this between the sides, how the processes of a side follow it does not count."""
 PACED_COST = (0.5, 0.5)
@@ -43,7 +41,7 @@ MODERATE_PAIRS = 2.0
 """The same for pairs of processes, in pairs."""
 MODERATE_FROM = 20
 """Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or it has less or no weight."""
-WIDEST = 300.0
+WIDEST_HALF = 300.0
 """The widest half-width, which as a ratio is still a finite number."""
 TINY = 1e-12
 """A variance below this comes from the clock's resolution."""
@@ -59,7 +57,7 @@ class Shift:
 
     def half(self, alpha: float) -> float:
         """The half-width of the two-sided interval with confidence ``1 - alpha``."""
-        return min(quantile(1 - alpha / 2, self.df) * self.error, WIDEST)
+        return min(quantile(1 - alpha / 2, self.df) * self.error, WIDEST_HALF)
 
     def p(self) -> float:
         """The two-sided p value of the hypothesis of no shift."""
@@ -77,9 +75,9 @@ class Shift:
 
 @dataclass(frozen=True)
 class Shifts:
-    """The shift of one case, estimated in one or several ways, the simplest first. A verdict must hold in all.
+    """The shift of one case, with one or several standard errors (``ways``). A verdict must hold with all.
 
-    ``within``: the shift beside the spread of the processes alone, without an allowance for the spread between runs.
+    ``within``: with the spread of the processes alone, without an allowance for the spread between runs.
     """
 
     ways: tuple[Shift, ...]
@@ -87,18 +85,17 @@ class Shifts:
 
     @property
     def centre(self) -> float:
-        """``ln(new / base)`` by the simplest way."""
+        """``ln(new / base)``."""
         return self.ways[0].centre
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """The smallest interval of logarithms that contains the ``1 - alpha`` intervals of all ways."""
-        halves = [(s.centre, s.half(alpha)) for s in self.ways]
-        return min(c - h for c, h in halves), max(c + h for c, h in halves)
+        """The widest ``1 - alpha`` interval of logarithms."""
+        half = max(s.half(alpha) for s in self.ways)
+        return self.centre - half, self.centre + half
 
     def p(self) -> float:
-        """The largest p value of the ways; 1 if their directions differ."""
-        agree = len({s.centre > 0 for s in self.ways}) == 1
-        return max(s.p() for s in self.ways) if agree else 1.0
+        """The largest p value of the ways."""
+        return max(s.p() for s in self.ways)
 
     def p_over(self, margin: float) -> float:
         """The largest ``p_over`` of the ways."""
@@ -106,8 +103,7 @@ class Shifts:
 
     def smallest(self, alpha: float) -> float:
         """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with probability ``POWER``."""
-        moved = max(s.centre for s in self.ways) - min(s.centre for s in self.ways)
-        return moved + max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
+        return max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
 
 
 def tail(t: float, df: float) -> float:
@@ -154,10 +150,9 @@ def side_shifts(
     spread = dict(zip(several, moderated_variances(variances, [free[i] for i in several], expected), strict=True))
     single = [i for i, d in enumerate(free) if d < LEAST_RUNS_DF]
     alone = [_OneRun.of(base[i], new[i], paces[i] if paces else None) for i in single]
-    scatter = [one for each in alone for one in each.scatter]
-    many = len(alone) >= MODERATE_FROM
-    both = iter(moderated_variances([v for v, _ in scatter], [d for _, d in scatter]) if many else scatter)
-    ways = {i: one.ways(next(both), next(both), floor, many) for i, one in zip(single, alone, strict=True)}
+    scatter = [one for each in alone for one in each.scatter] if len(alone) >= MODERATE_FROM else []
+    both = moderated_variances([v for v, *_ in scatter], [d for _, d, _ in scatter])
+    ways = {i: one.ways(both[2 * n : 2 * n + 2], floor) for n, (i, one) in enumerate(zip(single, alone, strict=True))}
     return [
         Shifts((_by_runs(b, n, *spread[i]),)) if i in spread else ways[i]
         for i, (b, n) in enumerate(zip(base, new, strict=True))
@@ -239,29 +234,26 @@ def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:
 
 @dataclass(frozen=True)
 class _OneRun:
-    """One run a side. ``scatter``: variance of the processes and its degrees of freedom, for BASE and for NEW.
+    """One run a side. ``scatter``: variance of the processes, degrees of freedom, and processes, for BASE and for NEW.
 
-    ``sizes``: the processes of each side. ``lever``: the variance of ``centre`` from the fit to the speed, as a
-    multiple of the variance of a process. ``runs``: 1 / BASE's + 1 / NEW's.
+    ``lever``: the variance of ``centre`` from the fit to the speed, as a multiple of the variance of a process.
+    ``runs``: 1 / BASE's + 1 / NEW's.
     """
 
     centre: float
-    scatter: tuple[tuple[float, float], tuple[float, float]]
-    sizes: tuple[int, int]
+    scatter: list[tuple[float, float, int]]
     lever: float
     runs: float
-    paced: bool
 
     @classmethod
     def of(cls, base: Runs, new: Runs, paces: Paces) -> _OneRun:
-        """Without ``paces`` Welch's test; with them one slope on the speed for both sides (analysis of covariance).
+        """Without ``paces`` for Welch's test; with them one slope on the speed for both sides (covariance analysis).
 
         A normal prior, ``PACED_COST``, limits the slope where the speed hardly varies within a side.
         """
         sides = [np.concatenate(side) for side in (base, new)]
-        centre = float(_means(new).mean() - _means(base).mean())
+        centre, lever = float(_means(new).mean() - _means(base).mean()), 0.0
         away = [side - side.mean() for side in sides]
-        lever = 0.0
         if paces is not None:
             speeds = [pace - pace.mean() for pace in paces]
             ran = float(paces[1].mean() - paces[0].mean())
@@ -275,28 +267,26 @@ class _OneRun:
             slope = (both + usual * known) / (square + known)
             away = [off - slope * own for own, off in zip(speeds, away, strict=True)]
             centre, lever = centre - slope * ran, ran**2 / (square + known)
-        free = [max(side.size - (1.0 if paces is None else 1.5), 1.0) for side in sides]
-        b, n = ((float(off @ off) / df, df) for off, df in zip(away, free, strict=True))
-        between = 1 / len(base) + 1 / len(new)
-        return cls(centre, (b, n), (sides[0].size, sides[1].size), lever, between, paces is not None)
+        free = [max(off.size - (1.5 if paces else 1.0), 1.0) for off in away]
+        scatter = [(float(off @ off) / df, df, off.size) for off, df in zip(away, free, strict=True)]
+        return cls(centre, scatter, lever, 1 / len(base) + 1 / len(new))
 
-    def ways(self, base: tuple[float, float], new: tuple[float, float], floor: float, many: bool) -> Shifts:
+    def ways(self, moderated: Sequence[tuple[float, float]], floor: float) -> Shifts:
         """The shift with a third variance component: the spread between runs, which one run cannot show.
 
         The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
-        many degrees of freedom. So the test without it must agree, except with variances moderated by ``many`` cases.
+        many degrees of freedom. So the test without it must agree, except with variances ``moderated`` by many cases.
         """
-        df = base[1] + new[1]
-        pooled = (base[0] * base[1] + new[0] * new[1]) / df
-        parts = [(v / size, d) for (v, d), size in zip((base, new), self.sizes, strict=True)]
-        parts.append((pooled * self.lever, df))
+        own = moderated or [(v, d) for v, d, _ in self.scatter]
+        parts = [(v / size, d) for (v, d), (*_, size) in zip(own, self.scatter, strict=True)]
+        df = sum(d for _, d in own)
+        parts.append((sum(v * d for v, d in own) / df * self.lever, df))
         square, unsure = sum(part for part, _ in parts), sum(part**2 / d for part, d in parts)
-        between = min(floor, PACED_FLOOR if self.paced else floor) ** 2 * self.runs
         found, within = (
-            Shift(self.centre, math.sqrt(all_in), all_in**2 / unsure if unsure > 0 else math.inf)
-            for all_in in (square + between, square)
+            Shift(self.centre, math.sqrt(of_all), of_all**2 / unsure if unsure > 0 else math.inf)
+            for of_all in (square + floor**2 * self.runs, square)
         )
-        return Shifts((found,) if many else (found, within), within)
+        return Shifts((found,) if moderated else (found, within), within)
 
 
 def comparable_paces(base: FloatArray, new: FloatArray) -> Paces:

@@ -8,12 +8,14 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from overhead.blocks.parts import Table
+from overhead.blocks.terminal import show
 from overhead.comparing.decide import PROMISED
 from overhead.comparing.judge import CaseSamples, verdicts_by_test
 from overhead.comparing.sides import FIGURE, Sampled, sampled
@@ -98,7 +100,6 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
                 ]
     share = {by: tuple(count[f"{who} {by}"] / count[f"planted {by}"] for who in ("told", "pyperf")) for by in _PLANTED}
     above = [share[by] for by in _PLANTED if by > _ABOVE]
-    least = min((by for by in _PLANTED if share[by][0] >= 0.9), default=np.inf)
     wrong = count["gate 1.0: 1"]
     held = [
         Requirement(
@@ -117,14 +118,14 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
         )
     else:
         console.print("without pyperf (pip install pyperf) there is nothing to compare the power with")
+    rows = [
+        [f"{by - 1:.0%}", *(f"{one:.1%}" for one in both), *(str(count[f"gate {by}: {code}"]) for code in "013")]
+        for by, both in share.items()
+    ]
+    columns = ["one case in ten slower by", "told", "by pyperf", "gate passes", "fails", "could not see"]
     if options.json:
-        print(json.dumps(count))
+        console.print(json.dumps({"counts": count, "claims": [asdict(one) for one in held]}))
     else:
-        for by, (told, other) in share.items():
-            console.print(
-                f"planted {by}: {told:.1%} told, {other:.1%} by pyperf",
-                {k: v for k, v in count.items() if k.startswith(f"gate {by}:")},
-            )
-        console.print(f"smallest change of which 90 % are told: {least}", dict(count))
+        show([Table(f"{count['pairs']} pairs of equal runs", columns, rows, numeric=range(6))], console)
         print_requirements(held, console)
     return all(one.holds for one in held)

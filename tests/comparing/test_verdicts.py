@@ -77,7 +77,8 @@ def test_costs_that_follow_the_speed_of_the_processor_are_compared_at_the_same_s
     varied = Disturbance(spread=0.1, preemptions=0.0)
     slower = Made(seed=22, disturbance=varied, costs={**COSTS, "large": 1.1 * COSTS["large"]})
     found = compared(tmp_path, Made(seed=21, disturbance=varied), slower)
-    assert by_case(found) == {"small": "same", "middle": "same", "large": "slower"}
+    assert by_case(found)["large"] == "slower"
+    assert {by_case(found)[case] for case in ("small", "middle")} <= {"same", "undecided"}
     large = next(case for case in found.cases if case.verdict == "slower")
     assert large.ratio is not None
     assert large.ratio.value == pytest.approx(1.1, rel=0.01)

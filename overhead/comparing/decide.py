@@ -28,6 +28,8 @@ POWER = 0.95
 """The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
 """Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
+PACED_FLOOR = 0.0125
+"""The same at the same speed of the processor, for fewer cases than ``MODERATE_FROM``: a test without it must agree."""
 PACED_UP_TO = 0.18
 """If ln(speed) differs by more than this between the sides, how the processes of a side follow it does not count."""
 PACED_COST = (0.5, 0.5)
@@ -282,9 +284,10 @@ class _OneRun:
         df = sum(d for _, d in own)
         parts.append((sum(v * d for v, d in own) / df * self.lever, df))
         square, unsure = sum(part for part, _ in parts), sum(part**2 / d for part, d in parts)
+        between = min(floor, PACED_FLOOR) if self.lever and not moderated else floor
         found, within = (
             Shift(self.centre, math.sqrt(of_all), of_all**2 / unsure if unsure > 0 else math.inf)
-            for of_all in (square + floor**2 * self.runs, square)
+            for of_all in (square + between**2 * self.runs, square)
         )
         return Shifts((found,) if moderated else (found, within), within)
 

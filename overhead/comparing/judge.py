@@ -330,8 +330,9 @@ def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of pro
     else:
         several = [c.slopes for c in cases if len(c.base) + len(c.new) - 2 >= decide.LEAST_RUNS_DF]
         if not several:
-            floor = percent(decide.FLOOR)
-            speed = ", at the same speed of the processor" if all(c.paces for c in cases) else ""
+            paced = all(c.paces for c in cases)
+            floor = percent(decide.PACED_FLOOR if paced and len(cases) < decide.MODERATE_FROM else decide.FLOOR)
+            speed = ", at the same speed of the processor" if paced else ""
             return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation){speed}"
         widest = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
         said = f"{len(widest[0])} and {len(widest[1])} runs; their means spread"

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead.measure.fitting.across_processes import MEAN
+
 FloatArray = NDArray[np.float64]
 Runs = Sequence[FloatArray]
+Paces = tuple[FloatArray, FloatArray] | None
+"""ln of the canary's time in each process of BASE and of NEW: how slow the processor was."""
 
 PROMISED = 0.05
 """Highest probability of any false verdict in a comparison, over all its cases."""
@@ -24,6 +28,13 @@ POWER = 0.95
 """The probability that the test detects the stated smallest shift."""
 FLOOR = 0.015
 """Assumed standard deviation (relative) of a run's mean, if one run per side leaves the run-to-run spread unknown."""
+PACED_FLOOR = 0.0125
+"""The same at the same speed of the processor, for fewer cases than ``MODERATE_FROM``: a test without it must agree."""
+PACED_UP_TO = 0.18
+"""If ln(speed) differs by more than this between the sides, how the processes of a side follow it does not count."""
+PACED_COST = (0.5, 0.5)
+"""How far a cost follows the time of the canary, before it is seen: mean and standard deviation. Costs bound by the
+device do not follow it, others in proportion."""
 LEAST_RUNS_DF = 2
 """The run-to-run spread is estimated from this many runs or more, not counting the first run of each side."""
 MODERATE = 4.0
@@ -31,7 +42,9 @@ MODERATE = 4.0
 MODERATE_PAIRS = 2.0
 """The same for pairs of processes, in pairs."""
 MODERATE_FROM = 20
-"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or its weight is lower."""
+"""Below this number of cases their common variance is uncertain: ``FLOOR`` replaces it, or it has less or no weight."""
+WIDEST_HALF = 300.0
+"""The widest half-width, which as a ratio is still a finite number."""
 TINY = 1e-12
 """A variance below this comes from the clock's resolution."""
 
@@ -46,7 +59,7 @@ class Shift:
 
     def half(self, alpha: float) -> float:
         """The half-width of the two-sided interval with confidence ``1 - alpha``."""
-        return quantile(1 - alpha / 2, self.df) * self.error
+        return min(quantile(1 - alpha / 2, self.df) * self.error, WIDEST_HALF)
 
     def p(self) -> float:
         """The two-sided p value of the hypothesis of no shift."""
@@ -64,24 +77,27 @@ class Shift:
 
 @dataclass(frozen=True)
 class Shifts:
-    """The shift of one case, estimated in one or several ways, the simplest first. A verdict must hold in all."""
+    """The shift of one case, with one or several standard errors (``ways``). A verdict must hold with all.
+
+    ``within``: with the spread of the processes alone, without an allowance for the spread between runs.
+    """
 
     ways: tuple[Shift, ...]
+    within: Shift | None = None
 
     @property
     def centre(self) -> float:
-        """``ln(new / base)`` by the simplest way."""
+        """``ln(new / base)``."""
         return self.ways[0].centre
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """The smallest interval of logarithms that contains the ``1 - alpha`` intervals of all ways."""
-        halves = [(s.centre, s.half(alpha)) for s in self.ways]
-        return min(c - h for c, h in halves), max(c + h for c, h in halves)
+        """The widest ``1 - alpha`` interval of logarithms."""
+        half = max(s.half(alpha) for s in self.ways)
+        return self.centre - half, self.centre + half
 
     def p(self) -> float:
-        """The largest p value of the ways; 1 if their directions differ."""
-        agree = len({s.centre > 0 for s in self.ways}) == 1
-        return max(s.p() for s in self.ways) if agree else 1.0
+        """The largest p value of the ways."""
+        return max(s.p() for s in self.ways)
 
     def p_over(self, margin: float) -> float:
         """The largest ``p_over`` of the ways."""
@@ -89,8 +105,7 @@ class Shifts:
 
     def smallest(self, alpha: float) -> float:
         """The smallest shift, as a logarithm, that the test detects at level ``alpha`` with probability ``POWER``."""
-        moved = max(s.centre for s in self.ways) - min(s.centre for s in self.ways)
-        return moved + max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
+        return max(s.half(alpha) + quantile(POWER, s.df) * s.error for s in self.ways)
 
 
 def tail(t: float, df: float) -> float:
@@ -122,18 +137,26 @@ def holm_levels(p: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def side_shifts(base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR) -> list[Shifts]:
+def side_shifts(
+    base: Sequence[Runs], new: Sequence[Runs], floor: float = FLOOR, paces: Sequence[Paces] = ()
+) -> list[Shifts]:
     """The shift of each case, from the runs of BASE and NEW; each side needs two processes.
 
-    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``.
+    The replicates are the runs if a side has several, else the processes. ``floor``: as ``FLOOR``. ``paces``: for each
+    case those of the processes of BASE and of NEW, or None to compare at the speed that each side had.
     """
     free = [len(b) + len(n) - 2 for b, n in zip(base, new, strict=True)]
     several = [i for i, d in enumerate(free) if d >= LEAST_RUNS_DF]
     variances = [variance_between_runs(base[i], new[i]) for i in several]
     expected = [floor**2 + _within([*base[i], *new[i]]) for i in several]
     spread = dict(zip(several, moderated_variances(variances, [free[i] for i in several], expected), strict=True))
+    single = [i for i, d in enumerate(free) if d < LEAST_RUNS_DF]
+    alone = [_OneRun.of(base[i], new[i], paces[i] if paces else None) for i in single]
+    scatter = [one for each in alone for one in each.scatter] if len(alone) >= MODERATE_FROM else []
+    both = moderated_variances([v for v, *_ in scatter], [d for _, d, _ in scatter])
+    ways = {i: one.ways(both[2 * n : 2 * n + 2], floor) for n, (i, one) in enumerate(zip(single, alone, strict=True))}
     return [
-        Shifts((_by_runs(b, n, *spread[i]),) if i in spread else (_by_processes(b, n, floor), _by_processes(b, n, 0.0)))
+        Shifts((_by_runs(b, n, *spread[i]),)) if i in spread else ways[i]
         for i, (b, n) in enumerate(zip(base, new, strict=True))
     ]
 
@@ -152,7 +175,7 @@ def paired_shifts(differences: Sequence[FloatArray]) -> list[Shifts]:
 
 
 def moderated_variances(
-    variances: Sequence[float], df: Sequence[int], expected: Sequence[float] | None = None, most: float = MODERATE
+    variances: Sequence[float], df: Sequence[float], expected: Sequence[float] | None = None, most: float = MODERATE
 ) -> list[tuple[float, float]]:
     """Each variance, moved towards the common variance of all cases, with its new degrees of freedom.
 
@@ -211,16 +234,65 @@ def _by_runs(base: Runs, new: Runs, variance: float, df: float) -> Shift:
     return Shift(float(n.mean() - b.mean()), math.sqrt(variance * (1 / b.size + 1 / n.size)), df)
 
 
-def _by_processes(base: Runs, new: Runs, floor: float) -> Shift:
-    """Welch's test with a third variance component: the spread between runs, which one run cannot show.
+@dataclass(frozen=True)
+class _OneRun:
+    """One run a side. ``scatter``: variance of the processes, degrees of freedom, and processes, for BASE and for NEW.
 
-    The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
-    many degrees of freedom. So the test without the component (``floor`` 0) must agree.
+    ``lever``: the variance of ``centre`` from the fit to the speed, as a multiple of the variance of a process.
+    ``runs``: 1 / BASE's + 1 / NEW's.
     """
-    b, n = np.concatenate(base), np.concatenate(new)
-    parts = [(float(x.var(ddof=1)) / x.size, x.size - 1) for x in (b, n)]
-    between = floor**2 * (1 / len(base) + 1 / len(new))
-    square = sum(part for part, _ in parts) + between
-    unsure = sum(part**2 / df for part, df in parts)
-    df = square**2 / unsure if unsure > 0 else math.inf
-    return Shift(float(_means(new).mean() - _means(base).mean()), math.sqrt(square), df)
+
+    centre: float
+    scatter: list[tuple[float, float, int]]
+    lever: float
+    runs: float
+
+    @classmethod
+    def of(cls, base: Runs, new: Runs, paces: Paces) -> _OneRun:
+        """Without ``paces`` for Welch's test; with them one slope on the speed for both sides (covariance analysis).
+
+        A normal prior, ``PACED_COST``, limits the slope where the speed hardly varies within a side.
+        """
+        sides = [np.concatenate(side) for side in (base, new)]
+        centre, lever = float(_means(new).mean() - _means(base).mean()), 0.0
+        away = [side - side.mean() for side in sides]
+        if paces is not None:
+            speeds = [pace - pace.mean() for pace in paces]
+            ran = float(paces[1].mean() - paces[0].mean())
+            square = sum(float(own @ own) for own in speeds)
+            both = sum(float(own @ off) for own, off in zip(speeds, away, strict=True))
+            left = sum(float(off @ off) for off in away) - both**2 / square
+            usual, spread = PACED_COST
+            known = max(left / max(sum(side.size for side in sides) - 3, 1), TINY) / spread**2
+            if abs(ran) > PACED_UP_TO:
+                both = square = 0.0
+            slope = (both + usual * known) / (square + known)
+            away = [off - slope * own for own, off in zip(speeds, away, strict=True)]
+            centre, lever = centre - slope * ran, ran**2 / (square + known)
+        free = [max(off.size - (1.5 if paces else 1.0), 1.0) for off in away]
+        scatter = [(float(off @ off) / df, df, off.size) for off, df in zip(away, free, strict=True)]
+        return cls(centre, scatter, lever, 1 / len(base) + 1 / len(new))
+
+    def ways(self, moderated: Sequence[tuple[float, float]], floor: float) -> Shifts:
+        """The shift with a third variance component: the spread between runs, which one run cannot show.
+
+        The component counts as exactly known. If it dominates, processes that agree by chance give a small error with
+        many degrees of freedom. So the test without it must agree, except with variances ``moderated`` by many cases.
+        """
+        own = moderated or [(v, d) for v, d, _ in self.scatter]
+        parts = [(v / size, d) for (v, d), (*_, size) in zip(own, self.scatter, strict=True)]
+        df = sum(d for _, d in own)
+        parts.append((sum(v * d for v, d in own) / df * self.lever, df))
+        square, unsure = sum(part for part, _ in parts), sum(part**2 / d for part, d in parts)
+        between = min(floor, PACED_FLOOR) if self.lever and not moderated else floor
+        found, within = (
+            Shift(self.centre, math.sqrt(of_all), of_all**2 / unsure if unsure > 0 else math.inf)
+            for of_all in (square + between**2 * self.runs, square)
+        )
+        return Shifts((found,) if moderated else (found, within), within)
+
+
+def comparable_paces(base: FloatArray, new: FloatArray) -> Paces:
+    """Both, if they are known and vary between the processes of a side; else None."""
+    varied = max(float(np.ptp(base)), float(np.ptp(new))) > MEAN.negligible
+    return (base, new) if varied and np.isfinite([*base, *new]).all() else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, Runs, Shifts
+from overhead.comparing.decide import ALPHA, Paces, Runs, Shifts
 from overhead.comparing.pairing import (
     ABSENT,
     pair_cases,
@@ -25,6 +25,8 @@ from overhead.comparing.pairing import (
 )
 from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
+from overhead.measure.fitting.line import Mask
+from overhead.measure.fitting.quiet_rounds import has_enough_processes
 from overhead.reading.format import percent, plain
 from overhead.reading.missing_values import missing_record, why
 from overhead.reading.view import CALLER_WORDS
@@ -32,8 +34,10 @@ from overhead.results import Fingerprint, Value
 
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
-_SPEED_CHANGED_BY = 0.05
-"""The machine changed its speed if its canary differs by more than this between the sides."""
+_ONLY_BETWEEN_RUNS = (
+    "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
+    "runs a side, or measure in turn"
+)
 
 
 def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
@@ -160,11 +164,11 @@ def _both(
     if unsampled:
         return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
     held = samples_in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
-    counts = [sum(s.slopes.size for s in samples) for samples in held]
-    counted = replace(blank, processes=(counts[0], counts[1]), runs=(len(held[0]), len(held[1])))
-    if min(counts) < 2:
-        return replace(counted, reason="one process a side: no spread is known")
-    return CaseSamples(counted, *held, paired=bool(runs))
+    pythons = {run.fingerprint.versions.get("python") for run in (*base.runs, *new.runs)}
+    found = CaseSamples.of(blank, *held, bool(runs), loop="pace" if len(pythons) == 1 else "canary")
+    if min(found.case.processes) < 2:
+        return replace(found.case, reason="one process a side: no spread is known")
+    return found
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
@@ -207,12 +211,36 @@ class CaseSamples:
     """A case to test, and its samples in each run of BASE and of NEW, with at least two processes per side.
 
     ``paired``: both sides were measured in turn, so the n-th process of BASE and the n-th of NEW form a pair.
+    ``paces``: the speed of the processor, to compare one run a side at the same speed. ``of_all_rounds``: the same
+    samples over all rounds, at the speeds that they had.
     """
 
     case: CaseVerdict
     base: tuple[Sampled, ...]
     new: tuple[Sampled, ...]
     paired: bool
+    paces: Paces = None
+    of_all_rounds: CaseSamples | None = None
+
+    @classmethod
+    def of(
+        cls, case: CaseVerdict, base: Sequence[Sampled], new: Sequence[Sampled], paired: bool, *, loop: str = "pace"
+    ) -> CaseSamples:
+        """The case over the rounds of its figures. ``loop``: the canary that shows the speed of the processor."""
+        counted = [s.counted for s in base], [s.counted for s in new]
+        if paired:
+            counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
+        left, right = (tuple(map(_quiet, *side)) for side in zip((base, new), counted, strict=True))
+        counts, runs = ([measure(side) for side in (left, right)] for measure in (_processes, len))
+        case = replace(case, processes=(counts[0], counts[1]), runs=(runs[0], runs[1]))
+        several = sum(runs) - 2 >= decide.LEAST_RUNS_DF
+        paces = None
+        if not (paired or several) and min(counts) > 1:
+            paces = decide.comparable_paces(
+                *(np.concatenate([getattr(s, loop) for s in side]) for side in (left, right))
+            )
+        whole = [tuple(s.of_all_rounds for s in side) for side in (base, new)]
+        return cls(case, left, right, paired, paces, cls(case, whole[0], whole[1], paired))
 
     @property
     def slopes(self) -> tuple[Runs, Runs]:
@@ -225,22 +253,40 @@ class CaseSamples:
         base, new = self.slopes
         return np.concatenate(new) - np.concatenate(base)
 
-    @property
-    def in_own_units(self) -> tuple[Runs, Runs] | None:
-        """The slopes over the canary's time, if the canary (a fixed piece of work, timed beside) changed; else None.
 
-        Always None for pairs: the spread of their differences already includes changes of the machine.
-        """
-        if self.paired or any(s.canary.size != s.slopes.size for s in (*self.base, *self.new)):
-            return None
-        speeds = [float(np.mean([s.canary.mean() for s in side])) for side in (self.base, self.new)]
-        if abs(speeds[1] - speeds[0]) <= math.log1p(_SPEED_CHANGED_BY):
-            return None
-        return [s.slopes - s.canary for s in self.base], [s.slopes - s.canary for s in self.new]
+def _processes(side: Sequence[Sampled]) -> int:
+    return sum(s.numbers.size for s in side)
+
+
+def _quiet(sampled: Sampled, counted: Mask) -> Sampled:
+    """Only these processes, over the rounds of their figures; all over all rounds if too few would be left."""
+    enough = has_enough_processes(int(counted.sum()), counted.size)
+    return sampled.at(counted) if enough else sampled.of_all_rounds
 
 
 def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    """The verdict on each case, all tested together; it fails if its whole interval is slower by ``fail_over`` %."""
+    """The verdict on each case, all tested together; it fails if its whole interval is slower by ``fail_over`` %.
+
+    Beside each the verdict over all rounds, where that is another one or its ratio lies outside the interval.
+    """
+    found = _verdicts(cases, fail_over)
+    if not all(case.of_all_rounds for case in cases):
+        return found
+    others = _verdicts([case.of_all_rounds for case in cases if case.of_all_rounds], None)
+    return [
+        replace(one, all_rounds=other if _differ(one, other) else None)
+        for one, other in zip(found, others, strict=True)
+    ]
+
+
+def _differ(one: CaseVerdict, other: CaseVerdict) -> bool:
+    assert one.ratio
+    assert other.ratio
+    moved = {"slower", "faster"} & {one.verdict, other.verdict}
+    return bool(moved and one.verdict != other.verdict) or not one.ratio.floor <= other.ratio.value <= one.ratio.ceiling
+
+
+def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
     trials = _trials(cases)
     p = [trial.p() for trial in trials]
     past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
@@ -249,14 +295,16 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
     for i, (one, trial) in enumerate(zip(cases, trials, strict=True)):
         moved: Verdict = "slower" if trial.centre > 0 else "faster"
         still: Verdict = "same" if max(map(abs, trial.interval(ALPHA))) <= math.log1p(_SAME_WITHIN) else "undecided"
-        base_ns = math.exp(float(np.mean([s.slopes.mean() for s in one.base])))
+        base_ns, new_ns = (math.exp(np.mean([s.slopes.mean() for s in side])) for side in (one.base, one.new))
         times, low, high = map(math.exp, (trial.centre, *trial.interval(levels[i])))
+        hidden = still == "undecided" and p[i] > levels[i] and trial.within and trial.within.p() <= levels[i]
         found.append(
             replace(
                 one.case,
                 verdict=moved if p[i] <= levels[i] else still,
                 base_ns=base_ns,
-                new_ns=base_ns * times,
+                new_ns=new_ns,
+                reason=_ONLY_BETWEEN_RUNS if hidden else "",
                 ratio=Value(times, low, high),
                 smallest=math.expm1(trial.smallest(ALPHA / len(trials))),
                 p=p[i],
@@ -269,11 +317,8 @@ def verdicts_by_test(cases: Sequence[CaseSamples], fail_over: float | None) -> l
 def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
     if all(c.paired for c in cases):
         return decide.paired_shifts([c.differences for c in cases])
-    plain = decide.side_shifts([c.slopes[0] for c in cases], [c.slopes[1] for c in cases])
-    moved = [(i, units) for i, c in enumerate(cases) if (units := c.in_own_units) is not None]
-    others = decide.side_shifts([units[0] for _, units in moved], [units[1] for _, units in moved])
-    in_own_units = {i: other.ways for (i, _), other in zip(moved, others, strict=True)}
-    return [Shifts(trial.ways + in_own_units.get(i, ())) for i, trial in enumerate(plain)]
+    sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
+    return decide.side_shifts(*sides, paces=[c.paces for c in cases])
 
 
 def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:
@@ -285,8 +330,10 @@ def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of pro
     else:
         several = [c.slopes for c in cases if len(c.base) + len(c.new) - 2 >= decide.LEAST_RUNS_DF]
         if not several:
-            floor = percent(decide.FLOOR)
-            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation)"
+            paced = all(c.paces for c in cases)
+            floor = percent(decide.PACED_FLOOR if paced and len(cases) < decide.MODERATE_FROM else decide.FLOOR)
+            speed = ", at the same speed of the processor" if paced else ""
+            return f"one run a side; the means of runs are assumed to spread by {floor} (standard deviation){speed}"
         widest = max(several, key=lambda sides: len(sides[0]) + len(sides[1]))
         said = f"{len(widest[0])} and {len(widest[1])} runs; their means spread"
         spreads = [math.sqrt(decide.variance_between_runs(*sides)) for sides in several]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from overhead.comparing.sides import Run, Sampled, Side, SideCase
 from overhead.devices import processor_kind
 from overhead.errors import UsageError, unknown_name
@@ -74,15 +76,11 @@ def samples_in_turn(
 
 
 def _aligned(base: Sampled, new: Sampled) -> tuple[Sampled, Sampled]:
-    common = [n for n in base.numbers if n in new.numbers]
-    rest = [[n for n in side.numbers if n not in common] for side in (base, new)]
-    more = list(zip(*rest, strict=False))
-    return _of(base, common + [b for b, _ in more]), _of(new, common + [n for _, n in more])
-
-
-def _of(sampled: Sampled, numbers: list[int]) -> Sampled:
-    at = [sampled.numbers.index(n) for n in numbers]
-    return Sampled(sampled.slopes[at], sampled.canary[at] if sampled.canary.size else sampled.canary, tuple(numbers))
+    common, *at = np.intersect1d(base.numbers, new.numbers, return_indices=True)
+    rest = [np.flatnonzero(~np.isin(side.numbers, common)) for side in (base, new)]
+    most = min(map(len, rest))
+    first, second = (np.concatenate([own, more[:most]]) for own, more in zip(at, rest, strict=True))
+    return base.at(first), new.at(second)
 
 
 def why_incomparable(*cases: SideCase) -> str:

@@ -64,6 +64,11 @@ def reason_sentences(found: Verdicts) -> list[str]:
     for case in cases_by_change(found):
         if case.also:
             by_reason.setdefault(("The window differs too", case.also), []).append(labels[case.case])
+        if (whole := case.all_rounds) and whole.ratio:
+            told = f"{_WORDS.get(whole.verdict, whole.verdict)}, {spread(whole.ratio)}{TIMES}"
+            by_reason.setdefault(("Over all rounds, also those that figures leave out", told), []).append(
+                labels[case.case]
+            )
     return [f"{what}, {count(len(cases), 'case')}: {why} ({_few(cases)})." for (what, why), cases in by_reason.items()]
 
 

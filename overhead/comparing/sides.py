@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.loading.folders import Skipped, load_paths
 from overhead.loading.reduce import series_by_record
+from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.one_process import Process, Series, fit_process
+from overhead.measure.fitting.quiet_rounds import without_slow_rounds
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, same_figures
 
@@ -28,14 +31,31 @@ NATIVE_SPIN = 1
 
 @dataclass(frozen=True)
 class Sampled:
-    """Logarithms of the slope of a case (ns per unit) and of the canary (ns), one value per process.
+    """Logarithms of the slope of a case (ns per unit), one value per process, and the numbers of the processes.
 
-    ``canary`` may be empty. ``numbers``: the process numbers, in the same order.
+    ``slopes``: over the rounds that count for a figure; NaN where a process has too few. ``whole``: over all rounds.
+    ``canary`` and ``pace``: ln of the canary's compiled loop and of its Python loop, ns; -inf where unknown.
     """
 
     slopes: FloatArray
+    whole: FloatArray
     canary: FloatArray
-    numbers: tuple[int, ...] = ()
+    pace: FloatArray
+    numbers: FloatArray
+
+    def at(self, chosen: object) -> Sampled:
+        """The samples of these processes: a mask, or their positions."""
+        return Sampled(*(getattr(self, own.name)[chosen] for own in fields(self)))
+
+    @property
+    def counted(self) -> Mask:
+        """A mask of the processes with enough rounds for a figure."""
+        return ~np.isnan(self.slopes)
+
+    @property
+    def of_all_rounds(self) -> Sampled:
+        """The same with ``whole`` as the slopes."""
+        return replace(self, slopes=self.whole)
 
 
 @dataclass(frozen=True)
@@ -160,20 +180,23 @@ def _run(path: Path, fingerprint: Fingerprint) -> Run:
             raise BadFile(f"{samples}: raw samples of another run than the fingerprint beside it")
         if isinstance(line, results.OpenedLine) and line.worker == line.target:
             kernels[f"{line.target} {line.case}"] = line.kernels
-    return Run(path, fingerprint, {key: _sampled(series) for key, series in series_by_record(samples).items()}, kernels)
+    return Run(path, fingerprint, {key: sampled(series) for key, series in series_by_record(samples).items()}, kernels)
 
 
-def _sampled(series: Series) -> Sampled:
-    """One slope and one canary per process, without the processes that have no positive slope."""
-    slopes, canary, numbers = [], [], []
-    for process in series.processes:
-        slope = fit_process(process, series).value(FIGURE) if process.rounds else None
-        if slope is not None and slope > 0:
-            slopes.append(slope)
-            canary.append(_speed(process))
-            numbers.append(process.number)
-    known = all(canary)
-    return Sampled(np.log(np.array(slopes)), np.log(np.array(canary)) if known else np.zeros(0), tuple(numbers))
+def sampled(series: Series) -> Sampled:
+    """The samples of a case, without the processes that have no positive slope."""
+    whole = {p.number: fit_process(p, series).value(FIGURE) or 0.0 for p in series.processes if p.rounds}
+    usual = without_slow_rounds(series)
+    quiet = {p.number: fit_process(p, usual).value(FIGURE) for p in usual.processes} if usual is not series else whole
+    rows = [
+        (quiet.get(p.number) or math.nan, whole[p.number], _speed(p), p.pace, p.number)
+        for p in series.processes
+        if whole.get(p.number, 0.0) > 0
+    ]
+    *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes, over_all, canary, pace = map(np.log, values)
+    return Sampled(slopes, over_all, canary, pace, numbers)
 
 
 def _speed(process: Process) -> float:

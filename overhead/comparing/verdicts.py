@@ -20,7 +20,8 @@ class CaseVerdict:
     ``label``: target, case and caller in words, ``target`` its first part.
     ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least
     one side has a value; ``missing``: only one has. ``against``: the base's key where variants of one run are
-    compared. ``also``: what else differs in their windows.
+    compared. ``also``: what else differs in their windows. ``all_rounds``: the verdict over all rounds, also those that
+    figures leave out, where it tells another story; else None.
     """
 
     case: str
@@ -40,11 +41,14 @@ class CaseVerdict:
     missing: bool = False
     against: str = ""
     also: str = ""
+    all_rounds: CaseVerdict | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same data as plain fields, the ratio as ``ratio``, ``low`` and ``high``."""
-        of = self.ratio
-        return {**vars(self), "ratio": of and of.value, "low": of and of.low, "high": of and of.high}
+        of, other = self.ratio, self.all_rounds and self.all_rounds.to_dict()
+        beside = other and {name: other[name] for name in ("verdict", "ratio", "low", "high")}
+        ratio = {"ratio": of and of.value, "low": of and of.low, "high": of and of.high}
+        return {**vars(self), **ratio, "all_rounds": beside}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 known-truth  figures of simulated stacks whose true costs are known
 planted-laws simulated stacks whose cost no line describes: no figure may mislead
+compare      false verdicts and power of `compare` on pairs made of committed runs, beside pyperf
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
@@ -20,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the worker p
 from rich.console import Console
 
 from scripts.agreement.side_by_side import agreement
+from scripts.bench.compare import compare
 from scripts.bench.known_truth import known_truth
 from scripts.bench.planted_laws import planted
 from scripts.bench.report import report
@@ -27,6 +29,7 @@ from scripts.bench.report import report
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "known-truth": known_truth,
     "planted-laws": planted,
+    "compare": compare,
     "report": report,
     "agreement": agreement,
 }

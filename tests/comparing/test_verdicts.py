@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import math
 from pathlib import Path
@@ -64,11 +65,63 @@ def test_several_runs_detect_a_shift_that_one_run_per_side_misses(tmp_path: Path
 
 def test_a_noisy_case_without_a_shift_is_undecided_and_not_same(tmp_path: Path) -> None:
     quiet = compare(runs(tmp_path, "a", range(4)), runs(tmp_path, "b", range(10, 14)))
-    noisy = Disturbance(spread=0.1, preemptions=0.0)
-    louder = [Made(seed=seed, disturbance=noisy).write(tmp_path / f"{seed}.json") for seed in (21, 22)]
-    loud = compare(louder[0], louder[1])
+    noisy = {number: 1 + 0.1 * math.sin(number) for number in range(5)}
     assert set(by_case(quiet).values()) == {"same"}
-    assert set(by_case(loud).values()) == {"undecided"}
+    assert set(by_case(compared(tmp_path, Made(seed=21, drift=noisy), Made(seed=22, drift=noisy))).values()) == {
+        "undecided"
+    }
+
+
+def test_costs_that_follow_the_speed_of_the_processor_are_compared_at_the_same_speed(tmp_path: Path) -> None:
+    """The speed varies by 10 % between processes; one case costs 10 % more."""
+    varied = Disturbance(spread=0.1, preemptions=0.0)
+    slower = Made(seed=22, disturbance=varied, costs={**COSTS, "large": 1.1 * COSTS["large"]})
+    found = compared(tmp_path, Made(seed=21, disturbance=varied), slower)
+    assert by_case(found)["large"] == "slower"
+    assert {by_case(found)[case] for case in ("small", "middle")} <= {"same", "undecided"}
+    large = next(case for case in found.cases if case.verdict == "slower")
+    assert large.ratio is not None
+    assert large.ratio.value == pytest.approx(1.1, rel=0.01)
+
+
+def test_rounds_that_figures_leave_out_are_left_out_and_the_verdict_over_all_is_shown_where_it_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = (
+        Made(seed=s, costs={"small": c}).write(tmp_path / f"{s}.json") for s, c in ((1, 1_000.0), (2, 1_200.0))
+    )
+    samples = new.with_suffix(".samples.jsonl.gz")
+    slowed = [json.loads(line) for line in gzip.decompress(samples.read_bytes()).splitlines()]
+    for line in slowed:
+        if line["type"] == "round" and line["round"] < 1 + line["process"] % 3:
+            line["canary"] = [3 * ns for ns in line["canary"]]
+            line["samples"] = [[n, *(3 * ns for ns in times)] for n, *times in line["samples"]]
+    samples.write_bytes(gzip.compress(b"\n".join(json.dumps(line).encode() for line in slowed)))
+    (case,) = compare(base, new).cases
+    assert case.verdict == "slower"
+    assert case.ratio is not None
+    assert case.ratio.value == pytest.approx(1.2, rel=0.01)
+    assert case.all_rounds is not None
+    assert case.all_rounds.verdict == "undecided"
+    assert case.to_dict()["all_rounds"].keys() == {"verdict", "ratio", "low", "high"}
+    show(comparison_blocks(compare(base, new)))
+    assert "Over all rounds" in capsys.readouterr().out
+
+
+def test_a_change_that_only_the_spread_between_runs_hides_is_named(tmp_path: Path) -> None:
+    costs = {name: 1.03 * cost for name, cost in COSTS.items()}
+    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=costs), 2)
+    assert {case.verdict for case in found.cases} == {"undecided"}
+    assert all("only the spread between runs" in case.reason for case in found.cases)
+    assert not found.failed
+    assert not found.tested_enough()
+
+
+def test_a_change_of_a_tenth_is_told_by_one_run_a_side(tmp_path: Path) -> None:
+    costs = {name: 1.1 * cost for name, cost in COSTS.items()}
+    found = compared(tmp_path, Made(seed=1), Made(seed=2, costs=costs), 10)
+    assert {case.verdict for case in found.cases} == {"slower"}
+    assert all(case.smallest is not None and case.smallest <= 0.1 for case in found.cases)
 
 
 def test_cases_on_a_machine_at_half_its_speed_are_not_slower(tmp_path: Path) -> None:
@@ -78,7 +131,7 @@ def test_cases_on_a_machine_at_half_its_speed_are_not_slower(tmp_path: Path) -> 
     )
     assert set(by_case(found).values()) == {"undecided"}
     assert not found.failed
-    assert all(case.ratio and case.ratio.value == pytest.approx(2.0, rel=0.05) for case in found.cases)
+    assert all(c.base_ns and c.new_ns == pytest.approx(2 * c.base_ns, rel=0.05) for c in found.cases)
 
 
 def test_fail_over_fails_a_case_only_if_its_whole_interval_is_over_the_limit(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool
         late = slope * (1 + change)
         return Held(drifts=f"{slope / 1e3:.4g} us in the rounds and {late / 1e3:.4g} us at the end of the process")
     if abs(middle) <= allowed:
-        return Held(at) if issue else _beyond(processes, at, slope)
+        return Held(at) if issue else _beyond(processes, at, slope, middle)
     beyond = float(np.median([each.beyond for each in found]))
     sure = np.array([each.clear for each in found])
     if float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree:
@@ -138,14 +138,14 @@ def _change(found: Sequence[_Anchor]) -> float:
     return float(np.median(plain)) if clipped and clear else 0.0
 
 
-def _beyond(processes: Sequence[Process], at: int, slope: float) -> Held:
-    """``at``, or the n of the far anchors where these fit as well."""
+def _beyond(processes: Sequence[Process], at: int, slope: float, so_far: float) -> Held:
+    """``at``, or the n of the far anchors where these fit as well. ``so_far``: the share by which ``at`` is off."""
     far = [p.one_off["anchor_far"] for p in processes if p.values("anchor_far")]
     if len(far) < _RULE.processes:
         return Held(at)
     off = np.array([one.values[1] / one.values[0] - 1 for one in far])
     n, middle = min(one.at[1] for one in far), float(off.mean())
-    if abs(middle) <= _RULE.off:
+    if abs((1 + so_far) * (1 + middle) - 1) <= _RULE.off:
         return Held(n)
     if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):
         beyond = slope * (1 + middle)

@@ -116,6 +116,8 @@ class Figure(_Base, kw_only=True):
     """A number with its interval, or the reason why there is none. Times in ns.
 
     ``holds_to``: of a slope, the largest n up to which T(n) was seen to be this line; 0 where that was not looked at.
+    ``modes``: both values of a ``bimodal`` figure; of a ``nonlinear`` one the cost up to the line's largest n and
+    beyond, where anchors told both.
     """
 
     name: FigureName

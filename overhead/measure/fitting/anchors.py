@@ -44,6 +44,8 @@ class Held:
     bends: str = ""
     unclear: str = ""
     drifts: str = ""
+    slopes: tuple[float, ...] = ()
+    """Where it bends: ns per unit up to the line's largest n, and beyond."""
 
 
 def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool, quantum: float = 0.0) -> Held:
@@ -70,7 +72,8 @@ def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool
     beyond = float(np.median([each.beyond for each in found]))
     sure = np.array([each.clear for each in found])
     if float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree:
-        return Held(bends=f"{slope / 1e3:.4g} us a unit up to {top:,} units, {beyond / 1e3:.4g} from there to {at:,}")
+        words = f"{slope / 1e3:.4g} us a unit up to {top:,} units, {beyond / 1e3:.4g} from there to {at:,}"
+        return Held(bends=words, slopes=(slope, beyond))
     return Held(unclear=f"T({at:,}) differs from the line by {off.min():+.1%} to {off.max():+.1%}")
 
 
@@ -149,5 +152,6 @@ def _beyond(processes: Sequence[Process], at: int, slope: float, so_far: float) 
         return Held(n)
     if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):
         beyond = slope * (1 + middle)
-        return Held(bends=f"{slope / 1e3:.4g} us a unit up to {at:,} units, {beyond / 1e3:.4g} on average to {n:,}")
+        words = f"{slope / 1e3:.4g} us a unit up to {at:,} units, {beyond / 1e3:.4g} on average to {n:,}"
+        return Held(bends=words, slopes=(slope, beyond))
     return Held(at)

@@ -133,7 +133,8 @@ class _Case:
         if of_issue and self.series.overlap == "pipelined" and not self.series.synchronous:
             return msgspec.structs.replace(found, holds_to=max(int(f.wall[f.below, 0].max()) for f in self.fits))
         if seen.bends:
-            return without_value(found, "nonlinear", seen.bends)
+            bent = without_value(found, "nonlinear", seen.bends)
+            return msgspec.structs.replace(bent, modes=list(seen.slopes))
         top = max(int(fit.wall[:, 0].max()) for fit in self.fits)
         words = f"not checked beyond {top:,} units: {seen.unclear}"
         return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))

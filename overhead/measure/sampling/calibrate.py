@@ -35,6 +35,12 @@ class ClimbRule:
     """The slope's part of T(top), at least: the first units cost something else and must not dominate the fit."""
     head: float = 0.6
     """The extra cost of the first units may be this share of the deviation from the line that marks an n as bent."""
+    least_head: float = 0.02
+    """A longer chain tells an extra cost of this share of the slope's part of T(top); a smaller one bends no line."""
+    waits_below: float = 0.9
+    """A chain whose ``issue`` takes this share of T(top) does not wait long enough for such a cost."""
+    looks: int = 3
+    """The longer chain runs so often, and must tell that extra cost each time."""
     head_ns: int = 10_000_000
     """The slope's part of T(top) is raised up to this for the extra cost of the first units, not further."""
     clear: float = 2
@@ -132,13 +138,14 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
         ns = tuple(sorted({1, stairs.short, *stairs.edges}))
         cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
         return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, trial.seen, climb.shortfall)
+    climb.look_ahead()
     climb.straighten()
     slope, top = climb.slope(), climb.top()
     before = len(trial.seen)
     seeks_knee = limits.knee and chain.overlap == "pipelined" and not chain.synchronous
     knee = _knee(trial, top, slope, limits) if seeks_knee else 0
     extra = trial.seen[before:] if knee else []
-    ns = _sizes(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0)
+    ns = _sizes(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0 or climb.ahead > 0)
     cost = _pass_ns(ns, chain, climb.fixed, slope)
     return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
 
@@ -163,8 +170,8 @@ class _Climb:
     """The search for the top: n is doubled, or multiplied by eight while the slope is hidden by the fixed cost.
 
     ``flat``: the highest n that showed no rise. ``rise``: the last n tried, ``at`` its T in ns. ``most``: the highest n
-    allowed. ``head``: ns by which the first units deviate from the line. ``straight``: ns that the slope must
-    contribute so that the head bends no n.
+    allowed. ``head``: ns by which the first units deviate from the line; ``ahead``: the same as a longer chain shows
+    it. ``straight``: ns that the slope must contribute so that the head bends no n.
     """
 
     def __init__(self, trial: TrialSamples, limits: Limits, facts: ClockFacts, least: int) -> None:
@@ -174,7 +181,7 @@ class _Climb:
         self.noises, self.short = [noise], [noise]
         self.flat = self.rise = 1
         self.at = self.fixed
-        self.head = self.straight = 0.0
+        self.head = self.ahead = self.straight = 0.0
         self.shortfall = ""
         while not self.done():
             self.step()
@@ -235,11 +242,31 @@ class _Climb:
             return off / (1 - part)
         return self.head if hidden > self.head * (1 - part) else 0.0
 
+    def look_ahead(self) -> None:
+        """Find the head again by a chain eight times as long: the noise of short ones may hide it.
+
+        Example: Dawn's wait adds 80 us to all but the shortest chains, which is 7 % of a line that rises by 1.2 ms.
+        """
+        far = 8 * self.rise
+        if self.trial.chain.synchronous or self.shortfall or far > self.most or self.rise < 4:
+            return
+        issue = self.trial.shortest_issue(self.rise)
+        if 8 * self.at > self.limits.sample_ns or issue > CLIMB.waits_below * self.at:
+            return
+        part = (self.rise - 1) / (far - self.rise)
+        rows = self.trial.run([self.rise, far] * CLIMB.looks)
+        pairs = [(near[2], at[2]) for near, at in zip(rows[::2], rows[1::2], strict=True)]
+        heads = [near - self.fixed - (at - near) * part for near, at in pairs]
+        if min(heads) > CLIMB.least_head * (self.at - self.fixed):
+            self.ahead = min(heads)
+
     def straighten(self) -> None:
         """Raise the top until the cost of the first units bends no n; after the search for stairs, which look alike."""
         highest = max(self.least, min(CLIMB.head_ns, self.limits.sample_ns / 2))
         while not self.shortfall:
-            self.straight = min(self.head / (CLIMB.head * max(self.limits.target, LINE.misfit)), highest)
+            self.straight = min(
+                max(self.head, self.ahead) / (CLIMB.head * max(self.limits.target, LINE.misfit)), highest
+            )
             if self.at - self.fixed >= self.straight or self.rise >= self.most:
                 break
             self.step()

@@ -165,6 +165,7 @@ class CudaFused(CudaChain):
 
     overlap = "serial"
     launches = 0
+    max_n = 1 << 24
 
     def build(self) -> None:
         """Make the launch. The number of steps is its second argument."""

@@ -55,7 +55,7 @@ def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
     values: dict[str, list[float]] = {}
     refused: dict[str, str] = {}
     for process in series.processes:
-        for name, value in _of_process(process).items():
+        for name, value in _of_process(process, series.anchored).items():
             values.setdefault(name, []).append(value)
         refused |= {
             name: taken.reason
@@ -105,7 +105,7 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
     scale = None
     if name == "stages_gap":  # its precision is relative to the unstaged issue
         scale = float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
-    wanted = max(target, _RULE.waits_target) if name in _WAITS else target
+    wanted = max(target, _RULE.waits_target) if series.anchored and name in _WAITS else target
     found = mean_of_processes(name, values, wanted, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in _DEVICE_SLOPES or found.value is None:
         return found
@@ -118,13 +118,13 @@ def _figure(name: str, values: list[float], series: Series, target: float) -> Fi
     return found
 
 
-def _of_process(process: Process) -> dict[str, float]:
-    """The values of one process by figure."""
+def _of_process(process: Process, in_rounds: bool) -> dict[str, float]:
+    """The values of one process by figure. ``in_rounds``: waits are taken from the rounds too (method 4)."""
     once = {name: np.asarray(taken.values, dtype=np.float64) for name, taken in process.one_off.items() if taken.values}
     once |= {
         name: rows
         for name, n in _IN_ROUNDS.items()
-        if name in once and (rows := _totals(process, n)).size >= _RULE.in_rounds
+        if in_rounds and name in once and (rows := _totals(process, n)).size >= _RULE.in_rounds
     }
     found = {name: float(np.median(once[name])) for name in _MEDIANS if name in once}
     if "latency" in once:

@@ -32,6 +32,8 @@ from overhead.reading.missing_values import missing_record, why
 from overhead.reading.view import CALLER_WORDS
 from overhead.results import Fingerprint, Value
 
+_LARGEST_LOG = 700.0
+"""ln of the largest change that a float can hold."""
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
 _ONLY_BETWEEN_RUNS = (
@@ -306,7 +308,7 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
                 new_ns=new_ns,
                 reason=_ONLY_BETWEEN_RUNS if hidden else "",
                 ratio=Value(times, low, high),
-                smallest=math.expm1(trial.smallest(ALPHA / len(trials))),
+                smallest=math.expm1(min(trial.smallest(ALPHA / len(trials)), _LARGEST_LOG)),
                 p=p[i],
                 failed=fail_over is not None and past[i] <= gates[i],
             )

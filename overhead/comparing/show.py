@@ -48,7 +48,7 @@ def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
 
     def key(case: CaseVerdict) -> tuple[int, float]:
         ratio = case.ratio.value if case.ratio else 1.0
-        return _ORDER.index(case.verdict), -max(ratio, 1 / ratio)
+        return _ORDER.index(case.verdict), -max(ratio, 1 / ratio if ratio > 0 else 0.0)
 
     return sorted((case for case in found.cases if case.ratio is not None), key=key)
 

@@ -15,6 +15,7 @@ from overhead import machine, results, scratch
 from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import CallSpec, FoundCall, handing_over_spec, setup_of
 from overhead.explain.user_statement import SILENCE_S, try_statements
+from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
@@ -145,8 +146,9 @@ def time_statements(
         listener.working("a trial of each statement")
         began = monotonic()
         spec = try_statements(spec, silence_s=silence_s)
+        anchors_s = 3 * ANCHORS.longest_ns / 1e9
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
-        silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s)
+        silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
     with handing_over_spec(spec), scratch.subfolder() as folder:
         try:
             plan = plan or sampling_plan(spec.found)

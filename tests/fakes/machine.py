@@ -98,6 +98,7 @@ class FakeClock:
         work = np.array([CANARY_NS, CANARY_NS]) * self.speed * (1 + 0.004 * self.random.standard_normal(2))
         times = work + self.preempted(work)
         self.time += float(times.sum())
+        self.cpu += float(work.sum())
         return [int(t) for t in times]
 
     def preempted(self, work: Floats) -> Floats:

@@ -55,7 +55,7 @@ def test_simulated_runs_without_noise_give_the_true_figures(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if not (s.two_speeds or s.refused)], ids=lambda s: s.name)
 def test_the_figures_of_every_simulated_scenario_agree_with_the_truth(scenario: Scenario) -> None:
-    outcomes = [run(scenario, 1)]
+    outcomes = [run(scenario, 2)]
     for figure in TIME_FIGURES:
         held = score(scenario, outcomes, figure)
         assert held.valued == 1

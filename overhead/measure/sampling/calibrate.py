@@ -196,7 +196,7 @@ class _Climb:
 
         The noise is that of short samples: against noise that grows with the sample, a longer sample does not help.
         """
-        affordable = CLIMB.sampling_share * self.limits.seconds * 1e9 / (CLIMB.sizes * (self.at + self.fixed))
+        affordable = CLIMB.sampling_share * self.limits.seconds * 1e9 / (CLIMB.sizes * max(self.at + self.fixed, 1.0))
         passes = min(max(affordable, CLIMB.fewest_averaged), CLIMB.most_averaged)
         noise = 2.0 * statistics.median(_measured_noises(self.short)) / (self.limits.target / 3 * passes**0.5)
         return max(noise, self.least, CLIMB.clock_steps * (self.facts.resolution_ns + self.facts.cost_ns))

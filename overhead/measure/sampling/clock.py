@@ -175,6 +175,17 @@ def clock_facts(clock: Clock) -> ClockFacts:
     return ClockFacts(min(steps, default=1), _cost(clock.now, clock), _cost(clock.thread_cpu, clock))
 
 
+def cpu_clock_counts(clock: Clock) -> bool:
+    """Whether the CPU clock counts the canary's work: in steps shorter than that, and at the pace of the wall clock."""
+    for _ in range(_RULE.blocks if clock.cpu_is_fine else 0):
+        wall, cpu = clock.now(), clock.thread_cpu()
+        clock.canary()
+        wall, cpu = clock.now() - wall, clock.thread_cpu() - cpu
+        if 0.5 * wall <= cpu <= 1.1 * wall:  # less if another thread had the processor
+            return True
+    return False
+
+
 def _cost(read: Callable[[], int], clock: Clock) -> float:
     """ns per call of ``read``: the minimum of some blocks, so that a preemption does not count."""
     blocks = []

@@ -14,7 +14,7 @@ from overhead.measure.sampling import anchors, met, one_off, window
 from overhead.measure.sampling.calibrate import CLIMB, Limits, calibrate, retime_ladder
 from overhead.measure.sampling.case import ROUNDS, CaseInProgress
 from overhead.measure.sampling.chain import Chain
-from overhead.measure.sampling.clock import Clock, clock_facts
+from overhead.measure.sampling.clock import Clock, clock_facts, cpu_clock_counts
 from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, status_of
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.results import FailedLine, RoundLine
@@ -51,12 +51,13 @@ class _Measurement:
     def __init__(
         self, chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]
     ) -> None:
+        counts = cpu_clock_counts(clock)
         self.live = {
             key: CaseInProgress(
                 key,
                 chain,
                 settings.seconds / len(chains),
-                reads_cpu=clock.cpu_is_fine or chain.own_loop,
+                reads_cpu=counts or chain.own_loop,
                 staged=key in settings.staged and not chain.own_loop,
                 names=settings.names.get(key) or {"target": "", "case": key, "worker": "", "process": 0},
             )

@@ -59,7 +59,7 @@ def test_with_a_polling_wait_twice_as_large_n_give_a_slope_within_the_interval(m
     once = measured(FIREFOX)[0]["complete"]
     monkeypatch.setattr(polling_wait, "KNOWN_POLL", replace(polling_wait.KNOWN_POLL, level=2))
     twice, processes, _ = measured(FIREFOX)  # the same three processes, at the same speeds
-    assert all(p.values("ladder")[-1] == pytest.approx(2e8 / 25e3, rel=0.05) for p in processes)
+    assert all(p.values("ladder")[-1] == pytest.approx(2e8 / 25e3, rel=0.1) for p in processes)
     assert once.low is not None
     assert once.high is not None
     assert once.low <= (twice["complete"].value or 0) <= once.high

@@ -181,9 +181,20 @@ def test_only_chains_that_wait_without_spinning_have_samples_with_cpu_time() -> 
     assert widths == {"plain": {3, 4}, "spins": {3}, "sync": {3}}
 
 
-def test_the_sampling_does_not_read_a_cpu_clock_with_long_steps() -> None:
-    clock = FakeClock()
-    clock.cpu_is_fine = False
+class WrongCpuClock(FakeClock):
+    """A clock whose CPU time goes in steps, or at another pace."""
+
+    def __init__(self, step_ns: int, pace: float = 1.0) -> None:
+        super().__init__()
+        self.step_ns, self.pace = step_ns, pace
+
+    def thread_cpu(self) -> int:
+        return int(self.cpu * self.pace) // self.step_ns * self.step_ns
+
+
+@pytest.mark.parametrize(("step_ns", "pace"), [(1_000_000, 1.0), (10_000_000, 1.0), (1, 2.0), (1, 0.0), (1, -1.0)])
+def test_the_sampling_does_not_read_a_cpu_clock_with_long_steps_or_another_pace(step_ns: int, pace: float) -> None:
+    clock = WrongCpuClock(step_ns, pace)
     _, events, _ = measured({"plain": Steady(clock)}, clock)
     assert {len(row) for r in rounds(events, "plain") for row in r.samples} == {3}
 

@@ -202,6 +202,55 @@ def test_lowered_reductions_over_all_dimensions_agree_with_torch() -> None:
         np.testing.assert_allclose(one.reshape(expected.shape), expected.numpy(), atol=1e-5)
 
 
+def norm(*along: Any) -> Any:
+    return lambda x: x * torch.rsqrt(x.pow(2).mean(*along) + 1e-3) * torch.arange(8.0)
+
+
+def slice_written(x: Any) -> Any:
+    y = torch.zeros(2, 8)
+    y[1:] = x[:1]
+    return y * 2
+
+
+def changed_by_its(name: str, *arguments: Any) -> Any:
+    def changed(x: Any) -> Any:
+        y = x.t() + 0
+        getattr(y, name)(*arguments).add_(1)
+        return y * 2
+
+    return changed
+
+
+def transposed_mlp(x: Any) -> Any:
+    return torch.nn.functional.silu(x @ torch.eye(8)).t() * (x @ torch.eye(8))
+
+
+EDGES = (slice_written, transposed_mlp, changed_by_its("t"), changed_by_its("to", torch.float32, False, True))
+NORMS = (norm(0, True), norm(-1), norm(-1, True))
+
+
+@on_lavapipe
+@pytest.mark.parametrize("function", [*EDGES, *NORMS, lambda x: ((x > 0) + (x > 1)).float()])
+def test_lowered_views_and_writes_agree_with_torch(function: Any) -> None:
+    x = torch.randn(8, 8, generator=torch.Generator().manual_seed(2))
+    program = overhead.lower(of(function), (x,))
+    ((found,),) = run(of(function), program, [{program.inputs[0].buffer: x.numpy()}])
+    np.testing.assert_allclose(found, function(x.clone()).numpy(), atol=1e-4)
+
+
+def four_heads_of_keys(x: Any) -> Any:
+    return torch.nn.functional.scaled_dot_product_attention(x[None, None], *[x.expand(1, 4, 8, 8)] * 2)
+
+
+REFUSED = (changed_by_its("reshape", -1), changed_by_its("contiguous"), four_heads_of_keys, lambda x: x[:0].sum())
+
+
+@pytest.mark.parametrize("function", [*REFUSED, lambda x: x.sum().argmax(-1)])
+def test_lowering_refuses_what_it_would_compute_otherwise_than_torch(function: Any) -> None:
+    with pytest.raises(UnsupportedOperation, match=r"the module: the operation aten\.\w+ "):
+        overhead.lower(of(function), (torch.zeros(8, 8),))
+
+
 def branch(x: Any) -> Any:
     return x + 1 if x.sum() > 0 else x
 

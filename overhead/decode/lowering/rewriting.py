@@ -95,9 +95,9 @@ class DataFlow:
 
 
 def other_input(operation: Elementwise, one: TensorView) -> TensorView:
-    """Of an operation's two inputs the one that is not in the buffer of ``one``. Raises ``NoMatch``."""
+    """Of an operation's two inputs the one in another buffer than ``one``, which is the other. Raises ``NoMatch``."""
     others = [view for view in operation.inputs if view.buffer != one.buffer]
-    require(len(operation.inputs) == 2 and len(others) == 1)
+    require(len(operation.inputs) == 2 and len(others) == 1 and one in operation.inputs)
     return others[0]
 
 

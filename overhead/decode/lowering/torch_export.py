@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import sys
 import traceback
@@ -75,21 +76,23 @@ class GraphReader(OperationReader):
         self._exported = exported
         self._values: dict[Any, Any] = {}
         self._inputs: list[TensorView] = []
+        self._written = _written_tensors(exported.graph)
+        self._shared = collections.defaultdict[Any, set[Any]](set)
 
     def program(self) -> Program:
         """The program. Raises ``UnsupportedOperation``."""
         outputs: tuple[TensorView, ...] = ()
         specs = {spec.arg.name: spec for spec in self._exported.graph_signature.input_specs}
-        written = _written_placeholders(self._exported.graph)
         for node in self._exported.graph.nodes:
             if node.op == "placeholder":
-                self._values[node] = self._placeholder(node, specs[node.name], node in written)
+                self._values[node] = self._placeholder(node, specs[node.name], node in self._written)
             elif node.op == "call_function":
                 self.place = _place(node)
                 self._values[node] = self._called(node)
             elif node.op == "output":
                 flat = torch.utils._pytree.tree_leaves(node.args)
                 outputs = tuple(self.as_view(self._value(part)) for part in flat if part is not None)
+            self._note_storage(node)
         kinds = {spec.kind.name for spec in self._exported.graph_signature.output_specs}
         if kinds - {"USER_OUTPUT"}:
             raise UnsupportedOperation(
@@ -122,9 +125,28 @@ class GraphReader(OperationReader):
             return None
         arguments = self._arguments(node)
         leaves = torch.utils._pytree.tree_leaves(arguments)
-        if not any(isinstance(leaf, TensorView) for leaf in leaves) and not node.target._schema.is_mutable:
-            return self._folded(node)
+        if node.target._schema.is_mutable:
+            self._check_written(node)
+        elif not any(isinstance(leaf, TensorView) for leaf in leaves):
+            folded = self._folded(node)
+            return self.copied(self.as_view(folded)) if node in self._written else folded
         return self.lower_call(node.target, node.meta.get("val"), arguments)
+
+    def _note_storage(self, node: Any) -> None:
+        value, example = self._values.get(node), node.meta.get("val")
+        own = node.target is not torch.ops.aten.dropout.default  # an example has its own storage, the result has not
+        if own and isinstance(value, TensorView) and isinstance(example, torch.Tensor):
+            storage = example.untyped_storage()._cdata
+            self._shared[value.buffer].add(storage)
+            self._shared[storage].add(value.buffer)
+
+    def _check_written(self, node: Any) -> None:
+        """Raise ``UnsupportedOperation`` if the write would reach other tensors than in PyTorch."""
+        into = self._value(node.args[0])
+        storages = self._shared[into.buffer] if isinstance(into, TensorView) else set()
+        if len(storages) != 1 or any(self._shared[storage] != {into.buffer} for storage in storages):
+            name = operation_name(node.target)
+            raise UnsupportedOperation(f"{self.place}: the operation aten.{name} writes into a copy or shared tensor")
 
     def _arguments(self, node: Any) -> dict[str, Any]:
         """All arguments by name, with the defaults of the operation."""
@@ -156,16 +178,18 @@ def _place(node: Any) -> str:
     return str(stack[-1][0]).removeprefix("L['self']").strip(".") or "the module" if stack else "the module"
 
 
-def _written_placeholders(graph: Any) -> set[Any]:
-    """The placeholders into which some operation writes, directly or through a view."""
+def _written_tensors(graph: Any) -> set[Any]:
+    """The nodes whose new tensor some operation writes into, directly or through a view."""
     origins: dict[Any, Any] = {}
     written = set()
     for node in graph.nodes:
-        if node.op == "placeholder":
-            origins[node] = node
-        elif node.op == "call_function" and node.args and isinstance(node.args[0], torch.fx.Node):
-            origins[node] = origins.get(node.args[0])
-            schema = getattr(node.target, "_schema", None)
-            if schema is not None and schema.is_mutable:
-                written.add(origins[node])
+        origins[node] = node
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or not (node.args and isinstance(node.args[0], torch.fx.Node)):
+            continue
+        views = schema is None or schema.name == "aten::dropout" or any(made.alias_info for made in schema.returns)
+        if views:
+            origins[node] = origins[node.args[0]]
+        if schema is not None and schema.is_mutable:
+            written.add(origins[node.args[0]])
     return written

@@ -124,6 +124,12 @@ class OperationReader:
             return self._elementwise(kind, result, given, in_place=name.endswith("_"))
         raise self._refused(name, "is not supported")
 
+    def copied(self, source: TensorView) -> TensorView:
+        """A new temporary with the numbers of this view, after appending the dispatch that copies them."""
+        copy = self.new_temporary(source.number, source.shape)
+        self.append_dispatch(Elementwise(kind="copy", expression="x0", inputs=(source,), output=copy))
+        return copy
+
     def _refused(self, name: str, why: str) -> UnsupportedOperation:
         return UnsupportedOperation(f"{self.place}: the operation aten.{name} {why}")
 
@@ -135,16 +141,12 @@ class OperationReader:
     def _viewed(self, source: TensorView, change: Callable[[Any], Any]) -> Any:
         """What the operation makes of the view, after a copy where it would need one."""
         found = _changed_view(source, change)
-        if found is not None:
-            return found
-        copy = self.new_temporary(source.number, source.shape)
-        self.append_dispatch(Elementwise(kind="copy", expression="x0", inputs=(source,), output=copy))
-        return _changed_view(copy, change)
+        return _changed_view(self.copied(source), change) if found is None else found
 
     def _converted(self, result: Any, given: CallArguments) -> TensorView:
         source, wanted = self.as_view(given["self"]), number_type(result.dtype, self.place)
         if source.number == wanted:
-            return source
+            return self.copied(source) if given.get("copy") else source
         made = self.new_temporary(wanted, source.shape)
         expression = table.converted("x0", source.number, wanted)
         self.append_dispatch(Elementwise(kind="convert", expression=expression, inputs=(source,), output=made))
@@ -159,6 +161,8 @@ class OperationReader:
         if kind in table.COMPARISONS:
             taken = number_type(torch.result_type(*map(self._example, operands)), self.place)
             form = f"select(0u, 1u, {{0}} {table.COMPARISONS[kind]} {{1}})"
+        if kind == "add" and result.dtype == torch.bool:
+            form = "{0} | {1}"
         if kind == "copy":  # copy_(self, src) reads only src
             form = "{1}"
         return self._expressed(kind, form, operands, taken, result, operands[0] if in_place else None)
@@ -224,6 +228,9 @@ class OperationReader:
 
     def _reduced(self, kind: Literal["sum", "mean", "max"], result: Any, given: CallArguments) -> TensorView:
         x = self.as_view(given["self"])
+        if 0 in x.shape:
+            raise self._refused(kind, "is not supported for an empty tensor")
+        x = x if x.shape else self._viewed(x, lambda tensor: tensor.reshape(1))
         along = given.get("dim") or range(len(x.shape))
         if (x.number, result.dtype) != ("f32", torch.float32) or len(along) not in (1, len(x.shape)):
             raise self._refused(kind, "is supported only for f32, along one dimension or all")
@@ -266,6 +273,8 @@ class OperationReader:
         if len(query.shape) != 4 or given["dropout_p"] or key.shape[2] > most:
             why = f"is supported only with four dimensions, without dropout, to {most} keys"
             raise self._refused("scaled_dot_product_attention", why)
+        if query.shape[1] % key.shape[1] or key.shape[:2] != value.shape[:2] or key.shape[0] != query.shape[0]:
+            raise self._refused("scaled_dot_product_attention", "is not supported for these batches and heads")
         output, mask, causal = self._output(result), self._optional(given["attn_mask"]), bool(given["is_causal"])
         scale = 1 / math.sqrt(query.shape[-1]) if given.get("scale") is None else float(given["scale"])
         self.append_dispatch(
@@ -275,7 +284,7 @@ class OperationReader:
 
     def _argmax(self, result: Any, given: CallArguments) -> TensorView:
         x, along = self.as_view(given["self"]), given["dim"]
-        if (along is None and len(x.shape) != 1) or x.shape[along or 0] > 1 << 24:
+        if not x.shape or (along is None and len(x.shape) != 1) or x.shape[along or 0] > 1 << 24:
             raise self._refused("argmax", "is supported only along one dimension, to 2^24 columns")
         output = self.new_temporary("i32", result.shape)
         self.append_dispatch(Argmax(x=_with_rows_along(x, along or 0), output=output))

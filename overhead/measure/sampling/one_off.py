@@ -138,12 +138,12 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
             return
         spent += clock.now() - began
         case.recount(aside, held.n)
-        if not held.span > 0:
-            yield case.once("device_span", reason=f"the device's clock shows {held.span:g} ns for {held.n} units")
-            return
         found.append(held)
     if len({one.n for one in found}) < 2 and not ladder.stairs:
         yield case.once("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
+        return
+    if not all(one.span > 0 for one in found):
+        yield case.once("device_span", reason=f"the device's clock shows no time: {[one.span for one in found]} ns")
         return
     name = "device_busy" if all(one.busy for one in found) else "device_span"
     yield case.once(name, [float(one.span) for one in found], [one.n for one in found], found[0].method)

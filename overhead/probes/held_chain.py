@@ -54,8 +54,6 @@ class HeldChain(Chain):
 
     launches: int = 1
     """Launches per unit; 0 if all units together are one launch."""
-    aside: int = 0
-    """The number of units that ``executed`` leaves out: those for device time, warm-up and graph timing."""
 
     @property
     def held_n(self) -> int:

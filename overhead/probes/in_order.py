@@ -39,9 +39,6 @@ class InOrderChain(Chain):
     (3, 5, True)
     """
 
-    aside: int = 0
-    """The number of units that ``executed`` leaves out: those of ``warm_up`` and ``device``."""
-
     def __init__(  # noqa: PLR0913 - a frozen public interface
         self,
         case: Case,

@@ -247,6 +247,7 @@ class FakeChain(Chain):
         return self.ran
 
     def device(self, n: int) -> DeviceTime | None:
+        self.ran += n if self.law.device else 0
         return device_time(n, self.law.device * n * self.clock.speed) if self.law.device else None
 
 

@@ -65,6 +65,17 @@ class CaseInProgress:
         if done != self.issued and self.chain.executes:
             raise Unverified(f"{self.issued} units issued, {done} executed")
 
+    def recount(self, aside: int, least: int = 0) -> None:
+        """Take the units that ran as issued, after work of unknown length. Raises ``Unverified`` if units did not run.
+
+        ``aside``: that of the chain before this work. ``least``: the units that it must have run.
+        """
+        done, chain = self.chain.executed(), self.chain
+        missing = max(self.issued - done, least - (done - self.issued + chain.aside - aside))
+        if missing > 0 and chain.executes and chain.counts_device:
+            raise Unverified(f"{missing} units of the device time or of recordings did not run")
+        self.issued = done
+
     def passes(self, owed: bool) -> int:
         """The passes of its ladder that the case can pay for now. ``owed``: a round is due, so one is on credit."""
         if self.rounds < ROUNDS.least:

@@ -92,6 +92,10 @@ class Chain(abc.ABC):
     executes: bool = True
     """False if nothing runs the work (a null backend). ``executed`` is then only expected to raise on errors; its
     return value is ignored."""
+    aside: int = 0
+    """The number of units that ran and that ``executed`` leaves out, such as those for device time."""
+    counts_device: bool = True
+    """False if the units of ``device`` change neither ``executed`` nor ``aside``. Whether they ran is not checked."""
     flags: Sequence[str] = ()
     """Remarks for the record, such as ``hidden-page``."""
     least_ns: int = 0
@@ -169,7 +173,8 @@ class Chain(abc.ABC):
         """Device time of one chain of n units; None if the stack cannot measure it. Raises ``Unsupported``.
 
         Called after the ladder is known, with its top, half and a quarter of it, at most ``held_n``. It may run any
-        number of units: ``executed`` is read again afterwards.
+        number of units. The case is dropped if ``executed`` falls, or if ``executed`` plus ``aside`` does not grow by
+        the ``n`` of the result (see ``counts_device``).
         """
         return None
 

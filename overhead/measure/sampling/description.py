@@ -15,7 +15,7 @@ from overhead.results.vocabulary import Name, Overlap, Scalar
 _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]
 _ATTRIBUTES: Mapping[str, Any] = {
-    **dict.fromkeys(("recorded", "wait_spins", "synchronous", "latency", "executes"), bool),
+    **dict.fromkeys(("recorded", "wait_spins", "synchronous", "latency", "executes", "counts_device"), bool),
     **dict.fromkeys(("least_ns", "poll_ns", "clock_step_ns"), _NotNegative),
     **dict.fromkeys(("max_n", "held_n"), _Positive),
     "overlap": Overlap,

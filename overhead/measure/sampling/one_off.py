@@ -93,7 +93,7 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
 def time_device_and_recordings(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneOffLine]:
     """Device time, the cost of making recordings and, where ``staged``, the time from submission to the device's start.
 
-    The chain may run any number of units for these: read ``executed`` again afterwards.
+    The chain may run any number of units for these: ``recount`` afterwards.
     """
     yield from _device(case, clock)
     if staged:
@@ -121,12 +121,12 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
     top = min(ladder.ns[-1], chain.held_n)
     ns = [top] if ladder.stairs else [n for _ in range(3) for n in (top, max(1, top // 2), max(1, top // 4))]
     budget = 2 * _RULE.share * case.seconds * 1e9
-    began = clock.now()
+    spent = 0
     found: list[DeviceTime] = []
     for n in ns:
-        spent = clock.now() - began
         if len(found) >= 2 and spent + spent / len(found) > budget:
             break
+        aside, began = chain.aside, clock.now()
         try:
             held = chain.device(n)
         except Exception as error:
@@ -136,9 +136,14 @@ def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
             return
         if held is None:
             return
+        spent += clock.now() - began
+        case.recount(aside, held.n)
         found.append(held)
     if len({one.n for one in found}) < 2 and not ladder.stairs:
         yield case.once("device_span", reason=f"a slope needs two lengths, the chain holds {top} units at most")
+        return
+    if not all(one.span > 0 for one in found):
+        yield case.once("device_span", reason=f"the device's clock shows no time: {[one.span for one in found]} ns")
         return
     name = "device_busy" if all(one.busy for one in found) else "device_span"
     yield case.once(name, [float(one.span) for one in found], [one.n for one in found], found[0].method)

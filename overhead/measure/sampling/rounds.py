@@ -208,10 +208,11 @@ class _Measurement:
         """The values that are measured outside the ladder."""
         self.emit_all(one_off.time_short_chains(case, self.clock, case.key in self.settings.extras))
         case.verify()
+        aside = case.chain.aside
         uncounted = list(one_off.time_device_and_recordings(case, self.clock, case.key in self.settings.staged))
         self.emit_all(uncounted)
         if uncounted:
-            case.issued = case.chain.executed()
+            case.recount(aside)
         self.clock.release_threads()
 
     def grow_older(self, case: CaseInProgress) -> None:

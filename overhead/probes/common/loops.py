@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Action = Callable[[], object]
 """One launch, wait or read."""
-Issue = Callable[[int], None]
+Issue = Callable[[int], object]
 """Issues n units."""
 Stages = Callable[[int], dict[str, NDArray[np.int64]]]
 """Issues n units with clock readings, and returns the durations of each stage (a named part of a unit), ns."""
@@ -35,22 +35,23 @@ def repeated(action: Action) -> Issue:
 
 
 def alternating(first: Action, second: Action) -> Issue:
-    """A function of n that runs both actions, one after the other, n times."""
+    """A function of n that runs both actions in turn, n times, and returns the last result of ``second``."""
 
-    def loop(n: int) -> None:
+    def loop(n: int) -> object:
+        result: object = None
         for _ in repeat(None, n):
             first()
-            second()
+            result = second()
+        return result
 
     return loop
 
 
 def in_sequence(first: Action, second: Action) -> Action:
-    """An action that runs both, one after the other."""
+    """An action that runs both, one after the other, and returns both results."""
 
-    def both() -> None:
-        first()
-        second()
+    def both() -> tuple[object, object]:
+        return first(), second()
 
     return both
 

@@ -166,6 +166,13 @@ def open_library() -> ctypes.CDLL:
         raise Unavailable("no NVIDIA driver", _DRIVER_PAGE) from error
 
 
+def error_code(result: Any) -> int:
+    """The first error in what one call or a tuple of calls returned, through ctypes or cuda-bindings; 0: none."""
+    if isinstance(result, tuple):
+        return next(filter(None, map(error_code, result)), 0)
+    return int(result or 0)
+
+
 @functools.cache
 def driver() -> CudaDriver:
     """The initialised driver. Raises ``Unavailable`` if there is no driver, an old driver, or no device."""

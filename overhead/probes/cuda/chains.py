@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from overhead.probes.base import DeviceTime, Unsupported, Unverified, whole_units
 from overhead.probes.common.loops import Action, Issue, Stages, alternating
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native, compile_stages
-from overhead.probes.cuda.api import CudaDriver
+from overhead.probes.cuda.api import CudaDriver, error_code
 from overhead.probes.cuda.launch import bound_launch, bound_read, bound_wait, calls_in_order, launch_call, wait_calls
 from overhead.probes.cuda.session import Arguments, CudaSession, SessionClock, step_arguments
 from overhead.probes.held_chain import HeldChain
@@ -22,6 +22,8 @@ class SessionChain(HeldChain):
     session: CudaSession
     failed: Callable[[], int] = staticmethod(lambda: 0)
     """The bitwise or of the results of all checked calls; 0: none failed."""
+    _issued: object = None
+    _waited: object = None
 
     def use_session(self, session: CudaSession) -> None:
         """Take the session, then ``build``. Called once, by ``__init__``."""
@@ -43,11 +45,11 @@ class SessionChain(HeldChain):
 
     def wait(self) -> None:
         """Return when the stream of the session is idle."""
-        self._wait()
+        self._waited = self._wait()
 
     def check_calls(self) -> None:
-        """Raise ``Unverified`` if a call failed."""
-        if code := self.failed():
+        """Raise ``Unverified`` if a checked call, the last wait, or the last wait or read inside a unit failed."""
+        if code := self.failed() or error_code((self._waited, self._issued)):
             raise Unverified(f"a driver call failed with {self.session.driver.error_name(code)}")
 
     @functools.cached_property
@@ -135,7 +137,7 @@ class CudaLaunches(CudaChain):
 
     def issue(self, n: int) -> None:
         """Launch n times; returns before the device has run the kernels, unless each launch is waited for."""
-        self._issue(n)
+        self._issued = self._issue(n)
 
     def stages(self, n: int) -> Mapping[str, Sequence[int]]:
         """The durations of each call of n units by stage, ns; empty for calls through cuda-bindings."""

@@ -68,6 +68,7 @@ class CudaWork(SessionChain, WorkChain):
         """The state, and the number of steps of each element (uint32), copied to the host."""
         state = self.session.read(self.state, self._state_like)
         counters = self.session.read(self.counters, self._counters_like)
+        self.check_calls()
         return sources.unpack_state(self.workload, state, self.elements), counters
 
     def kernels(self) -> dict[str, str]:

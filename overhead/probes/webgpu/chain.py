@@ -128,7 +128,8 @@ class WebGpuChain(Chain):
             (now - before) % lcg.PERIOD for now, before in zip(steps_read, self._steps_read, strict=True)
         )
         self._steps_read = steps_read
-        return self._total - (self._clock.steps if "_clock" in vars(self) else 0)
+        self.aside = self._clock.steps if "_clock" in vars(self) else 0
+        return self._total - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
         """Device time behind a long dispatch; None if each unit waits, or if nothing runs. Raises ``Unsupported``."""

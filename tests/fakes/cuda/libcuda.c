@@ -4,7 +4,7 @@
    be ahead of the host. The kernels are known by their names; a module whose image is `so:PATH` is a shared library, its
    kernels are run by its functions `run_<name>` of four words, groups and threads, or of a pointer to as many words as
    its number `words_of_<name>` says, groups and threads. Environment: FAKE_CUDA_NO_DEVICE, FAKE_CUDA_VERSION,
-   FAKE_CUDA_NO_MEMORY, FAKE_CUDA_FREE_BYTES, FAKE_CUDA_FAIL (launches fail). */
+   FAKE_CUDA_NO_MEMORY, FAKE_CUDA_FREE_BYTES, FAKE_CUDA_FAIL (launches fail), FAKE_CUDA_FAIL_WAIT. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -51,6 +51,8 @@ static void drain(word until) {
     while (now() < until) {
     }
 }
+
+static result waited(void) { return setting("FAKE_CUDA_FAIL_WAIT", 0) ? INVALID : OK; }
 
 static void step(uint32_t *x, uint32_t times) {
     uint32_t scale = 1, shift = 0; /* all steps as one: the host must stay faster than the device that it pretends */
@@ -121,7 +123,7 @@ result cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)0x10; ++retained
 result cuDevicePrimaryCtxRelease_v2(int d) { --retained; return OK; }
 result cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 0; *active = retained > 0; return OK; }
 result cuCtxSetCurrent(void *c) { return OK; }
-result cuCtxSynchronize(void) { ++fake_calls[3]; drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
+result cuCtxSynchronize(void) { ++fake_calls[3]; drain(busy_until); return capturing ? BAD_CAPTURE : waited(); }
 
 result cuModuleLoadData(struct module **m, const void *image) {
     const char *path = image;
@@ -154,7 +156,7 @@ result cuMemGetInfo_v2(size_t *free, size_t *total) {
 }
 result cuMemFree_v2(word p) { free((void *)p); return OK; }
 result cuMemcpyHtoD_v2(word to, const void *from, size_t size) { memcpy((void *)to, from, size); return OK; }
-result cuMemcpyDtoH_v2(void *to, word from, size_t size) { drain(busy_until); memcpy(to, (void *)from, size); return OK; }
+result cuMemcpyDtoH_v2(void *to, word from, size_t size) { drain(busy_until); memcpy(to, (void *)from, size); return waited(); }
 result cuMemcpyDtoDAsync_v2(word to, word from, size_t size, void *s) {
     memcpy((void *)to, (void *)from, size);
     work(LAUNCH_NS);
@@ -164,7 +166,7 @@ result cuMemcpyDtoHAsync_v2(void *to, word from, size_t size, void *s) { memcpy(
 
 result cuStreamCreate(void **s, unsigned flags) { *s = malloc(1); return OK; }
 result cuStreamDestroy_v2(void *s) { free(s); return OK; }
-result cuStreamSynchronize(void *s) { ++fake_calls[2]; drain(busy_until); return capturing ? BAD_CAPTURE : OK; }
+result cuStreamSynchronize(void *s) { ++fake_calls[2]; drain(busy_until); return capturing ? BAD_CAPTURE : waited(); }
 
 result cuEventCreate(struct event **e, unsigned flags) { *e = calloc(1, sizeof **e); return OK; }
 result cuEventDestroy_v2(struct event *e) { free(e); return OK; }
@@ -175,7 +177,7 @@ result cuEventRecord(struct event *e, void *s) {
     return OK;
 }
 result cuEventQuery(struct event *e) { return now() >= e->time ? OK : NOT_READY; }
-result cuEventSynchronize(struct event *e) { ++fake_calls[5]; drain(e->time); return OK; }
+result cuEventSynchronize(struct event *e) { ++fake_calls[5]; drain(e->time); return waited(); }
 result cuEventElapsedTime(float *ms, struct event *a, struct event *b) { *ms = (float)(b->time - a->time) / 1e6f; return OK; }
 
 result cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -259,6 +259,7 @@ def test_device_time_and_the_cost_of_recordings_have_values_or_a_reason() -> Non
         def device(self, n: int) -> DeviceTime | None:
             if self.refuses:
                 raise Unsupported("no timestamps")
+            self.ran += n
             return device_time(n, 500.0 * n + 900)
 
         def making(self) -> dict[str, tuple[list[int], list[float]]]:
@@ -283,10 +284,44 @@ def test_a_case_whose_device_timing_raises_is_dropped() -> None:
     assert re.fullmatch(r"ValueError: lost \(test_rounds.py:\d+, in device\)", dropped(events)["case"].reason)
 
 
+@pytest.mark.parametrize("ran", ["no unit", "half", "no recording"])
+def test_a_case_whose_units_for_device_time_or_recordings_did_not_run_is_unverified(ran: str) -> None:
+    class Idle(Steady):
+        def device(self, n: int) -> DeviceTime | None:
+            self.aside += n
+            self.ran += {"no unit": 0, "half": n // 2}.get(ran, n)
+            return device_time(n, 500.0 * n)
+
+        def making(self) -> dict[str, tuple[list[int], list[float]]]:
+            self.aside += 10 * (ran == "no recording")
+            return {"capture": ([10], [100.0])}
+
+        def executed(self) -> int:
+            return super().executed() - self.aside
+
+    class Untraced(Steady):
+        def device(self, n: int) -> DeviceTime | None:
+            return device_time(n, 500.0 * n)
+
+    clock = FakeClock()
+    cases = {"idle": Idle(clock), "untraced": Untraced(clock), "elsewhere": Untraced(clock, counts_device=False)}
+    _, events, found = measured(cases, clock)
+    assert [(key, line.status) for key, line in dropped(events).items()] == [(k, "unverified") for k in list(cases)[:2]]
+    assert "device_busy" in found["elsewhere"].one_off
+
+
+def test_a_device_clock_that_stands_still_gives_a_reason_instead_of_device_time() -> None:
+    clock = FakeClock()
+    _, events, _ = measured({"case": Steady(clock, device=lambda n: device_time(n, 0.0), counts_device=False)}, clock)
+    assert not dropped(events)
+    assert len(reasons(events, "device_span")) == 1
+
+
 def test_device_time_of_long_chains_is_measured_twice_and_needs_two_lengths_for_a_slope() -> None:
     class Long(Steady):
         def device(self, n: int) -> DeviceTime | None:
             self.clock.sleep(1.0)
+            self.ran += n
             return device_time(n, 500.0 * n)
 
     clock = FakeClock()

@@ -93,6 +93,20 @@ def test_a_failed_cuda_launch_raises_unverified(where: dict[str, object], monkey
     chain.close()
 
 
+@pytest.mark.parametrize("key", [key for key, (_, case) in CASES.items() if case.caller == "binding"])
+def test_a_failed_wait_or_read_from_python_raises_unverified(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = opened(key)
+    run(chain, 4)
+    chain.prepare(4)
+    for inside, act in ((True, functools.partial(chain.issue, 4)), (False, chain.wait)):
+        with monkeypatch.context() as broken:
+            broken.setenv("FAKE_CUDA_FAIL_WAIT", str(int(chain.latency == inside)))
+            act()
+    with pytest.raises(Unverified, match="CUDA_ERROR_INVALID_VALUE"):
+        chain.executed()
+    chain.close()
+
+
 def test_the_nodes_of_a_cuda_graph_are_spread_evenly_over_eight_sets_of_words() -> None:
     from overhead.probes.cuda.graphs import CudaReplay
     from overhead.probes.kernels import lcg

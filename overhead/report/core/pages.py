@@ -210,7 +210,7 @@ class Site:
             _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
             with draw.style():
                 figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
-            yield _inlined(part, name, text, figure.get_figwidth(), ("svg", "png"))
+            yield _inlined(part, name, text, figure.get_figwidth())
             if part.table is not None:
                 yield part.table
 
@@ -244,19 +244,13 @@ def rendered(sections: Sequence[PageSection], **values: Any) -> str:
     return page_text(sections, colour=colour, **values)
 
 
-def inline_drawing(part: Drawing) -> Drawn:
-    """The figure drawn, to stand in the page alone, without files of its own."""
-    figure = part.draw()
-    return _inlined(part, part.name, draw.svg(figure), figure.get_figwidth(), ())
-
-
-def _inlined(part: Drawing, name: str, svg: str, inches: float, formats: Sequence[str]) -> Drawn:
+def _inlined(part: Drawing, name: str, svg: str, inches: float) -> Drawn:
     """The figure as an image inside the page: no script runs in it, and its ids are its own."""
     data = base64.b64encode(svg.encode()).decode()
     image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
         data, part.alt, inches * _REM_AN_INCH
     )
-    return Drawn("drawing", name, part.title, part.caption, image, formats, part.folded)
+    return Drawn("drawing", name, part.title, part.caption, image, ("svg", "png"), part.folded)
 
 
 def _fresh(path: Path) -> Path:

@@ -106,12 +106,6 @@ def test_the_table_of_fusion_levels_names_each_fusion_with_its_change_and_gain()
     assert rows[1][6].startswith("1.06")
 
 
-def test_two_fusion_levels_with_one_missing_between_are_not_shown_as_one_fusion() -> None:
-    parts = token_section(view(level(0), level(4)))
-    table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
-    assert [text_of(row)[2] for row in table.rows] == ["unfused", "with 4 fusions"]
-
-
 def test_each_way_to_run_the_decoder_has_rows_of_its_own() -> None:
     bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
     fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)

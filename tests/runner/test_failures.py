@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from overhead.errors import without_details
 from overhead.report.brief import brief_blocks
-from overhead.results import FailedLine, Fingerprint, Record
+from overhead.results import FailedLine
 from overhead.runner.campaign import InterpreterRun
 from overhead.runner.progress import Listener
-from tests.fakes.report import crowded
+from tests.fakes.report import fingerprint, record
 from tests.fakes.workers import FakeJournal
 from tests.terminal.test_goldens import printed
 
@@ -51,30 +51,11 @@ def test_a_reason_without_details_still_has_its_words_and_its_line_of_code() -> 
 
 
 def test_a_table_has_one_row_for_a_cause_with_the_number_of_its_cases() -> None:
-    records = [
-        Record(
-            stack="a",
-            api="CPU",
-            adapter="CPU",
-            pattern="per-submit",
-            caller="binding",
-            dependency="chained",
-            unit="call",
-            workload="step",
-            params={"n": n},
-            status="unverified",
-            reason=f"{n} units issued, 0 executed",
+    made = fingerprint(
+        *(
+            record(each=None, status="unverified", reason=f"{n} units issued, 0 executed", params={"n": n})
+            for n in range(1, 6)
         )
-        for n in range(1, 6)
-    ]
-    run: Fingerprint = crowded()
-    made = Fingerprint(
-        schema_version=run.schema_version,
-        method_version=run.method_version,
-        created=run.created,
-        profile=run.profile,
-        machine=run.machine,
-        records=records,
     )
     (said,) = [
         line for line in printed(brief_blocks(made, all_cases=True), 300).splitlines() if line.startswith("No cost of")

@@ -11,8 +11,8 @@ from overhead.blocks.parts import Cell, Drawing, Table, Text
 from overhead.decode.reading import decoder_results, slope_over_dispatches
 from overhead.decode.sections import batch_section, token_section
 from overhead.reading.view import View
-from overhead.results import Caller, Figure, Params, Pattern, Record
-from tests.fakes.report import fingerprint
+from overhead.results import Caller, Figure, Pattern, Record
+from tests.fakes.report import fingerprint, record as base_record
 
 TINY = "qwen2.5-tiny"
 LEVELS = (89, 79, 73, 71, 67, 51, 32)
@@ -31,20 +31,12 @@ def record(
     if ms is not None:
         names = {"complete": ms, "issue": ms / 2, "device_busy": ms / 4}
         figures = [Figure(name=n, value=v * 1e6, low=v * 0.99e6, high=v * 1.01e6) for n, v in names.items()]
-    window: Params = {"dispatches": dispatches} if dispatches else {}
-    return Record(
-        stack=stack,
-        api="Vulkan",
-        adapter="Fake GPU",
-        pattern=pattern,
-        caller=caller,
-        dependency="chained",
-        unit="token",
-        workload=TINY,
-        params=params,
-        window=window,
-        status="ok" if ms is not None else "nonlinear",
-        figures=figures,
+    made = base_record(
+        stack, pattern, None, caller=caller, adapter="Fake GPU", unit="token",
+        status="ok" if ms is not None else "nonlinear", params=params, more=tuple(figures),
+    )  # fmt: skip
+    return msgspec.structs.replace(
+        made, workload=TINY, window={"dispatches": dispatches} if dispatches else {}, bound=""
     )
 
 

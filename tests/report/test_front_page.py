@@ -32,12 +32,6 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return Page(render([fingerprint(*gpu_run())], out).read_text(encoding="utf-8"))
 
 
-def test_the_front_page_has_its_sections_in_the_right_order(front: Page) -> None:
-    wanted = ["headline", "to-do", "time-shares", "waiting", "stacks", "glossary"]
-    assert [name for name in front.ids if name in wanted] == wanted
-    assert "<h1>GPU dispatch overhead on Fake GPU</h1>" in front.text
-
-
 def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
     from overhead.blocks.parts import Table, cell_text

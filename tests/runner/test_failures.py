@@ -6,18 +6,9 @@ from overhead.errors import without_details
 from overhead.report.brief import brief_blocks
 from overhead.results import FailedLine
 from overhead.runner.campaign import InterpreterRun
-from overhead.runner.progress import Listener
 from tests.fakes.report import fingerprint, record
-from tests.fakes.workers import FakeJournal
+from tests.fakes.workers import FakeJournal, Notes
 from tests.terminal.test_goldens import printed
-
-
-class _Notes(Listener):
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.told.append(text)
 
 
 def failed(case: str, reason: str) -> FailedLine:
@@ -25,10 +16,10 @@ def failed(case: str, reason: str) -> FailedLine:
 
 
 def told(lines: list[FailedLine]) -> list[str]:
-    notes, run = _Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
+    notes, run = Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
     for line in lines:
         run.store(line, notes)
-    return notes.told
+    return notes.notes
 
 
 def test_failures_of_one_cause_are_printed_once() -> None:

@@ -50,7 +50,6 @@ class Drawn:
     title: str
     caption: str
     svg: Markup
-    formats: Sequence[str]
     folded: bool = False
 
 
@@ -250,7 +249,7 @@ def _inlined(part: Drawing, name: str, svg: str, inches: float) -> Drawn:
     image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
         data, part.alt, inches * _REM_AN_INCH
     )
-    return Drawn("drawing", name, part.title, part.caption, image, ("svg", "png"), part.folded)
+    return Drawn("drawing", name, part.title, part.caption, image, part.folded)
 
 
 def _fresh(path: Path) -> Path:

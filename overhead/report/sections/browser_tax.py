@@ -17,20 +17,16 @@ _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty
 
 @register("browser-tax", "What the browser adds", 48, page="variants", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
-    """A table for each browser, where the run has one."""
+    """A table for each browser; nothing without a browser."""
     yield from tax_tables(view)
 
 
 def tax_tables(view: View) -> list[Table]:
     """A table for each browser: each of its cases, and the same case by each caller of the library inside it."""
-    return [_table(group) for group in _by_browser(view).values()]
-
-
-def _by_browser(view: View) -> dict[str, list[Tax]]:
     groups: dict[str, list[Tax]] = {}
     for tax in view.once(taxes):
         groups.setdefault(tax.target.label, []).append(tax)
-    return groups
+    return [_table(group) for group in groups.values()]
 
 
 def _table(found: list[Tax]) -> Table:

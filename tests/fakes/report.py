@@ -137,7 +137,7 @@ def crowded() -> Fingerprint:
         for c, caller in enumerate(callers):
             stages = tuple(figure(f"stage:{n}", scale / 9 / (c + 1)) for n in STAGES if caller == "native")
             if stages:
-                stages += (figure("unstaged", 0.7 * scale / (c + 2)),)
+                stages += (figure("unstaged", 0.7 * scale / (c + 2)), figure("stages_gap", 0.01 * scale))
             chain.append(
                 record(
                     each=scale / (c + 2),

@@ -47,8 +47,8 @@ def one_off_figures(series: Series, target: float) -> dict[str, Figure]:
 
     ``naive``, ``naive_idle``, ``legacy`` (T(100)/100), ``empty_wait``, ``first``, ``prepare``, ``start_latency``,
     ``compile``, ``peak_memory`` (bytes); ``p50`` ``p95`` ``p99`` of the latency; ``device_busy`` or ``device_span`` per
-    unit; ``stage:NAME`` and ``unstaged`` (``issue`` of the same rounds); ``making:PART`` per recorded unit and
-    ``making:PART:fixed``.
+    unit; ``stage:NAME``, ``unstaged`` and ``stages_gap`` (the sum of the stages minus the unstaged ``issue`` of the
+    same round); ``making:PART`` per recorded unit and ``making:PART:fixed``.
 
     A figure whose values no process could measure is ``unavailable`` with the reason.
     """
@@ -102,8 +102,11 @@ def _spread(name: str, values: Sequence[float], what: str) -> Figure:
 
 def _figure(name: str, values: list[float], series: Series, target: float) -> Figure:
     """One figure from its value in each process."""
+    scale = None
+    if name == "stages_gap":  # its precision is relative to the unstaged issue
+        scale = float(np.mean([np.median(p.values(UNSTAGED)) for p in series.processes if p.values(UNSTAGED)]))
     wanted = max(target, _RULE.waits_target) if series.anchored and name in _WAITS else target
-    found = mean_of_processes(name, values, wanted, unit="bytes" if name == "peak_memory" else "ns")
+    found = mean_of_processes(name, values, wanted, scale=scale, unit="bytes" if name == "peak_memory" else "ns")
     if name not in _DEVICE_SLOPES or found.value is None:
         return found
     quantum = max((p.values("device_quantum")[0] for p in series.processes if p.values("device_quantum")), default=0.0)
@@ -133,7 +136,12 @@ def _of_process(process: Process, in_rounds: bool) -> dict[str, float]:
             line = theil_sen(np.asarray(at, dtype=np.float64), once[name])
             if line is not None:
                 found[name] = line.slope
-    found |= {name: float(np.median(values)) for name, values in once.items() if name.startswith("stage:")}
+    stages = {name: values for name, values in once.items() if name.startswith("stage:")}
+    found |= {name: float(np.median(values)) for name, values in stages.items()}
+    if stages and UNSTAGED in once:
+        rounds = min(values.size for values in (*stages.values(), once[UNSTAGED]))
+        gaps = sum(values[:rounds] for values in stages.values()) - once[UNSTAGED][:rounds]
+        found["stages_gap"] = float(np.median(gaps))
     for name in (name for name in once if name.startswith("making:")):
         line = theil_sen(np.asarray(process.one_off[name].at, dtype=np.float64), once[name])
         if line is not None:

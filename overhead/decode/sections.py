@@ -24,7 +24,6 @@ from overhead.decode.reading import (
 from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, percent_spread, positive_spread, spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.palette import colour
@@ -34,8 +33,6 @@ from overhead.results import Value, ratio
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
 """The style of the line of each figure over the batch."""
-_MARKERS = {"complete": "o", "issue": "|", "device_busy": "D"}
-"""The marker of each figure of an arm."""
 _PAGE = register_page(
     "decode",
     "Decoding tokens",
@@ -83,8 +80,6 @@ def token_section(view: View) -> Iterator[Part]:
             "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
         )
         yield Text([intro, *_one_process(found)])
-        if any(arm.complete is not None for arm in found.arms):
-            yield _arms_drawing(found)
         yield _arms(found)
         if found.reads:
             yield _reads(found)
@@ -163,27 +158,6 @@ def _arms(found: DecoderResults) -> Table:
         [_stack(arm), arm.description, _dispatches(arm), *_times(arm), _remark(arm)] for arm in found.arms
     ]
     return Table(f"Ways to decode a token of {found.name}", columns, rows, numeric=range(2, 7), sortable=True)
-
-
-def _arms_drawing(found: DecoderResults) -> Drawing:
-    rows = []
-    for arm in found.arms:
-        figures = [(arm.record.measured(name), shape) for name, shape in _MARKERS.items()]
-        marks = [
-            Mark(Value(one.value / _MILLI, status=one.status), colour(arm.target.stack), shape)
-            for one, shape in figures
-            if one is not None and one.resolved
-        ]
-        rows.append(DotRow(f"{arm.target.stack}: {arm.description}", marks, "not resolved"))
-    shapes = dict(zip(("a token with its work done", "the host's time to issue it", "the device's time"),
-                      _MARKERS.values(), strict=True))  # fmt: skip
-    return Drawing(
-        f"decode-{slug(found.name)}",
-        f"Time of a token of {found.name}",
-        f"A row for each of {len(rows)} ways to decode; the numbers are in the table below.",
-        "Host and device work at the same time where the stack allows it, so the two do not add up.",
-        partial(dot_figure, {"": rows}, "ms a token", shapes),
-    )
 
 
 def _reads(found: DecoderResults) -> Table:

@@ -173,10 +173,6 @@ def test_runs_measured_in_turn_are_compared_by_pairs_of_processes(tmp_path: Path
     assert set(by_case(compare(new, base)).values()) == {"faster"}
 
 
-def test_two_runs_of_one_build_measured_in_turn_are_the_same(tmp_path: Path) -> None:
-    assert set(by_case(compare(*in_turn(tmp_path))).values()) == {"same"}
-
-
 def test_runs_measured_in_turn_are_matched_by_their_id_and_not_by_file_name(tmp_path: Path) -> None:
     for common in (1, 2):
         in_turn(tmp_path, common)

@@ -16,6 +16,7 @@ from overhead.results import EndedLine
 from overhead.runner import run as run_module
 from overhead.runner.campaign import Campaign
 from overhead.runner.output import Outcome
+from overhead.runner.progress import Listener
 from overhead.runner.run import run
 from overhead.runner.workers import Job, Pause, Ready, WorkerDied, decode
 
@@ -51,6 +52,16 @@ class Parent(child.Parent):
 
     def wait(self) -> None:
         """The worker may go on at once."""
+
+
+class Notes(Listener):
+    """Keeps the notes of a campaign."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 class FakeJournal:

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
 from overhead import machine, results
@@ -315,7 +314,3 @@ def test_reading_from_this_machine_raises_no_errors(monkeypatch: pytest.MonkeyPa
     for platform in ("darwin", "win32"):
         monkeypatch.setattr(Host, "platform", platform)
         assert all(isinstance(text, str) for text in (*host.system(), host.vulkan_loader(), host.processor()))
-
-
-def test_the_state_of_this_machine_fits_the_file_format() -> None:
-    assert msgspec.convert(msgspec.to_builtins(machine.volatile()), results.Volatile)

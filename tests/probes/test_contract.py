@@ -1,4 +1,4 @@
-"""The contract of stacks: checked on all stacks of this machine, on fakes of CUDA, and on the example plugin."""
+"""The contract of stacks: checked on all stacks of this machine and on fakes of CUDA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from overhead.runner.schedule import Choice
 from overhead.workloads import OPERATIONS, UNROLLED
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
-from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 
 HEAVY = ("wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime")
 
@@ -73,7 +72,6 @@ class Subject:
     slow: Callable[[Case], bool] = _never
     window: Mapping[str, Scalar] = field(default_factory=dict)
     """Part of the window of every case."""
-    plugin: bool = False
     executes: bool = True
 
     @property
@@ -109,19 +107,9 @@ SUBJECTS = (
     Subject("jax", parts=("jax",), window={"wait": "block_until_ready", "precision": "uint32"}),
     Subject("torch", parts=("torch",), window={"threads": 1}),
     Subject("torch-compile", parts=("torch", "cxx"), slow=lambda case: case.params["mode"] == "default"),
-    Subject("sqlite", plugin=True),
     *_SOFTWARE_ADAPTERS,
     *_FAKES,
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def example_plugin() -> Iterator[None]:
-    """Register the example stack for this test file only."""
-    with pytest.MonkeyPatch.context() as patch:
-        forget_plugins_afterwards(patch)
-        probes.load_plugin(EXAMPLES / "my_stack.py")
-        yield
 
 
 def probe_of(subject: Subject) -> Probe:
@@ -129,7 +117,7 @@ def probe_of(subject: Subject) -> Probe:
 
 
 def cases_of(subject: Subject) -> list[Case]:
-    """The cases of the stack's step, found without importing its library. The plugin has a separate test."""
+    """The cases of the stack's step, found without importing its library."""
     return [case for case in of_step(probe_of(subject).space(subject.declared).star()) if not subject.without(case)]
 
 
@@ -141,8 +129,6 @@ def every_case() -> list[Any]:
     """A pytest parameter for each stack and case, with marks for the parts that it needs."""
     found = []
     for subject in SUBJECTS:
-        if subject.plugin:
-            continue
         for case in cases_of(subject):
             marks = [pytest.mark.needs(*subject.needs(case)), *([pytest.mark.slow] if subject.slow(case) else [])]
             found.append(pytest.param(subject, case, id=f"{subject.stack} {subject.api} {case.key}", marks=marks))
@@ -179,15 +165,6 @@ def test_every_case_of_every_stack_passes_overhead_check(
 ) -> None:
     subject.prepare(monkeypatch)
     check(probe_of(subject), target_of(subject), case, subject.window)
-
-
-def test_every_case_of_the_example_plugin_passes_overhead_check() -> None:
-    probe = probes.registry()["sqlite"]
-    (target,) = probe.targets()
-    cases = list(probe.space(target).star())
-    assert {case.params["values"] for case in cases} == {1, 8}
-    for case in cases:
-        check(probe, target, case, {})
 
 
 @pytest.mark.parametrize("subject", every_subject(installed=True))

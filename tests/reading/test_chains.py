@@ -14,7 +14,6 @@ from overhead.reading import chains
 from overhead.reading.chain_sentences import (
     break_even_sentences,
     chain_opening,
-    graph_against_wgsl,
 )
 from overhead.reading.chains import crossing, groups
 from overhead.reading.view import View
@@ -87,13 +86,6 @@ def test_two_equally_expensive_ways_have_no_length_at_which_one_passes_the_other
     one = by_name(gpu())["fused-wgsl"]
     found = crossing(one, one)
     assert (found.steps, found.always, found.never) == (None, False, False)
-
-
-def test_the_opening_sentence_takes_the_cheapest_graph() -> None:
-    found = graph_against_wgsl(groups(View(gpu())))
-    assert found is not None
-    assert (found[1].record.params["maker"], found[2].record.stack) == ("driver", "dawn")
-    assert found[1].cost(1500).value == pytest.approx(20_000 + 1500 * 2_000)
 
 
 def test_a_run_without_a_gpu_has_no_opening_sentence() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from overhead.reading.view import View
-from overhead.report.core.dots import DotRow, Mark, dot_figure, resolved_mark
-from overhead.results import Figure, Value
+from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.results import Value
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
 
@@ -49,17 +49,6 @@ def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers
     low, high = one.get_xlim()
     assert (low, high) == other.get_xlim()
     assert sum(low <= tick <= high for tick in other.get_xticks()) > 2
-
-
-@pytest.mark.parametrize("low", [-11_000.0, 0.0])
-def test_a_figure_whose_interval_reaches_zero_has_no_dot(low: float) -> None:
-    assert (
-        resolved_mark(Figure(name="complete", value=12_000.0, low=low, high=35_000.0, status="noisy"), "#0067a5") == []
-    )
-    assert (
-        len(resolved_mark(Figure(name="complete", value=12_000.0, low=1.0, high=35_000.0, status="noisy"), "#0067a5"))
-        == 1
-    )
 
 
 def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:

@@ -38,11 +38,6 @@ def test_the_page_of_an_explained_step_escapes_text_of_the_program(found: Explan
     assert HOSTILE not in explained_page(found)
 
 
-def test_a_step_without_device_time_has_no_device_bar(found: Explanation) -> None:
-    step = msgspec.structs.replace(found.step, busy=missing("busy", "no device"))
-    assert "Device busy" not in explained_page(msgspec.structs.replace(found, step=step, gaps=[]))
-
-
 WIDE = Figure(name="wall", value=2e7, low=7e6, high=3.5e7, status="noisy", reason="half-width 70%")
 TWO = Figure(name="wall", value=1.5e5, low=1.4e5, high=1.2e7, status="bimodal", reason="two", modes=[1.5e5, 1.2e7])
 BARE = missing("busy", "no device")
@@ -81,9 +76,7 @@ def test_an_alternative_whose_time_is_not_resolved_is_not_ok_and_has_the_reason(
     for text in shown(timed(found, WIDE, alternatives=[graph])):
         assert "20,000" not in text
         assert "half-width 70%" in text
-    page = explained_page(timed(found, WIDE, alternatives=[graph]))
-    assert "<rect" not in page, "no axis without a mark"
-    assert not re.search(r">\s*ok\s*<", page)
+    assert not re.search(r">\s*ok\s*<", explained_page(timed(found, WIDE, alternatives=[graph])))
 
 
 def test_a_bimodal_step_time_is_shown_as_two_times(found: Explanation) -> None:

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from overhead.blocks.parts import Table, cell_text
 from overhead.reading.view import View
 from overhead.report.sections.operations import operations
-from overhead.results import Figure, Fingerprint, Machine, Record
+from overhead.results import Api, Figure, Record
 from overhead.workloads import OPERATIONS
+from tests.fakes.report import fingerprint, record
 
 
-def record(name: str, ns: float | None, api: str = "CUDA", reason: str = "") -> Record:
-    figure = Figure(name="complete", value=ns, low=ns, high=ns) if ns else Figure(name="complete", status="nonlinear")
-    return Record(
-        stack="torch",
-        api=api,
-        adapter="NVIDIA H200",
-        pattern="per-submit",
-        caller="binding",
-        dependency="chained",
-        unit="operation",
-        workload=OPERATIONS,
-        params={"operation": name},
-        window={"operation": f"call of {name}"},
-        status="ok" if ns else "nonlinear",
-        reason=reason,
-        figures=[figure],
+def operation(name: str, ns: float | None, api: Api = "CUDA", reason: str = "") -> Record:
+    """A record of one operation, whose cost has an interval without width."""
+    figures = (Figure(name="complete", value=ns, low=ns, high=ns, status="ok" if ns else "nonlinear"),)
+    made = record(
+        "torch", each=None, api=api, status=figures[0].status, reason=reason, params={"operation": name}, more=figures
     )
+    return msgspec.structs.replace(made, workload=OPERATIONS, window={"operation": f"call of {name}"})
 
 
 def run(*records: Record) -> View:
-    machine = Machine(id="0123456789ab", cpu="a processor", cores=16, memory_gib=128)
-    return View(
-        Fingerprint(
-            schema_version=1,
-            method_version=3,
-            created="2026-11-23T12:00:00Z",
-            profile="quick",
-            machine=machine,
-            records=list(records),
-        )
-    )
+    return View(fingerprint(*records))
 
 
 def test_each_device_has_a_table_of_operations_with_costs_multiples_and_reasons() -> None:
-    bent = record("cat", None, reason="T(n) bends")
-    parts = list(operations(run(record("add", 900.0, "CPU"), record("add", 4_000.0), record("adam", 40_000.0), bent)))
+    bent = operation("cat", None, reason="T(n) bends")
+    parts = list(
+        operations(run(operation("add", 900.0, "CPU"), operation("add", 4_000.0), operation("adam", 40_000.0), bent))
+    )
     tables = [part for part in parts if isinstance(part, Table)]
     assert [table.caption.endswith("on the processor") for table in tables] == [False, True], "the GPU comes first"
     cells = [[cell_text(cell) for cell in row] for row in tables[0].rows]

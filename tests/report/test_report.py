@@ -154,12 +154,6 @@ def test_the_table_of_patterns_shows_the_status_of_a_case_without_a_figure(out: 
     assert "unverified" in table
 
 
-def test_a_run_without_any_figure_has_a_page(tmp_path: Path) -> None:
-    from overhead.report import render
-
-    assert "no adapter" in render([without_figures()], tmp_path).read_text(encoding="utf-8")
-
-
 def test_the_newest_machine_is_shown_in_full_and_the_others_have_a_page(tmp_path: Path) -> None:
     from overhead.report import render
 

@@ -8,7 +8,6 @@ import pytest
 from overhead.errors import install_command
 from overhead.reading import format as shown
 from overhead.reading.host_shares import bar_pieces, host_shares, layer_text
-from overhead.reading.key_figures import key_figures
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
@@ -148,18 +147,6 @@ def test_without_the_middle_level_python_is_one_layer() -> None:
     (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     layers = {s.name: s.figure.value for s in found.shares}
     assert layers == pytest.approx({"python": 16e3, "api and driver": 8e3})
-
-
-def test_python_has_one_share_in_the_key_figure_and_in_the_section() -> None:
-    callers: list[Caller] = ["binding", "ffi", "native"]
-    top, ffi, native = (record("dawn", each=10e3 * (3 - i), caller=c) for i, c in enumerate(callers))
-    pairs = [share("binding-share", top, ffi, 7e3), share("python-share", top, native, 14e3)]
-    view = View(fingerprint(top, ffi, native, comparisons=pairs))
-    (found,) = host_shares(view)
-    assert found.python is not None
-    assert found.python.value == pytest.approx(2 / 3)
-    card = next(k for k in key_figures(view) if k.label.startswith("Python's share"))
-    assert card.measured == found.python
 
 
 @pytest.mark.parametrize(("ffi_each", "doubt"), [(20_375.0, "not separable"), (25e3, "below zero")])

@@ -74,11 +74,6 @@ def test_the_next_worker_is_on_the_same_device_or_one_of_the_same_name(device: s
     assert done[:5] == ["a", other, "a", other, "a"]
 
 
-def test_two_workers_on_one_device_can_alternate() -> None:
-    done = calls([task("a"), task("b"), task("c")], FakeWorkers(asking="ab"), turn_s=ENDLESS_S)
-    assert done[:9] == ["a", "b", "a", "b", "a", "b", "c", "c", "c"]
-
-
 def test_workers_that_alternate_and_other_workers_measure_for_the_same_time() -> None:
     workers = FakeWorkers(rounds=40, asking="a")
     done = calls([task("a"), task("b"), task("c")], workers, turn_s=4.0, clock=lambda: float(len(workers.calls)))

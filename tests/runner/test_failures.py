@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from overhead.errors import without_details
 from overhead.report.brief import brief_blocks
-from overhead.results import FailedLine, Fingerprint, Record
+from overhead.results import FailedLine
 from overhead.runner.campaign import InterpreterRun
-from overhead.runner.progress import Listener
-from tests.fakes.report import crowded
-from tests.fakes.workers import FakeJournal
+from tests.fakes.report import fingerprint, record
+from tests.fakes.workers import FakeJournal, Notes
 from tests.terminal.test_goldens import printed
-
-
-class _Notes(Listener):
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.told.append(text)
 
 
 def failed(case: str, reason: str) -> FailedLine:
@@ -25,10 +16,10 @@ def failed(case: str, reason: str) -> FailedLine:
 
 
 def told(lines: list[FailedLine]) -> list[str]:
-    notes, run = _Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
+    notes, run = Notes(), InterpreterRun(FakeJournal(), [])  # type: ignore[arg-type]
     for line in lines:
         run.store(line, notes)
-    return notes.told
+    return notes.notes
 
 
 def test_failures_of_one_cause_are_printed_once() -> None:
@@ -51,30 +42,11 @@ def test_a_reason_without_details_still_has_its_words_and_its_line_of_code() -> 
 
 
 def test_a_table_has_one_row_for_a_cause_with_the_number_of_its_cases() -> None:
-    records = [
-        Record(
-            stack="a",
-            api="CPU",
-            adapter="CPU",
-            pattern="per-submit",
-            caller="binding",
-            dependency="chained",
-            unit="call",
-            workload="step",
-            params={"n": n},
-            status="unverified",
-            reason=f"{n} units issued, 0 executed",
+    made = fingerprint(
+        *(
+            record(each=None, status="unverified", reason=f"{n} units issued, 0 executed", params={"n": n})
+            for n in range(1, 6)
         )
-        for n in range(1, 6)
-    ]
-    run: Fingerprint = crowded()
-    made = Fingerprint(
-        schema_version=run.schema_version,
-        method_version=run.method_version,
-        created=run.created,
-        profile=run.profile,
-        machine=run.machine,
-        records=records,
     )
     (said,) = [
         line for line in printed(brief_blocks(made, all_cases=True), 300).splitlines() if line.startswith("No cost of")

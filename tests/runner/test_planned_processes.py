@@ -18,7 +18,7 @@ from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Task
 from overhead.runner.workers import Assignment, Job, WorkerProcess
-from tests.fakes.workers import FakeJournal, FakeWorkers, Unlocked, faked, run_with
+from tests.fakes.workers import FakeJournal, FakeWorkers, Notes, Unlocked, faked, run_with
 
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "wandering.py"
 PLAN = Plan(processes=3, target=0.1, sampling_s=1.5, wall_s=None, case_s=0.05)
@@ -31,16 +31,6 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Out
     monkeypatch.setenv("WANDERS", str(tmp_path / "costs"))
     out = tmp_path / "r.json"
     return run_with(["wandering"], profile="quick", plugins=[PLUGIN], out=out, plan=PLAN, **more)
-
-
-class Notes(Listener):
-    """Keeps the notes of a campaign."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,6 @@ def test_a_faulty_case_does_not_affect_the_other_cases(
     assert str(Path.home()) not in reason
 
 
-def test_a_run_continues_after_a_worker_lost_its_only_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BASE_FAULT", "kill")
-    outcome = measure(tmp_path, monkeypatch, "")
-    assert status(outcome.fingerprint, "kill")[0] == "failed"
-
-
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = measure(tmp_path, monkeypatch, "hang", WorkerLimits(silence_s=8.0))

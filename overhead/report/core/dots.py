@@ -18,7 +18,7 @@ from overhead.report.core.draw import (
     style,
     wrapped_label,
 )
-from overhead.results import Figure as Number, Value
+from overhead.results import Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,12 +49,6 @@ class DotRow:
     label: str
     marks: Sequence[Mark]
     note: str = ""
-
-
-def resolved_mark(figure: Number | None, colour: str, marker: str = "o") -> list[Mark]:
-    """A list with the figure as a dot in microseconds; [] if its value or interval reaches zero, or there is none."""
-    found = figure.measured if figure is not None else None
-    return [Mark(found / 1e3, colour, marker)] if found is not None and found.resolved else []
 
 
 @style()

@@ -43,14 +43,13 @@ _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A figure with its files already written, as the template needs it."""
+    """A figure with its files already written, as the template needs it. No script runs in an image, ``svg``."""
 
     kind: str
     name: str
     title: str
     caption: str
     svg: Markup
-    formats: Sequence[str]
     folded: bool = False
 
 
@@ -210,7 +209,11 @@ class Site:
             _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
             with draw.style():
                 figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
-            yield _inlined(part, name, text, figure.get_figwidth(), ("svg", "png"))
+            data = base64.b64encode(text.encode()).decode()
+            image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
+                data, part.alt, figure.get_figwidth() * _REM_AN_INCH
+            )
+            yield Drawn("drawing", name, part.title, part.caption, image, part.folded)
             if part.table is not None:
                 yield part.table
 
@@ -242,21 +245,6 @@ class Site:
 def rendered(sections: Sequence[PageSection], **values: Any) -> str:
     """One page as HTML. ``values``: what the template names, except its styles, its script and its colours."""
     return page_text(sections, colour=colour, **values)
-
-
-def inline_drawing(part: Drawing) -> Drawn:
-    """The figure drawn, to stand in the page alone, without files of its own."""
-    figure = part.draw()
-    return _inlined(part, part.name, draw.svg(figure), figure.get_figwidth(), ())
-
-
-def _inlined(part: Drawing, name: str, svg: str, inches: float, formats: Sequence[str]) -> Drawn:
-    """The figure as an image inside the page: no script runs in it, and its ids are its own."""
-    data = base64.b64encode(svg.encode()).decode()
-    image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
-        data, part.alt, inches * _REM_AN_INCH
-    )
-    return Drawn("drawing", name, part.title, part.caption, image, formats, part.folded)
 
 
 def _fresh(path: Path) -> Path:

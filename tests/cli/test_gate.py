@@ -13,7 +13,6 @@ from overhead.cli import main
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
 from overhead.results import FailedLine, JournalLine, OneOffLine, RoundLine, encode_line
-from tests.fakes.machine import Disturbance
 from tests.fakes.runs import CASES, COSTS, MACHINE, TARGET, Made
 
 SLOWER = {**COSTS, "large": 2 * COSTS["large"]}
@@ -89,7 +88,7 @@ def test_a_gate_with_untested_cases_exits_with_3_unless_they_may_be_missing(
 def test_a_gate_that_cannot_detect_a_change_of_the_limit_exits_with_3(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = pair(tmp_path, Made(seed=2, disturbance=Disturbance(spread=0.05, preemptions=0.0)))
+    paths = pair(tmp_path, Made(seed=2, drift={0: 1.06, 1: 0.94, 2: 1.03, 3: 0.96, 4: 1.05}))
     assert gate(paths) == 3
     capsys.readouterr()
     assert gate(paths, "--allow-missing", "--json") == 3

@@ -20,6 +20,7 @@ from overhead.reading.format import (
     factor_spread,
     listed,
     micro,
+    micro_of,
     number,
     percent,
     plain,
@@ -224,6 +225,8 @@ def why_no_mark(record: Record) -> str:
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:
+        if figure is not None and figure.status == "nonlinear" and figure.modes:
+            return f"nonlinear: {micro_of(figure.modes[0])}, in long chains {micro_of(figure.modes[1])}"
         return plain(why(record, "complete"), 60)
     if figure.status == "ok" and found.resolved:
         return ""

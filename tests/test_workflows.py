@@ -45,7 +45,7 @@ def steps(path: Path) -> list[dict[str, Any]]:
 
 
 def run_step(path: Path, name: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the step whose name or command begins so, as the service does: each command must succeed."""
+    """Run the step that has this beginning of its name or command. As on the service, each command must succeed."""
     (step,) = [one for one in steps(path) if one.get("name", one["run"]).startswith(name)]
     own = {name: str(folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
     own |= {"PYTHONPATH": str(ROOT), "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", **environment}

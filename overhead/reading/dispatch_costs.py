@@ -44,7 +44,7 @@ KIND_TITLES: dict[Kind, str] = {
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
 _LEFT_OUT_FROM = 1.03
-"""The mean of all samples is told from this ratio to the quiet cost on: below, both mean the same to a reader."""
+"""The mean of all samples is shown if it is at least so many times the quiet cost. Closer values mean the same."""
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
 _WEBGPU = ("dawn", "wgpu-native")

@@ -32,7 +32,8 @@ _POOLS = (
     (("h100-default-2",), 35),
     (("h200-default",), 35),
 )
-"""Runs whose processes are mixed, and the pairs of equal halves to draw from them."""
+"""Groups of runs. The processes of a group are mixed and divided at random into two runs of equal cost. The number: how
+many such pairs."""
 _PLANTED, _ABOVE, _LIMIT, _EVERY = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5), 1.17, 10.0, 10
 """The changes; those above the widest next-run range; the limit of the gate, %; one case in so many is changed."""
 
@@ -95,9 +96,8 @@ def compare(options: argparse.Namespace, console: Console) -> bool:
             count[f"planted {by}"] += len(mine)
             count[f"told {by}"] += sum(v.verdict == "slower" for v in mine)
             for base, new, _ in (cases[int(v.case)] for v in mine) if is_significant else ():
-                count[f"pyperf {by}"] += is_significant(np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist())[
-                    0
-                ]
+                significant, _ = is_significant(np.exp(base.whole).tolist(), (by * np.exp(new.whole)).tolist())
+                count[f"pyperf {by}"] += significant
     share = {by: tuple(count[f"{who} {by}"] / count[f"planted {by}"] for who in ("told", "pyperf")) for by in _PLANTED}
     above = [share[by] for by in _PLANTED if by > _ABOVE]
     wrong = count["gate 1.0: 1"]

@@ -13,7 +13,7 @@ from tests.fakes.report import fingerprint, record
 
 
 def operation(name: str, ns: float | None, api: Api = "CUDA", reason: str = "") -> Record:
-    """A record of one operation, whose cost has an interval without width."""
+    """A record of one operation. Both ends of the interval of its cost equal the cost."""
     figures = (Figure(name="complete", value=ns, low=ns, high=ns, status="ok" if ns else "nonlinear"),)
     made = record(
         "torch", each=None, api=api, status=figures[0].status, reason=reason, params={"operation": name}, more=figures

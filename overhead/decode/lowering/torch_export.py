@@ -179,7 +179,7 @@ def _place(node: Any) -> str:
 
 
 def _written_tensors(graph: Any) -> set[Any]:
-    """The nodes whose new tensor some operation writes into, directly or through a view."""
+    """The nodes that make a tensor into which an operation writes later, directly or through a view."""
     origins: dict[Any, Any] = {}
     written = set()
     for node in graph.nodes:

@@ -34,10 +34,10 @@ _RULE = _HoldRule()
 
 @dataclass(frozen=True)
 class Held:
-    """What the anchors say of one figure. ``to``: the largest n up to which the line was seen to hold, 0 for none.
+    """What the anchors show about one figure. ``to``: the line was seen to hold up to this n; 0 if it was not.
 
-    ``bends``: why T(n) is no line, in words. ``unclear``: why that is not known. ``drifts``: by how much the cost has
-    changed since the rounds. '' where it does not apply.
+    Reasons in words, '' where there is none. ``bends``: T(n) is no line. ``unclear``: it is not known whether T(n) is a
+    line. ``drifts``: the cost has changed since the rounds.
     """
 
     to: int = 0

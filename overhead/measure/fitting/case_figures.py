@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
-from overhead.measure.fitting.anchors import held
+from overhead.measure.fitting.anchors import Held, held
 from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
 from overhead.measure.fitting.drift import find_drift_beyond_canary
 from overhead.measure.fitting.line import LINE, Misfit, worst_misfit
@@ -123,11 +123,9 @@ class _Case:
         Where a queue is full at the anchor, ``issue`` is slower there than it is below the knee, which is no bend.
         """
         of_issue = name != "complete"
-        quantum = max(map(wait_quantum, self.processes))
-        whole = held(self.processes, [fit.complete for fit in self.fits], False, quantum)
-        if whole.drifts:
-            return msgspec.structs.replace(found, status="noisy", reason=f"{DRIFTS}, {whole.drifts}")
-        seen = held(self.processes, [fit.issue for fit in self.fits], True) if of_issue else whole
+        if self.complete_held.drifts:
+            return msgspec.structs.replace(found, status="noisy", reason=f"{DRIFTS}, {self.complete_held.drifts}")
+        seen = self.issue_held if of_issue else self.complete_held
         if seen.to:
             return msgspec.structs.replace(found, holds_to=seen.to)
         if of_issue and self.series.overlap == "pipelined" and not self.series.synchronous:
@@ -138,6 +136,17 @@ class _Case:
         top = max(int(fit.wall[:, 0].max()) for fit in self.fits)
         words = f"not checked beyond {top:,} units: {seen.unclear}"
         return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+
+    @functools.cached_property
+    def complete_held(self) -> Held:
+        """What the anchors show about T(n)."""
+        quantum = max(map(wait_quantum, self.processes))
+        return held(self.processes, [fit.complete for fit in self.fits], False, quantum)
+
+    @functools.cached_property
+    def issue_held(self) -> Held:
+        """What the anchors show about the time until ``issue`` returns."""
+        return held(self.processes, [fit.issue for fit in self.fits], True)
 
     @functools.cached_property
     def usual(self) -> _Case:

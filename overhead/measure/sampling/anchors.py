@@ -34,6 +34,7 @@ class AnchorRule:
     processes: int = 3
     """So many processes take long anchors. With fewer a single disturbance decides."""
     far_processes: int = 2
+    """So many processes take the longest anchors: each takes seconds."""
     longest_ns: float = 4e9
     """An anchor that would take longer is left out."""
     least_age_s: float = 2.0

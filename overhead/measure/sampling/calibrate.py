@@ -38,7 +38,7 @@ class ClimbRule:
     least_head: float = 0.02
     """A longer chain tells an extra cost of this share of the slope's part of T(top); a smaller one bends no line."""
     waits_below: float = 0.9
-    """A chain whose ``issue`` takes this share of T(top) does not wait long enough for such a cost."""
+    """If ``issue`` takes at least this share of T(top), the wait is short. A short wait has no such extra cost."""
     looks: int = 3
     """The longer chain runs so often, and must tell that extra cost each time."""
     head_ns: int = 10_000_000

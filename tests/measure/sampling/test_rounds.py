@@ -182,7 +182,7 @@ def test_only_chains_that_wait_without_spinning_have_samples_with_cpu_time() -> 
 
 
 class WrongCpuClock(FakeClock):
-    """A clock whose CPU time goes in steps, or at another pace."""
+    """A clock with a CPU time that grows in steps, or faster or slower than the wall clock."""
 
     def __init__(self, step_ns: int, pace: float = 1.0) -> None:
         super().__init__()

@@ -93,7 +93,7 @@ def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
         same_machine=True,
         differences=(),
         yardstick=spread_sentence(
-            [one for one in opened if isinstance(one, CaseSamples)], " in the same processes, whose ratios differ"
+            [one for one in opened if isinstance(one, CaseSamples)], " in the same processes; their ratios differ"
         ),
         fail_over=fail_over,
         cases=_closed(opened, fail_over),

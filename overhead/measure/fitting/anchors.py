@@ -21,6 +21,8 @@ class _HoldRule:
     """That noise counts up to this share."""
     processes: int = 2
     """With anchors from fewer processes the figure is not checked."""
+    refusing: int = 3
+    """With anchors from fewer processes no bend and no drift is stated: a busy machine can disturb two alike."""
     agree: float = 0.75
     """T(n) bends if the anchors of this share of the processes are off to the same side."""
     drift: float = 0.025
@@ -71,7 +73,8 @@ def held(processes: Sequence[Process], lines: Sequence[Line | None], issue: bool
         return Held(at) if issue else _beyond(processes, at, slope, middle)
     beyond = float(np.median([each.beyond for each in found]))
     sure = np.array([each.clear for each in found])
-    if float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree:
+    agreed = float(np.mean(sure & (off * np.sign(middle) > allowed))) >= _RULE.agree
+    if agreed and len(found) >= _RULE.refusing:
         words = f"{slope / 1e3:.4g} us a unit up to {top:,} units, {beyond / 1e3:.4g} from there to {at:,}"
         return Held(bends=words, slopes=(slope, beyond))
     return Held(unclear=f"T({at:,}) differs from the line by {off.min():+.1%} to {off.max():+.1%}")
@@ -130,7 +133,7 @@ def _change(found: Sequence[_Anchor]) -> float:
     """The mean change of T(top) since the rounds, which the canary does not explain; 0 where it is small or unclear."""
     from scipy.special import stdtrit
 
-    if len(found) < 3:
+    if len(found) < _RULE.refusing:
         return 0.0
     paces = np.array([each.pace for each in found])
     plain, changes = paces - 1, [paces - 1, paces / np.array([each.canary for each in found]) - 1]

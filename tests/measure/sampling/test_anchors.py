@@ -88,6 +88,13 @@ def test_an_anchor_in_one_process_alone_is_not_enough() -> None:
     assert complete(one).status == "noisy"
 
 
+def test_anchors_of_two_processes_off_the_line_make_the_figure_noisy() -> None:
+    three = anchored(2 * ON_THE_LINE)
+    found = complete(replace(three, processes=three.processes[:2]))
+    assert (found.status, found.holds_to) == ("noisy", 0)
+    assert "not checked beyond 100 units" in found.reason
+
+
 def test_time_in_which_another_thread_had_the_processor_is_no_bend() -> None:
     assert complete(anchored(1.3 * ON_THE_LINE)).status == "nonlinear"
     found = complete(anchored(1.3 * ON_THE_LINE, queued_ns=0.3 * ON_THE_LINE))

@@ -116,28 +116,20 @@ def references() -> str:
 
 
 def next_runs() -> str:
-    """The committed table of next-run ranges: spread and coverage by class, then coverage by kind and by pair."""
+    """The committed table of next-run ranges: spread and coverage by class, the kinds of machine, the worst pair."""
     found = committed_table()
-    head = ["class", "s", "figures", "boards", "predictions", "inside", "half-width", "oracle's half-width"]
+    head = ["class", "s", "boards", "inside", "half-width", "smallest half-width for 90 %"]
     rows = [
-        [
-            name,
-            _percent(own.s),
-            str(own.figures),
-            str(own.boards),
-            f"{covered.pairs:,}",
-            *map(_percent, (covered.inside, covered.half_width, covered.oracle)),
-        ]
+        [name, _percent(own.s), str(own.boards), *map(_percent, (covered.inside, covered.half_width, covered.oracle))]
         for name, own in found.classes.items()
         if (covered := found.coverage.get(name))
     ]
-    kinds = [[*key.split(", ", 1), _percent(share)] for key, share in found.by_kind.items()]
-    made = (
-        f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
-        f"{100 * found.run_pairs_over_90:.0f} % have\n"
-        f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %."
+    kinds = dict.fromkeys(key.partition(", ")[2] for key in found.by_kind)
+    pairs = (
+        f"Of {found.run_pairs} pairs of runs, {100 * found.run_pairs_over_90:.0f} % have at least 90 % of their "
+        f"figures inside; the worst has {100 * found.worst_pair:.0f} %."
     )
-    return "\n\n".join([_table(head, rows), _table(["class", "machine", "inside"], kinds), made])
+    return "\n\n".join([_table(head, rows), f"Kinds of machine: {'; '.join(kinds)}.\n{pairs}"])
 
 
 def _percent(share: float) -> str:

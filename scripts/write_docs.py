@@ -224,23 +224,12 @@ _PAIR = Path("docs/examples/compare")
 
 
 def compared() -> str:
-    """The output of ``overhead compare`` for the committed pair of runs, in both directions."""
-    old, new = _PAIR / "numpy-1.26.json", _PAIR / "numpy-2.4.json"
-    return "\n\n".join(_compare_command(base, other) for base, other in ((old, new), (new, old)))
-
-
-def across() -> str:
-    """The output of ``overhead compare --across`` for one of them."""
-    return _compare_command(_PAIR / "numpy-2.4.json", across="alloc=in-place,allocating")
-
-
-def _compare_command(base: Path, new: Path | None = None, across: str | None = None) -> str:
+    """The output of ``overhead compare`` for the committed pair of runs."""
+    base, new = (_PAIR / f"numpy-{version}.json" for version in ("1.26", "2.4"))
     out = io.StringIO()
-    found = compare(ROOT / base, ROOT / new if new else None, across=across)
-    show_blocks(comparison_blocks(found), Console(file=out, width=200, color_system=None))
+    show_blocks(comparison_blocks(compare(ROOT / base, ROOT / new)), Console(file=out, width=200, color_system=None))
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
-    more = new.as_posix() if new else f"--across {across}"
-    return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"
+    return f"```text\n$ overhead compare {base.as_posix()} {new.as_posix()}\n{text}\n```"
 
 
 def decoding_run(size: str) -> str:
@@ -307,7 +296,6 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "findings": findings,
     "verdicts": verdicts,
     "compared": compared,
-    "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
     "explained": explained,

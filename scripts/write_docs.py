@@ -291,7 +291,7 @@ def explained() -> str:
                 found.verdict.kind + (f", {factor_text(found.verdict.factor)}" if found.verdict.factor else ""),
                 "; ".join(filter(None, expected)),
                 "" if ratio is None else f"{ratio:.2f}",
-                ", ".join(map(_alternative_text, found.alternatives)),
+                ", ".join(_alternative_text(one) for one in found.alternatives if one.kind != "bound"),
             ]
         )
     return _table(["step", "verdict", "expected", "replay over step", "alternatives"], rows)
@@ -302,8 +302,7 @@ def _alternative_text(one: Alternative) -> str:
     gain = one.gain
     if gain.value is None:
         return f"{one.name} {one.status}"
-    bound = ", a bound" if one.kind == "bound" else ""
-    return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f}{bound})"
+    return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f})"
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {

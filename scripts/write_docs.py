@@ -76,15 +76,12 @@ def _own_stacks() -> list[Probe]:
     return [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
 
 
-def stack_names() -> str:
-    """The titles of the stacks in a sentence."""
-    return f"{listed([probe.title for probe in _own_stacks()])}."
-
-
 def stacks() -> str:
-    """The table of the stacks."""
-    rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in _own_stacks()]
-    return _table(["stack", "what is timed", "needs"], rows)
+    """The stacks by what they need."""
+    by_need: dict[str, list[str]] = {}
+    for probe in _own_stacks():
+        by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
+    return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 
 def figures() -> str:
@@ -308,7 +305,6 @@ def _alternative_text(one: Alternative) -> str:
 
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
-    "stack-names": stack_names,
     "figures": figures,
     "references": references,
     "next-run": next_runs,

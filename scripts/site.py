@@ -1,6 +1,7 @@
 """Write the static site: ``python scripts/site.py [OUT]``. The documents, and the pages of the runs in reports/data.
 
-It needs the extras ``report`` and ``site``. The pages stand where the repository has them, so their links hold in both.
+It needs the extras ``report`` and ``site``. The documents stand where the repository has them, so their links hold in
+both. ``site.css`` is their look.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ def navigation(index: str) -> list[dict[str, Any]]:
     return [*menu, {"Changes": "CHANGELOG.md"}]
 
 
+def home_page(readme: str) -> str:
+    """The README as the first page: at full width, and each of its pictures leads to the pages of the runs."""
+    linked = re.sub(r"(?m)^!\[.+?\]\(.+?\)$", rf"[\g<0>]({REPORT}/index.html)", readme)
+    return f"---\nhide: [navigation, toc]\n---\n{linked}"
+
+
 def _in_site(link: str) -> str:
     return link.removeprefix("../") if link.startswith("../") else f"docs/{link}"
 
@@ -44,9 +51,22 @@ def configuration(source: Path, out: Path) -> dict[str, Any]:
         "docs_dir": str(source),
         "site_dir": str(out),
         "use_directory_urls": False,
-        "theme": {"name": "material", "font": False, "features": ["navigation.sections"]},
+        "theme": {
+            "name": "material",
+            "font": False,
+            "palette": {"scheme": "overhead"},
+            "logo": "site.svg",
+            "favicon": "site.svg",
+            "features": ["navigation.tabs", "navigation.footer"],
+        },
+        "extra_css": ["site.css"],
         "plugins": ["search"],
-        "markdown_extensions": ["tables", "toc", "pymdownx.superfences"],
+        "markdown_extensions": [
+            "tables",
+            "toc",
+            "pymdownx.superfences",
+            {"pymdownx.highlight": {"pygments_lang_class": True, "default_lang": "shell"}},
+        ],
         "validation": {"links": {"anchors": "warn", "unrecognized_links": "warn"}},
         "nav": navigation((ROOT / "docs" / "index.md").read_text("utf-8")),
     }
@@ -60,7 +80,11 @@ def write(out: Path) -> Path:
             target = source / name
             target.parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)
-        build([ROOT / "reports" / "data"], source / REPORT)
+        for name in ("site.css", "site.svg"):
+            shutil.copyfile(ROOT / "scripts" / name, source / name)
+        home = source / "README.md"
+        home.write_text(home_page(home.read_text("utf-8")), "utf-8")
+        build([ROOT / "reports" / "data"], source / REPORT, documents="../index.html")
         # MkDocs reads YAML, and JSON is YAML.
         config = Path(folder, "mkdocs.yml")
         config.write_text(json.dumps(configuration(source, out.resolve())), encoding="utf-8")

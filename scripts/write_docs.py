@@ -10,7 +10,6 @@ import json
 import re
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,16 +40,14 @@ from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import (  # noqa: E402
     factor as factor_text,
-    listed,
     positive_spread,
 )
-from overhead.reading.key_figures import KeyFigure, key_figures  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
-from overhead.report.core.machines import from_paths, machine_name  # noqa: E402
+from overhead.report.core.machines import from_paths  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
@@ -76,43 +73,22 @@ def _own_stacks() -> list[Probe]:
     return [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
 
 
-def stack_names() -> str:
-    """The titles of the stacks in a sentence."""
-    return f"{listed([probe.title for probe in _own_stacks()])}."
-
-
 def stacks() -> str:
-    """The table of the stacks."""
-    rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in _own_stacks()]
-    return _table(["stack", "what is timed", "needs"], rows)
-
-
-def figures() -> str:
-    """The key figures that every committed reference machine has, one column per machine."""
-    machines = {machine_name(view.fingerprint.machine): key_figures(view) for view in from_paths([_DATA]).views}
-    names = sorted(machines)
-    each = zip(*(machines[name] for name in names), strict=True)
-    found = [row for row in each if all(figure.measured for figure in row)]
-    return _table(["", *names], [[row[0].label, *map(_marked, row)] for row in found])
-
-
-def _marked(figure: KeyFigure) -> str:
-    """The figure with its interval, and its status or condition where it has one."""
-    state = figure.reason.partition(":")[0]
-    next_run = f"next run {figure.next_run}" if figure.next_run else ""
-    return ", ".join(part for part in (figure.with_interval, figure.bound, state, next_run) if part)
+    """The stacks by what they need."""
+    by_need: dict[str, list[str]] = {}
+    for probe in _own_stacks():
+        by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
+    return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 
 def references() -> str:
-    """The table of the committed fingerprints, with the number of records by status."""
+    """The table of the committed fingerprints, with the number of records that are ``ok``."""
     rows = []
     for name, run in _references():
-        gpus = ", ".join(gpu.name for gpu in run.machine.gpus if not gpu.software)
-        counts = Counter(record.status for record in run.records)
-        told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-        works = ", ".join(dict.fromkeys(f"`{record.workload}`" for record in run.records))
-        rows.append([f"`{name}`", gpus, run.created, run.profile, works, told])
-    return _table(["file", "GPU", "measured", "profile", "of", "records"], rows)
+        good = sum(record.status == "ok" for record in run.records)
+        works = ", ".join(dict.fromkeys(record.workload for record in run.records))
+        rows.append([f"`{name}`", run.created[:16], run.profile, works, f"{good}/{len(run.records)}"])
+    return _table(["file", "measured (UTC)", "profile", "workloads", "`ok`"], rows)
 
 
 def next_runs() -> str:
@@ -174,15 +150,17 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 
 def findings() -> str:
-    """The first findings of the run of the README's machine, one a line."""
-    found = findings_of(View(_machine_of_the_readme()))[:3]
-    return "\n".join(f"- {one.title}" for one in found)
-
-
-def _machine_of_the_readme() -> results.Fingerprint:
-    """The run of the H100 that its page shows."""
+    """The name of the run that the page of the H100 shows, and its first findings, one a line."""
     paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
-    return from_paths(paths).own.fingerprint
+    run = from_paths(paths).own.fingerprint
+    listed = "\n".join(f"- {one.title}" for one in findings_of(View(run))[:3])
+    return f"The picture and the findings are of the run {_linked(run.created, run.profile)}:\n\n{listed}"
+
+
+def _linked(created: str, profile: str) -> str:
+    """A link to the committed run of that time and profile, with its name."""
+    found = next(name for name, run in _references() if run.profile == profile and run.created.startswith(created))
+    return f"[`{found.removesuffix('.json')}`](reports/data/{found})"
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
@@ -190,34 +168,34 @@ _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhe
 
 
 def verdicts() -> str:
-    """The verdicts on some published claims, from the committed fingerprints."""
+    """The verdicts on some published claims, from the committed fingerprints: a row a source and a row a run."""
     judged = {one.claim.id: one for one in judge([_DATA])}
-    head = ["claim", "published", "measured here", "measured here with the published method", "number", "attribution"]
     rows = []
     for one in (judged[name] for name in _SHOWN_CLAIMS):
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
-        rows.append(
-            [
-                one.claim.said,
-                f"{published_text(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
-                _values_by_machine(test, [value for value, _ in one.measured]),
-                _values_by_machine(flawed, one.flawed) if flawed else "",
-                one.verdict_text,
-                f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
-            ]
-        )
-    return _table(head, rows)
+        source = f"{one.claim.hardware} ({one.source.where})"
+        rows.append([f"{one.claim.said} **{one.verdict.capitalize()}.**", source, published_text(one.claim), ""])
+        like = _values_by_run(test, [value for value, _ in one.measured])
+        as_published = _values_by_run(flawed, one.flawed) if flawed else {}
+        rows += [["", run, as_published.get(run, ""), like.get(run, "")] for run in {**like, **as_published}]
+    return _table(["claim, verdict", "hardware, source or run", "published method", "like for like"], rows)
 
 
-def _values_by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The values of each machine with their intervals and stacks; empty without a value."""
-    groups: dict[str, list[str]] = {}
+def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, str]:
+    """The values of each run with their intervals, a star where one is noisy, and their stacks where there are two."""
+    groups: dict[str, list[tuple[str, str]]] = {}
     for one in found:
         if one.measured is not None:
-            stacks = re.sub(r" \([^()]*\)", "", one.label.replace(f" on {one.machine} ", " "))
-            groups.setdefault(one.machine, []).append(f"{stacks} {quantity_text(one.measured, test.unit)}")
-    return "; ".join(f"{machine}: {', '.join(values)}" for machine, values in groups.items())
+            profile, created = one.run.split(" run of ")
+            stack = one.label.partition(" against ")[2] or one.label
+            value = quantity_text(one.measured, test.unit) + ("" if one.measured.status == "ok" else "\\*")
+            groups.setdefault(_linked(created, profile), []).append((stack.partition(" ")[0], value))
+    one_stack = {run: len(values) == 1 for run, values in groups.items()}
+    return {
+        run: ", ".join(value if one_stack[run] else f"{stack} {value}" for stack, value in values)
+        for run, values in groups.items()
+    }
 
 
 _PAIR = Path("docs/examples/compare")
@@ -287,8 +265,6 @@ def _alternative_text(one: Alternative) -> str:
 
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
-    "stack-names": stack_names,
-    "figures": figures,
     "references": references,
     "next-run": next_runs,
     "findings": findings,

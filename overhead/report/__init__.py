@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["build", "register", "register_across", "render"]
 
 
-def build(paths: Sequence[Path], out: Path) -> Path:
+def build(paths: Sequence[Path], out: Path, documents: str = "") -> Path:
     """Draw the pages from fingerprints, journals and folders of them; returns the first page's path.
 
     It opens with the newest run of the first path that holds one. A bad file named alone raises ``BadFile``; among
     several, or in a folder, it is skipped and listed on stderr and in the page. An output folder that cannot be written
-    raises ``UsageError``.
+    raises ``UsageError``. ``documents``: where the first page finds the documents, so that all pages link to them.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_paths
 
     machines = from_paths(paths)
     report_skipped(machines.skipped)
-    return _write(machines, out)
+    return _write(machines, out, documents)
 
 
 def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Skipped] = ()) -> Path:
@@ -40,10 +40,10 @@ def render(fingerprints: Iterable[Fingerprint], out: Path, skipped: Sequence[Ski
     return _write(from_fingerprints(fingerprints, skipped), out)
 
 
-def _write(machines: Machines, out: Path) -> Path:
+def _write(machines: Machines, out: Path, documents: str = "") -> Path:
     from overhead.report.core.pages import write_pages
 
     try:
-        return write_pages(machines, out)
+        return write_pages(machines, out, documents)
     except OSError as error:
         raise UsageError(f"{out}: cannot write the page: {error.strerror or error}") from error

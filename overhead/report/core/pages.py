@@ -63,12 +63,15 @@ class Link:
     below: bool
 
 
-def write_pages(machines: Machines, out: Path) -> Path:
-    """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``."""
+def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
+    """Write all pages and figures to the folder ``out`` and return the path of the first page. Raises ``OSError``.
+
+    ``documents``: the path from there to the documents, if all pages shall link to them.
+    """
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
         make_folder(out / folder)
     run = machines.own.fingerprint
-    site = Site(out, run.machine.id, len(machines.views))
+    site = Site(out, run.machine.id, len(machines.views), documents)
     with draw.style():
         found = _sections(site, machines)
     pages = [page for page in found if found[page]]
@@ -165,12 +168,13 @@ def _many(machines: Machines) -> str:
 class Site:
     """What all pages share. ``out``: the folder; ``own``: id of the machine shown in full; ``machines``: their number.
 
-    ``figures``, ``pages``: the names of figures and subpages that are in use.
+    ``documents``: see ``write_pages``. ``figures``, ``pages``: the names of figures and subpages that are in use.
     """
 
     out: Path
     own: str
     machines: int
+    documents: str = ""
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
 
@@ -182,7 +186,8 @@ class Site:
         """Links to the main pages, and below the main page that the reader is on to its own subpages."""
         main = "" if current is None else current.parent or current.name
         number = {"machines": f" ({self.machines:,})"}
-        return [
+        documents = [Link(self.documents, "Documents", current=False, below=False)] if self.documents else []
+        return documents + [
             Link(page.path, page.title + number.get(page.name, ""), page is current, bool(page.parent))
             for page in pages
             if not page.parent or page.parent == main

@@ -20,7 +20,7 @@ from overhead.reading.summary import (
     overstatement_sentence,
     software_sentence,
 )
-from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, without_device
+from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.sections.browser_tax import tax_tables
 from overhead.report.sections.front import to_do
 from overhead.results import Fingerprint, Record
@@ -72,22 +72,6 @@ def _findings(view: View) -> Iterator[Part]:
     if view.once(findings_of):
         yield Heading("What to do here")
         yield from to_do(view)
-
-
-def base_cases(target: TargetView) -> list[Record]:
-    """For each pattern and caller the case with the fewest differences from the target's base case, in table order.
-
-    A target without the step has one for each of its workloads.
-    """
-    found: dict[tuple[str, str, str], Record] = {}
-    for record in target.records:
-        if target.has_step and record.workload != target.base.workload:
-            continue
-        key = (record.workload, record.pattern, record.caller)
-        held = found.setdefault(key, record)
-        if len(target.varied(record)) < len(target.varied(held)):
-            found[key] = record
-    return by_patterns(found.values())
 
 
 def _cases(

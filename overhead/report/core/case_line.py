@@ -1,0 +1,127 @@
+"""T(n) of one case with every process, the fitted line, and the residuals below it; and where a page shows it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from overhead.loading.samples import ProcessMedians
+from overhead.measure.fitting.anchors import ANCHOR_MAY_DIFFER
+from overhead.measure.fitting.line import LINE, Line, theil_sen
+from overhead.profiles import PROFILES
+from overhead.reading.format import MICRO, plain
+from overhead.reading.view import TargetView, View, base_cases, by_patterns
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, SMALL, new_figure, plain_log_ticks, style, wrapped_label
+from overhead.report.core.lines import measured_points
+from overhead.report.core.page_list import slug, subpage
+from overhead.report.core.palette import colour
+from overhead.results import Profile, Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PAGE = "lines"
+DOUBTED = ("noisy", "nonlinear", "bimodal")
+MOST_PANELS = 24
+"""Panels on the page of a stack."""
+_HEIGHTS = (0.5, 0.28)
+"""Heights of both axes over the width of the figure."""
+_MOST_OFF = 50.0
+"""Percent of T(n) up to which the axis of residuals reaches."""
+QUARTILES_ONLY = "processes: only with the samples file"
+
+
+def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
+    """The cases of a stack that its page draws: the base cases, and all whose cost is in doubt; in table order."""
+    found = {}
+    for target in (t for t in view.without_floor if t.stack == stack):
+        own = base_cases(target) + [r for r in target.records if r.status in DOUBTED]
+        found.update({r.key: (target, r) for r in by_patterns(own) if measured_points(r)})
+    return list(found.values())
+
+
+def line_link(view: View, record: Record) -> str:
+    """The path of the panel of this record, with its anchor; '' where no page draws it."""
+    drawn = (r.key for _, r in panels_of(view, record.stack)[:MOST_PANELS])
+    return f"{lines_path(record.stack)}#figure-{panel_name(record)}" if record.key in drawn else ""
+
+
+def lines_path(stack: str) -> str:
+    """The path of the page with the lines of this stack."""
+    return subpage(PAGE, slug(stack), "").path
+
+
+def panel_name(record: Record) -> str:
+    """A name for the panel of the record: the same in every run, for files and anchors."""
+    digest = hashlib.sha256(record.key.encode()).hexdigest()[:6]
+    return slug(f"line {record.stack} {record.pattern} {record.caller} {digest}")
+
+
+def line_of(record: Record) -> tuple[Line | None, bool]:
+    """The line of the record's figures, in ns; where they have no value, one through its medians, and then False."""
+    each, once = record.measured("complete"), record.measured("fixed")
+    if each is not None and once is not None:
+        return Line(each.value, once.value), True
+    points = measured_points(record)
+    return theil_sen(np.array([p.n for p in points], float), np.array([p.total for p in points], float)), False
+
+
+@style()
+def case_figure(
+    record: Record, processes: Sequence[ProcessMedians], profile: Profile, *, width: float, title: str = ""
+) -> Figure:
+    """T(n) above, and below what each T(n) lies off the line, in percent. ``processes``: empty where not known."""
+    figure, (above, below) = new_figure([height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True)
+    line, of_figures = line_of(record)
+    own, points = colour(record.stack), measured_points(record)
+    ladders = [np.array(list(p.ladder.items())) for p in processes if p.ladder]
+    anchors = [np.array(list(p.anchors.items())) for p in processes if p.anchors]
+    if not ladders:
+        ladders = [np.array([(p.n, p.total) for p in points])]
+        above.vlines([p.n for p in points], [p.q1 / 1e3 for p in points], [p.q3 / 1e3 for p in points], color=own)
+    above.set(xscale="log", yscale="log")
+    for rows in ladders:
+        above.plot(rows[:, 0], rows[:, 1] / 1e3, "o", color=own, markersize=3)
+    for rows in anchors:
+        above.plot(rows[:, 0], rows[:, 1] / 1e3, "D", color=own, markersize=4, markerfacecolor="none")
+    if line is not None:
+        top = max(rows[-1, 0] for rows in ladders)
+        n = np.geomspace(1, max([top, *(rows[-1, 0] for rows in anchors)]), 60)
+        fitted = line.intercept + line.slope * n
+        above.plot(n, np.where(fitted > 0, fitted, np.nan) / 1e3, "-" if of_figures else "--", color=INK, linewidth=1)
+        _residuals(below, line, ladders, anchors, own)
+        allowed = max(PROFILES[profile].target, LINE.misfit) * line.slope * (top - min(rows[0, 0] for rows in ladders))
+        share = np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER) * 100
+        below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.6, linewidth=0, zorder=0)
+    plain_log_ticks(above.xaxis)
+    plain_log_ticks(above.yaxis)
+    above.set_ylabel(f"T(n), {MICRO}")
+    below.set_ylabel("off the line, %")
+    below.set_xlabel(f"n, {plain(record.unit, 20)}")
+    above.set_title(wrapped_label(title, int(width * 14)))
+    notes = [] if processes else [QUARTILES_ONLY]
+    notes += [] if of_figures or line is None else ["dashed: through the medians, no figure"]
+    above.annotate("\n".join(notes), (0.03, 0.96), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
+    return figure
+
+
+def _residuals(ax: Axes, line: Line, ladders: Sequence[np.ndarray], anchors: Sequence[np.ndarray], own: str) -> None:
+    """Draw each T(n) over the line in percent, joined within a process; a note counts those beyond the axis."""
+    beyond, most = 0, 1.0
+    for rows, marker, size in [(rows, "o-", 3) for rows in ladders] + [(rows, "D", 4) for rows in anchors]:
+        predicted = line.intercept + line.slope * rows[:, 0]
+        off = np.where(predicted > 0, rows[:, 1] / np.where(predicted > 0, predicted, 1) - 1, np.nan) * 100
+        inside = "none" if marker == "D" else own
+        ax.plot(rows[:, 0], off, marker, color=own, markersize=size, markerfacecolor=inside, linewidth=0.5)
+        outside = np.abs(off) > _MOST_OFF
+        beyond += int(outside.sum())
+        most = max([most, *np.abs(off[~outside & np.isfinite(off)])])
+    ax.axhline(0, color=INK, linewidth=0.8)
+    ax.set_ylim(-1.2 * most, 1.2 * most)
+    if beyond:
+        said = f"{beyond} beyond ±{_MOST_OFF:.0f} %"
+        ax.annotate(said, (0.03, 0.93), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)

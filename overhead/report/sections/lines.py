@@ -1,0 +1,89 @@
+"""The pages behind the figures: for each stack T(n) of its base cases and of every case whose cost is in doubt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.loading.samples import ProcessMedians, medians_by_record
+from overhead.reading.format import MICRO, count, micro_spread
+from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.report.core.case_line import (
+    DOUBTED,
+    MOST_PANELS,
+    PAGE,
+    QUARTILES_ONLY,
+    case_figure,
+    lines_path,
+    panel_name,
+    panels_of,
+)
+from overhead.report.core.registry import register, register_each
+from overhead.results import Record
+
+_PANEL_INCHES = 3.0
+_READ_AS = (
+    "A chain of n units is timed for several n. The cost of one unit is the slope of the line through these times. The "
+    "flat part at the left is what a chain costs once. Both axes are logarithmic, so the line looks bent.",
+    "Dots: medians of a process. Open diamonds: anchors, longer chains that test the line beyond the n it was fitted "
+    "to. Below: how far each of them lies off the line, in percent of T(n), joined within a process. Grey band: how far "
+    "medians of all processes may lie off before the case is called nonlinear. An anchor may be off where the processor "
+    "was slower at that moment; the check allows for that.",
+    f'Where a panel says "{QUARTILES_ONLY}", its dots are medians of all processes with their quartiles.',
+)
+
+
+@register(PAGE, "Behind the figures", 10, page=PAGE)
+def lines(view: View) -> Iterator[Part]:
+    """How to read the panels, and a table of the stacks with the number of cases by status."""
+    rows: list[list[str | Cell]] = []
+    for stack in view.stacks:
+        records = [r for t in view.executing if t.stack == stack for r in t.records]
+        statuses = Counter(r.status for r in records)
+        drawn = len(panels_of(view, stack)[:MOST_PANELS])
+        counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), drawn]
+        path = lines_path(stack) if drawn else ""
+        rows.append([Cell(stack, stack, path=path), str(len(records)), *(str(number) for number in counts)])
+    if rows:
+        yield Text(_READ_AS)
+        columns = ["stack", "cases", "ok", *DOUBTED, "drawn"]
+        yield Table("The cases of each stack, and how many its page draws", columns, rows, numeric=range(1, 7))
+
+
+def _stacks(view: View) -> list[tuple[str, str]]:
+    return [(stack, stack) for stack in view.stacks if panels_of(view, stack)]
+
+
+@register_each(PAGE, _stacks)
+def stack_lines(view: View, stack: str) -> Iterator[Part]:
+    """A panel for each base case of the stack, and for each case whose cost is in doubt."""
+    found = panels_of(view, stack)
+    yield Text(_READ_AS, folded="How to read the panels")
+    if len(found) > MOST_PANELS:
+        left = count(len(found) - MOST_PANELS, "more case")
+        yield Text([f"{left} of this kind have no panel here: overhead show FILE CASE --plot draws any case."])
+    for target, record in found[:MOST_PANELS]:
+        yield Drawing(
+            panel_name(record),
+            f"{target.label}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}",
+            f"T(n) and residuals of a case that is {record.status}.",
+            _said(record),
+            partial(_draw, view, record),
+        )
+
+
+def _said(record: Record) -> str:
+    complete = record.figure("complete")
+    held = f"; a line up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
+    value = f"; {micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
+    return f"{record.status.capitalize()}{value}{held}." + (f" {record.reason}." if record.reason else "")
+
+
+def _draw(view: View, record: Record):  # type: ignore[no-untyped-def]
+    return case_figure(record, view.once(_medians).get(record.key, []), view.fingerprint.profile, width=_PANEL_INCHES)
+
+
+def _medians(view: View) -> dict[str, list[ProcessMedians]]:
+    return medians_by_record(view.fingerprint, view.path)

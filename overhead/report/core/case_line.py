@@ -46,8 +46,12 @@ def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
 
 def line_link(view: View, record: Record) -> str:
     """The path of the panel of this record, with its anchor; '' where no page draws it."""
-    drawn = (r.key for _, r in panels_of(view, record.stack)[:MOST_PANELS])
-    return f"{lines_path(record.stack)}#figure-{panel_name(record)}" if record.key in drawn else ""
+    return view.once(_links).get(record.key, "")
+
+
+def _links(view: View) -> dict[str, str]:
+    drawn = (record for stack in view.stacks for _, record in panels_of(view, stack)[:MOST_PANELS])
+    return {r.key: f"{lines_path(r.stack)}#figure-{panel_name(r)}" for r in drawn}
 
 
 def lines_path(stack: str) -> str:

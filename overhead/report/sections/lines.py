@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.loading.samples import ProcessMedians, medians_by_record
@@ -20,10 +21,14 @@ from overhead.report.core.case_line import (
     panel_name,
     panels_of,
 )
+from overhead.report.core.page_list import page_named
 from overhead.report.core.registry import register, register_each
 from overhead.results import Record
 
-_PANEL_INCHES = 3.0
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PANEL_INCHES = 2.9
 _READ_AS = (
     "A chain of n units is timed for several n. The cost of one unit is the slope of the line through these times. The "
     "flat part at the left is what a chain costs once. Both axes are logarithmic, so the line looks bent.",
@@ -39,13 +44,15 @@ _READ_AS = (
 def lines(view: View) -> Iterator[Part]:
     """How to read the panels, and a table of the stacks with the number of cases by status."""
     rows: list[list[str | Cell]] = []
+    cases = page_named("cases").path
     for stack in view.stacks:
         records = [r for t in view.executing if t.stack == stack for r in t.records]
         statuses = Counter(r.status for r in records)
         drawn = len(panels_of(view, stack)[:MOST_PANELS])
-        counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), drawn]
         path = lines_path(stack) if drawn else ""
-        rows.append([Cell(stack, stack, path=path), str(len(records)), *(str(number) for number in counts)])
+        shown = Cell(str(len(records)), path=f"{cases}#filter={stack}")
+        counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), drawn]
+        rows.append([Cell(stack, path=path), shown, *map(str, counts)])
     if rows:
         yield Text(_READ_AS)
         columns = ["stack", "cases", "ok", *DOUBTED, "drawn"]
@@ -67,7 +74,7 @@ def stack_lines(view: View, stack: str) -> Iterator[Part]:
     for target, record in found[:MOST_PANELS]:
         yield Drawing(
             panel_name(record),
-            f"{target.label}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}",
+            f"{target.short}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}",
             f"T(n) and residuals of a case that is {record.status}.",
             _said(record),
             partial(_draw, view, record),
@@ -76,12 +83,12 @@ def stack_lines(view: View, stack: str) -> Iterator[Part]:
 
 def _said(record: Record) -> str:
     complete = record.figure("complete")
-    held = f"; a line up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
-    value = f"; {micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
-    return f"{record.status.capitalize()}{value}{held}." + (f" {record.reason}." if record.reason else "")
+    value = f"{micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
+    held = f"a line up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
+    return f"{record.status}: {'; '.join(filter(None, [value, held, record.reason]))}."
 
 
-def _draw(view: View, record: Record):  # type: ignore[no-untyped-def]
+def _draw(view: View, record: Record) -> Figure:
     return case_figure(record, view.once(_medians).get(record.key, []), view.fingerprint.profile, width=_PANEL_INCHES)
 
 

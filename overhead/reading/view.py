@@ -115,8 +115,15 @@ class TargetView:
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
     def pattern_label(self, record: Record) -> str:
-        """The pattern and the parameters that differ from the base case: ``per-k k=16``."""
-        return " ".join([record.pattern, *(words(self.varied(record)))])
+        """The pattern and the parameters that differ from the base case: ``per-k k=16``.
+
+        A case of another workload is called by it, without the parameters that it lacks.
+        """
+        varied = self.varied(record)
+        if "workload" in varied:
+            varied = {k: v for k, v in varied.items() if v != "" and k != "workload"}
+            return " ".join([plain(record.workload, 40), record.pattern, *words(varied)])
+        return " ".join([record.pattern, *words(varied)])
 
 
 class View:

@@ -1,4 +1,4 @@
-"""The raw samples of a fingerprint: where they lie, and what each process measured of a case."""
+"""The raw samples of a run, in their own file: what each process measured of a case."""
 
 from __future__ import annotations
 
@@ -25,40 +25,28 @@ class ProcessMedians:
 
 
 def medians_by_record(run: Fingerprint, path: Path | None) -> dict[str, list[ProcessMedians]]:
-    """What each process measured, by the key of the record; empty where the samples of the run are not found.
+    """What each process measured, by the key of the record; empty where the run's samples are not found.
 
-    ``path``: the file of the run, a fingerprint or a journal.
+    ``path``: the file of the run. Samples lie beside it, or in a folder ``samples`` beside its folder.
     """
-    found = samples_path_of(run, path) if path else None
-    if found is not None:
+    folders = [path.parent, *(folder / "samples" for folder in path.absolute().parents[1:3])] if path else []
+    files = [folder / f"{path.stem}.samples.jsonl.gz" for folder in folders] if path else []
+    for file in [path] if path and is_journal(path) else files:
         with contextlib.suppress(BadFile):
-            return {key: [_medians(p) for p in series.processes] for key, series in series_by_record(found).items()}
+            header = next(iter(read_journal(file)))
+            if isinstance(header, HeaderLine) and (header.created, header.machine.id) == (run.created, run.machine.id):
+                series = series_by_record(file)
+                return {key: [_medians(process) for process in own.processes] for key, own in series.items()}
     return {}
 
 
-def samples_path_of(run: Fingerprint, path: Path) -> Path | None:
-    """The file of the run's raw samples: beside its fingerprint, or in ``samples`` beside its folder; None without."""
-    if is_journal(path):
-        return path
-    folders = [path.parent, *(folder / "samples" for folder in path.absolute().parents[1:3])]
-    for file in (folder / f"{path.stem}.samples.jsonl.gz" for folder in folders):
-        with contextlib.suppress(BadFile):
-            header = next(iter(read_journal(file)))
-            if isinstance(header, HeaderLine) and (header.created, header.machine.id) == (
-                run.created,
-                run.machine.id,
-            ):
-                return file
-    return None
-
-
 def _medians(process: Process) -> ProcessMedians:
-    rows = ((int(n), float(total)) for n, _, total in wall_rows(process.rounds))
     ladder = () if wait_quantum(process) else process.values("ladder")  # at other n calibration looked for the knee
+    rows = wall_rows(process.rounds)[:, ::2]
+    own = _by_n((int(n), ns) for n, ns in rows.tolist() if not ladder or n in ladder)
     anchor = process.one_off.get("anchor")
-    beyond = zip(anchor.at, anchor.values, strict=False) if anchor else ()
-    own = _by_n(row for row in rows if not ladder or row[0] in ladder)
-    return ProcessMedians(own, {n: ns for n, ns in _by_n(beyond).items() if n > max(own, default=0)})
+    beyond = _by_n(zip(anchor.at, anchor.values, strict=False) if anchor else ())
+    return ProcessMedians(own, {n: ns for n, ns in beyond.items() if n > max(own, default=0)})
 
 
 def _by_n(rows: Iterable[tuple[int, float]]) -> dict[int, float]:

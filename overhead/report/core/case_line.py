@@ -28,11 +28,11 @@ PAGE = "lines"
 DOUBTED = ("noisy", "nonlinear", "bimodal")
 MOST_PANELS = 24
 """Panels on the page of a stack."""
+QUARTILES_ONLY = "processes: only with the samples file"
 _HEIGHTS = (0.5, 0.28)
 """Heights of both axes over the width of the figure."""
 _MOST_OFF = 50.0
 """Percent of T(n) up to which the axis of residuals reaches."""
-QUARTILES_ONLY = "processes: only with the samples file"
 
 
 def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
@@ -50,7 +50,7 @@ def line_link(view: View, record: Record) -> str:
 
 
 def _links(view: View) -> dict[str, str]:
-    drawn = (record for stack in view.stacks for _, record in panels_of(view, stack)[:MOST_PANELS])
+    drawn = [record for stack in view.stacks for _, record in panels_of(view, stack)[:MOST_PANELS]]
     return {r.key: f"{lines_path(r.stack)}#figure-{panel_name(r)}" for r in drawn}
 
 
@@ -70,62 +70,60 @@ def line_of(record: Record) -> tuple[Line | None, bool]:
     each, once = record.measured("complete"), record.measured("fixed")
     if each is not None and once is not None:
         return Line(each.value, once.value), True
-    points = measured_points(record)
-    return theil_sen(np.array([p.n for p in points], float), np.array([p.total for p in points], float)), False
+    points = np.array([(p.n, p.total) for p in measured_points(record)], float).reshape(-1, 2)
+    return theil_sen(points[:, 0], points[:, 1]), False
 
 
 @style()
 def case_figure(
     record: Record, processes: Sequence[ProcessMedians], profile: Profile, *, width: float, title: str = ""
 ) -> Figure:
-    """T(n) above, and below what each T(n) lies off the line, in percent. ``processes``: empty where not known."""
+    """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty where not known."""
     figure, (above, below) = new_figure([height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True)
-    line, of_figures = line_of(record)
-    own, points = colour(record.stack), measured_points(record)
+    above.set(xscale="log", yscale="log", ylabel=f"T(n), {MICRO}", title=wrapped_label(title, int(width * 14)))
+    below.set(ylabel="off the line, %", xlabel=f"n, {plain(record.unit, 20)}")
+    own, points, notes = colour(record.stack), measured_points(record), []
     ladders = [np.array(list(p.ladder.items())) for p in processes if p.ladder]
     anchors = [np.array(list(p.anchors.items())) for p in processes if p.anchors]
     if not ladders:
+        notes.append(QUARTILES_ONLY)
         ladders = [np.array([(p.n, p.total) for p in points])]
         above.vlines([p.n for p in points], [p.q1 / 1e3 for p in points], [p.q3 / 1e3 for p in points], color=own)
-    above.set(xscale="log", yscale="log")
-    for rows in ladders:
-        above.plot(rows[:, 0], rows[:, 1] / 1e3, "o", color=own, markersize=3)
-    for rows in anchors:
-        above.plot(rows[:, 0], rows[:, 1] / 1e3, "D", color=own, markersize=4, markerfacecolor="none")
+    drawn = [(rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders]
+    drawn += [(rows, {"marker": "D", "markersize": 4, "color": own, "fillstyle": "none"}) for rows in anchors]
+    for rows, look in drawn:
+        above.plot(rows[:, 0], rows[:, 1] / 1e3, linestyle="", **look)
+    line, of_figures = line_of(record)
     if line is not None:
-        top = max(rows[-1, 0] for rows in ladders)
-        n = np.geomspace(1, max([top, *(rows[-1, 0] for rows in anchors)]), 60)
+        first, top = min(rows[0, 0] for rows in ladders), max(rows[-1, 0] for rows in ladders)
+        n = np.geomspace(1, max(rows[-1, 0] for rows, _ in drawn), 60)
         fitted = line.intercept + line.slope * n
         above.plot(n, np.where(fitted > 0, fitted, np.nan) / 1e3, "-" if of_figures else "--", color=INK, linewidth=1)
-        _residuals(below, line, ladders, anchors, own)
-        allowed = max(PROFILES[profile].target, LINE.misfit) * line.slope * (top - min(rows[0, 0] for rows in ladders))
-        share = np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER) * 100
+        notes += [] if of_figures else ["dashed: through the medians, no figure"]
+        allowed = max(PROFILES[profile].target, LINE.misfit) * line.slope * (top - first)
+        share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
         below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.6, linewidth=0, zorder=0)
+        _note(below, _residuals(below, line, drawn))
+    _note(above, "\n".join(notes))
     plain_log_ticks(above.xaxis)
     plain_log_ticks(above.yaxis)
-    above.set_ylabel(f"T(n), {MICRO}")
-    below.set_ylabel("off the line, %")
-    below.set_xlabel(f"n, {plain(record.unit, 20)}")
-    above.set_title(wrapped_label(title, int(width * 14)))
-    notes = [] if processes else [QUARTILES_ONLY]
-    notes += [] if of_figures or line is None else ["dashed: through the medians, no figure"]
-    above.annotate("\n".join(notes), (0.03, 0.96), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
     return figure
 
 
-def _residuals(ax: Axes, line: Line, ladders: Sequence[np.ndarray], anchors: Sequence[np.ndarray], own: str) -> None:
-    """Draw each T(n) over the line in percent, joined within a process; a note counts those beyond the axis."""
+def _residuals(ax: Axes, line: Line, drawn: Sequence[tuple[np.ndarray, dict[str, object]]]) -> str:
+    """Draw each T(n) over the line in percent, joined within a process; returns how many lie beyond the axis."""
     beyond, most = 0, 1.0
-    for rows, marker, size in [(rows, "o-", 3) for rows in ladders] + [(rows, "D", 4) for rows in anchors]:
+    for rows, look in drawn:
         predicted = line.intercept + line.slope * rows[:, 0]
-        off = np.where(predicted > 0, rows[:, 1] / np.where(predicted > 0, predicted, 1) - 1, np.nan) * 100
-        inside = "none" if marker == "D" else own
-        ax.plot(rows[:, 0], off, marker, color=own, markersize=size, markerfacecolor=inside, linewidth=0.5)
-        outside = np.abs(off) > _MOST_OFF
-        beyond += int(outside.sum())
-        most = max([most, *np.abs(off[~outside & np.isfinite(off)])])
+        off = 100 * np.divide(rows[:, 1] - predicted, predicted, out=np.full(len(rows), np.nan), where=predicted > 0)
+        ax.plot(rows[:, 0], off, linewidth=0.5, **look)  # type: ignore[arg-type]
+        inside = np.abs(off) <= _MOST_OFF
+        beyond += int(np.count_nonzero(~inside))
+        most = max([most, *np.abs(off[inside])])
     ax.axhline(0, color=INK, linewidth=0.8)
     ax.set_ylim(-1.2 * most, 1.2 * most)
-    if beyond:
-        said = f"{beyond} beyond ±{_MOST_OFF:.0f} %"
-        ax.annotate(said, (0.03, 0.93), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
+    return f"{beyond} beyond ±{_MOST_OFF:.0f} %" if beyond else ""
+
+
+def _note(ax: Axes, text: str) -> None:
+    ax.annotate(text, (0.03, 0.95), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.loading.samples import ProcessMedians, medians_by_record
 from overhead.reading.format import MICRO, count, micro_spread
-from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import (
     DOUBTED,
     MOST_PANELS,
@@ -33,9 +33,9 @@ _READ_AS = (
     "A chain of n units is timed for several n. The cost of one unit is the slope of the line through these times. The "
     "flat part at the left is what a chain costs once. Both axes are logarithmic, so the line looks bent.",
     "Dots: medians of a process. Open diamonds: anchors, longer chains that test the line beyond the n it was fitted "
-    "to. Below: how far each of them lies off the line, in percent of T(n), joined within a process. Grey band: how far "
-    "medians of all processes may lie off before the case is called nonlinear. An anchor may be off where the processor "
-    "was slower at that moment; the check allows for that.",
+    "to. Below: how far each of them lies off the line, in percent of T(n), joined within a process. Grey band: how "
+    "far medians of all processes may lie off before the case is called nonlinear. An anchor may be off where the "
+    "processor was slower at that moment; the check allows for that.",
     f'Where a panel says "{QUARTILES_ONLY}", its dots are medians of all processes with their quartiles.',
 )
 
@@ -44,41 +44,28 @@ _READ_AS = (
 def lines(view: View) -> Iterator[Part]:
     """How to read the panels, and a table of the stacks with the number of cases by status."""
     rows: list[list[str | Cell]] = []
-    cases = page_named("cases").path
-    for stack in view.stacks:
-        records = [r for t in view.executing if t.stack == stack for r in t.records]
-        statuses = Counter(r.status for r in records)
-        drawn = len(panels_of(view, stack)[:MOST_PANELS])
-        path = lines_path(stack) if drawn else ""
-        shown = Cell(str(len(records)), path=f"{cases}#filter={stack}")
-        counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), drawn]
-        rows.append([Cell(stack, path=path), shown, *map(str, counts)])
+    for stack in (stack for stack in view.stacks if panels_of(view, stack)):
+        statuses = Counter(r.status for t in view.executing if t.stack == stack for r in t.records)
+        cases = Cell(str(statuses.total()), path=f"{page_named('cases').path}#filter={stack}")
+        counts = [statuses["ok"], *(statuses[status] for status in DOUBTED), len(panels_of(view, stack)[:MOST_PANELS])]
+        rows.append([Cell(stack, path=lines_path(stack)), cases, *map(str, counts)])
     if rows:
         yield Text(_READ_AS)
         columns = ["stack", "cases", "ok", *DOUBTED, "drawn"]
         yield Table("The cases of each stack, and how many its page draws", columns, rows, numeric=range(1, 7))
 
 
-def _stacks(view: View) -> list[tuple[str, str]]:
-    return [(stack, stack) for stack in view.stacks if panels_of(view, stack)]
-
-
-@register_each(PAGE, _stacks)
+@register_each(PAGE, lambda view: [(stack, stack) for stack in view.stacks if panels_of(view, stack)])
 def stack_lines(view: View, stack: str) -> Iterator[Part]:
     """A panel for each base case of the stack, and for each case whose cost is in doubt."""
     found = panels_of(view, stack)
     yield Text(_READ_AS, folded="How to read the panels")
-    if len(found) > MOST_PANELS:
-        left = count(len(found) - MOST_PANELS, "more case")
-        yield Text([f"{left} of this kind have no panel here: overhead show FILE CASE --plot draws any case."])
+    if (left := len(found) - MOST_PANELS) > 0:
+        yield Text([f"{count(left, 'more case')} in doubt: overhead show FILE CASE --plot draws any case."])
     for target, record in found[:MOST_PANELS]:
-        yield Drawing(
-            panel_name(record),
-            f"{target.short}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}",
-            f"T(n) and residuals of a case that is {record.status}.",
-            _said(record),
-            partial(_draw, view, record),
-        )
+        title = f"{target.short}: {target.pattern_label(record)}, {CALLER_WORDS[record.caller]}"
+        alt = f"T(n) and residuals of a case that is {record.status}."
+        yield Drawing(panel_name(record), title, alt, _said(record), partial(_draw, view, record))
 
 
 def _said(record: Record) -> str:
@@ -89,7 +76,8 @@ def _said(record: Record) -> str:
 
 
 def _draw(view: View, record: Record) -> Figure:
-    return case_figure(record, view.once(_medians).get(record.key, []), view.fingerprint.profile, width=_PANEL_INCHES)
+    processes = view.once(_medians).get(record.key, [])
+    return case_figure(record, processes, view.fingerprint.profile, width=_PANEL_INCHES)
 
 
 def _medians(view: View) -> dict[str, list[ProcessMedians]]:

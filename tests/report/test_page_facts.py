@@ -71,12 +71,7 @@ def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
     def drawings() -> dict[str, str]:
         view = View(everything())
         with draw.style():
-            parts = [
-                part
-                for s in registered()
-                if s.name in ("headline", "synchronisation")
-                for part in s.build(view)
-            ]
+            parts = [part for s in registered() if s.name in ("headline", "synchronisation") for part in s.build(view)]
             return {p.name: draw.svg(p.draw()) for p in parts if isinstance(p, Drawing)}
 
     first = drawings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from overhead.errors import BadFile, UsageError
 from overhead.loading.files import write_fingerprint
+from overhead.loading.reduce import load
 from overhead.results import Fingerprint, Machine, MissingStack
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
@@ -110,6 +112,22 @@ def test_every_figure_is_written_as_a_well_formed_svg_and_a_png(all_text: str, o
     for path in (out / "figures").glob("*.svg"):
         ElementTree.parse(path)
     assert all_text.count("<img ") == all_text.count("<figure ") >= 4
+
+
+def test_the_tables_and_the_run_of_a_page_can_be_downloaded(out: Path) -> None:
+    text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
+    (run,) = set(re.findall(r'href="../(downloads/[^"]*\.json)"', text))
+    assert load(out / run) == crowded()
+    with open(out / "downloads" / "cases-all-cases.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(crowded().records)
+    assert {row["case"] for row in rows} >= {"per-submit", "per-k k=16"}
+
+
+def test_a_case_in_doubt_links_to_its_times(out: Path) -> None:
+    text = (out / "pages" / "cases.html").read_text(encoding="utf-8")
+    (path, anchor) = re.findall(r'href="../(pages/lines-torch.html)#([^"]*)">noisy<', text)[0]
+    assert f'id="{anchor}"' in (out / path).read_text(encoding="utf-8")
 
 
 ALWAYS = {"ladder", "lines", "waits", "machine", "missing", "records"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -102,9 +103,9 @@ def case_figure(
         notes += [] if of_figures else ["dashed: through the medians, no figure"]
         allowed = max(PROFILES[profile].target, LINE.misfit) * line.slope * (top - first)
         share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
-        below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.6, linewidth=0, zorder=0)
-        _note(below, _residuals(below, line, drawn))
-    _note(above, "\n".join(notes))
+        below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
+        _note(below, _residuals(below, line, drawn), 0.03, 0.95)
+    _note(above, "\n".join(textwrap.fill(note, 24) for note in notes), 0.97, 0.04)
     plain_log_ticks(above.xaxis)
     plain_log_ticks(above.yaxis)
     return figure
@@ -125,5 +126,6 @@ def _residuals(ax: Axes, line: Line, drawn: Sequence[tuple[np.ndarray, dict[str,
     return f"{beyond} beyond ±{_MOST_OFF:.0f} %" if beyond else ""
 
 
-def _note(ax: Axes, text: str) -> None:
-    ax.annotate(text, (0.03, 0.95), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
+def _note(ax: Axes, text: str, x: float, y: float) -> None:
+    aligned = {"ha": "left" if x < 0.5 else "right", "va": "bottom" if y < 0.5 else "top"}
+    ax.annotate(text, (x, y), xycoords="axes fraction", fontsize=SMALL, color=MUTED, **aligned)

@@ -152,7 +152,7 @@ def show_command(a: argparse.Namespace) -> int:
         return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
     record = find_case(fingerprint, case)
     drawn = save_plot(fingerprint, path, record, a.plot) if a.plot is not None else None
-    answer(a, lambda: results.to_builtins(record), case_blocks(record))
+    answer(a, lambda: results.to_builtins(record), case_blocks(fingerprint, path, record))
     if drawn and not a.json:
         print(f"plot: {drawn}")
     return DONE

@@ -11,7 +11,7 @@ from overhead.errors import UsageError, require_extra
 from overhead.loading.files import save_file
 from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
-from overhead.report.core.case_line import case_figure, line_of, panel_name
+from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record
 
@@ -32,19 +32,23 @@ def find_case(run: Fingerprint, case: str) -> Record:
     raise UsageError(f"{plain(case)}: {len(found)} cases have these words; add words of one of these keys: {keys}")
 
 
-def case_blocks(record: Record) -> Iterator[Part]:
-    """The figures of a case, and T(n) by n with how far it lies off the line."""
+def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
+    """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
     yield Text([record.key, ": ".join(filter(None, [record.status, record.reason]))])
     rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, f.reason] for f in record.figures]
     columns = ["figure", "value", "unit", "processes", "status", "reason"]
     yield Table("Figures", columns, rows, numeric=(1, 3))
+    processes = medians_by_record(run, path).get(record.key, [])
     line, points = line_of(record)[0], []
     for p in measured_points(record):
         off = f"{100 * (p.total / (line.intercept + line.slope * p.n) - 1):+.1f}" if line else ""
         median = number(within(p.total / 1e3, 0.002))
-        points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off])
-    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %"]
-    yield Table("The time of n units", columns, points, numeric=range(4)).without_empty()
+        own = [one.ladder[p.n] / 1e3 for one in processes if p.n in one.ladder]
+        ends = f"{between(min(own), max(own))} ({len(own)})" if own else ""
+        points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
+    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of processes"]
+    yield Table("The time of n units", columns, points, numeric=range(5)).without_empty()
+    yield Text([] if processes else [f"{QUARTILES_ONLY.capitalize()}."], quiet=True)
 
 
 def _value(record: Record, figure: Figure) -> tuple[str, str]:

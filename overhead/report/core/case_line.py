@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,16 @@ from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, SMALL, new_figure
 from overhead.report.core.lines import measured_points
 from overhead.report.core.page_list import slug, subpage
 from overhead.report.core.palette import colour
-from overhead.results import Profile, Record
+from overhead.results import Profile, Record, Status
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_Rows = tuple[np.ndarray, dict[str, Any]]
+"""n and T(n), shape (points, 2), ns; and how matplotlib draws them."""
 PAGE = "lines"
-DOUBTED = ("noisy", "nonlinear", "bimodal")
+DOUBTED: tuple[Status, ...] = ("noisy", "nonlinear", "bimodal")
 MOST_PANELS = 24
 """Panels on the page of a stack."""
 QUARTILES_ONLY = "processes: only with the samples file"
@@ -90,7 +92,7 @@ def case_figure(
         notes.append(QUARTILES_ONLY)
         ladders = [np.array([(p.n, p.total) for p in points])]
         above.vlines([p.n for p in points], [p.q1 / 1e3 for p in points], [p.q3 / 1e3 for p in points], color=own)
-    drawn = [(rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders]
+    drawn: list[_Rows] = [(rows, {"marker": "o", "markersize": 3, "color": own}) for rows in ladders]
     drawn += [(rows, {"marker": "D", "markersize": 4, "color": own, "fillstyle": "none"}) for rows in anchors]
     for rows, look in drawn:
         above.plot(rows[:, 0], rows[:, 1] / 1e3, linestyle="", **look)
@@ -111,13 +113,13 @@ def case_figure(
     return figure
 
 
-def _residuals(ax: Axes, line: Line, drawn: Sequence[tuple[np.ndarray, dict[str, object]]]) -> str:
+def _residuals(ax: Axes, line: Line, drawn: Sequence[_Rows]) -> str:
     """Draw each T(n) over the line in percent, joined within a process; returns how many lie beyond the axis."""
     beyond, most = 0, 1.0
     for rows, look in drawn:
         predicted = line.intercept + line.slope * rows[:, 0]
         off = 100 * np.divide(rows[:, 1] - predicted, predicted, out=np.full(len(rows), np.nan), where=predicted > 0)
-        ax.plot(rows[:, 0], off, linewidth=0.5, **look)  # type: ignore[arg-type]
+        ax.plot(rows[:, 0], off, linewidth=0.5, **look)
         inside = np.abs(off) <= _MOST_OFF
         beyond += int(np.count_nonzero(~inside))
         most = max([most, *np.abs(off[inside])])
@@ -127,5 +129,5 @@ def _residuals(ax: Axes, line: Line, drawn: Sequence[tuple[np.ndarray, dict[str,
 
 
 def _note(ax: Axes, text: str, x: float, y: float) -> None:
-    aligned = {"ha": "left" if x < 0.5 else "right", "va": "bottom" if y < 0.5 else "top"}
+    aligned: dict[str, Any] = {"ha": "left" if x < 0.5 else "right", "va": "bottom" if y < 0.5 else "top"}
     ax.annotate(text, (x, y), xycoords="axes fraction", fontsize=SMALL, color=MUTED, **aligned)

@@ -221,6 +221,7 @@ class Site:
             name, figure = self.unused_name(prefix + part.name, self.figures), part.draw()
             text = draw.svg(figure)
             _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+            figure.set_layout_engine("none")  # what the SVG has, so that the PNG need not be laid out again
             with draw.style():
                 figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
             data = base64.b64encode(text.encode()).decode()

@@ -125,17 +125,30 @@ def records(view: View) -> Iterator[Part]:
         complete = record.figure("complete")
         to = f"{complete.holds_to:,}" if complete and complete.holds_to else ""
         target = view.target(record)
-        case = [Cell(target.short, target.stack), target.pattern_label(record), CALLER_WORDS[record.caller]]
+        name, case = Cell(target.short, target.stack), target.pattern_label(record)
         status = Cell(record.status, path=line_link(view, record))
         rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
-        rows.append([*case, status, *first, next_run, to, record.bound, record.unit, *more, *rest])
+        rows.append(
+            [
+                name,
+                case,
+                CALLER_WORDS[record.caller],
+                status,
+                *first,
+                next_run,
+                to,
+                record.bound,
+                record.unit,
+                *more,
+                *rest,
+            ]
+        )
     yield Text(
         [
-            "Times in microseconds, with 95 % intervals; per unit, but fixed, waits, T(1) (naive), prepare and first."
-            " case: the pattern, and what differs from the first case of the target. A status links to the times"
-            " behind the figure. met: median of fresh processes that are not pinned, with"
-            " their range. up to n: the largest n for which T(n) was seen to be the line. everything: the mean over"
-            " all samples."
+            "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
+            "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
+            "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
+            "their range. up to n: T(n) was seen to be a line up to this n. everything: the mean over all samples."
         ],
         quiet=True,
     )

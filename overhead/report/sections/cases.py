@@ -128,21 +128,8 @@ def records(view: View) -> Iterator[Part]:
         name, case = Cell(target.short, target.stack), target.pattern_label(record)
         status = Cell(record.status, path=line_link(view, record))
         rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
-        rows.append(
-            [
-                name,
-                case,
-                CALLER_WORDS[record.caller],
-                status,
-                *first,
-                next_run,
-                to,
-                record.bound,
-                record.unit,
-                *more,
-                *rest,
-            ]
-        )
+        called = CALLER_WORDS[record.caller]
+        rows.append([name, case, called, status, *first, next_run, to, record.bound, record.unit, *more, *rest])
     yield Text(
         [
             "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "

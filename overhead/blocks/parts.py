@@ -77,8 +77,9 @@ class Table:
 
     ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a terminal show a row as
     a block. ``sortable``: a script lets the reader sort and filter it. ``optional``: columns that a narrow terminal
-    leaves out, the highest rank first. ``status``: the column whose words a terminal colours. ``ends``: rows with a
-    line below. ``most``: rows that a terminal shows, 0 for all. ``file``: path of the same table as CSV.
+    leaves out, the highest rank first and rank 0 only if narrow text does not help. ``status``: the column whose words
+    a terminal colours. ``ends``: rows with a line below. ``most``: rows that a terminal shows, 0 for all. ``file``:
+    path of the same table as CSV.
     """
 
     kind: ClassVar[str] = "table"

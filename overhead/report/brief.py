@@ -29,7 +29,7 @@ from overhead.runner.listing import missing_blocks
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
 _COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "up to n", "status"]
-_OPTIONAL = {3: 6, 5: 1, 6: 2, 7: 3, 8: 5, 9: 4}
+_OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 _MOST_NAMED = 3
 """The most cases that a sentence names; it counts the others."""
 
@@ -95,7 +95,7 @@ def _cases(
 
 
 def _row(target: TargetView, record: Record) -> list[str]:
-    complete, share = record.figure("complete"), over_quiet(record)
+    complete, share, met = record.figure("complete"), over_quiet(record), met_range(record)
     doubts: list[str] = [record.status] if record.status != "ok" else []
     doubts += [f"{factor(share)} with all samples"] if share else []
     return [
@@ -103,18 +103,12 @@ def _row(target: TargetView, record: Record) -> list[str]:
         CALLER_WORDS[record.caller],
         record.unit,
         *(
-            _met(record) if name == "met" else micro_cell(record, name) if record.measured(name) else ""
+            between(*met) if name == "met" and met else micro_cell(record, name) if record.measured(name) else ""
             for name in _FIGURES
         ),
         f"{complete.holds_to:,}" if complete and complete.holds_to else "",
         ", ".join(doubts),
     ]
-
-
-def _met(record: Record) -> str:
-    """The range of the met cost over the processes: ``29 to 70 (5 processes)``; empty where it has no value."""
-    found, figure = met_range(record), record.figure("met")
-    return f"{between(*found)} ({figure.processes} process{'es' * (figure.processes != 1)})" if found and figure else ""
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:

@@ -33,9 +33,9 @@ _READ_AS = (
     "A chain of n units is timed for several n. The cost of one unit is the slope of the line through these times. The "
     "flat part at the left is what a chain costs once. Both axes are logarithmic, so the line looks bent.",
     "Dots: medians of a process. Open diamonds: anchors, longer chains that test the line beyond the n it was fitted "
-    "to. Below: how far each of them lies off the line, in percent of T(n), joined within a process. Grey band: how "
-    "far medians of all processes may lie off before the case is called nonlinear. An anchor may be off where the "
-    "processor was slower at that moment; the check allows for that.",
+    "to. Below: how far each of them lies off the line, in percent of T(n), joined within a process. Grey band: the "
+    "method's tolerance. A case is called nonlinear where most processes lie outside it by more than their own spread. "
+    "An anchor may be off where the processor was slower at that moment; the check allows for that.",
     f'Where a panel says "{QUARTILES_ONLY}", its dots are medians of all processes with their quartiles.',
 )
 

@@ -78,8 +78,10 @@ def _add_looking(added: Any) -> None:
 
 def _add_reading(added: Any) -> None:
     show = added.add_parser("show", help="print the figures of a run as tables")
-    file = "fingerprint or journal (default: the newest in reports/local)"
-    show.add_argument("file", metavar="FILE", nargs="?", type=Path, help=file)
+    what = "fingerprint or journal (default: the newest in reports/local); then a case: its key, or words of it"
+    show.add_argument("what", metavar="FILE CASE", nargs="*", help=what)
+    plot = "draw T(n) of CASE with its line and residuals (default: a PNG named after the case)"
+    show.add_argument("--plot", metavar="FILE.png|svg", nargs="?", type=Path, const=Path(), help=plot)
     show.add_argument("--all", action="store_true", dest="every", help="print all cases, not only the base cases")
     _answers(show, commands.show_command)
 

@@ -133,16 +133,29 @@ def doctor_command(a: argparse.Namespace) -> int:
 
 
 def show_command(a: argparse.Namespace) -> int:
-    """Print the figures of a file."""
+    """Print the figures of a file, or of one case of it, which ``--plot`` draws."""
     from overhead import results
     from overhead.loading.files import newest_file
     from overhead.loading.reduce import load
     from overhead.report.brief import brief_blocks
+    from overhead.report.one_case import case_blocks, find_case, save_plot
 
-    if a.file is not None and os.path.isdir(a.file):
-        raise UsageError(f"{a.file}: a folder; name one of its files, the newest is {newest_file(a.file)}")
-    fingerprint = load(a.file or newest_file(LOCAL))
-    return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
+    named = bool(a.what) and (os.path.exists(a.what[0]) or a.what[0].endswith((".json", ".jsonl", ".gz")))
+    file, case = (Path(a.what[0]) if named else None), " ".join(a.what[named:])
+    if file is not None and os.path.isdir(file):
+        raise UsageError(f"{file}: a folder; name one of its files, the newest is {newest_file(file)}")
+    path = file or newest_file(LOCAL)
+    fingerprint = load(path)
+    if not case:
+        if a.plot is not None:
+            raise UsageError("--plot: name a case before it: overhead show FILE CASE --plot")
+        return answer(a, lambda: results.to_builtins(fingerprint), brief_blocks(fingerprint, a.every))
+    record = find_case(fingerprint, case)
+    drawn = save_plot(fingerprint, path, record, a.plot) if a.plot is not None else None
+    answer(a, lambda: results.to_builtins(record), case_blocks(fingerprint, path, record))
+    if drawn and not a.json:
+        print(f"plot: {drawn}")
+    return DONE
 
 
 def report_command(a: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,14 @@ def export(path: Path, format: str) -> str:
 
 
 def to_csv(loaded: Sequence[Loaded]) -> str:
-    """CSV with one row per figure under ``tables.COLUMNS``, times in ns.
+    """CSV with one row per figure under ``tables.COLUMNS``, times in ns."""
+    return csv_text([COLUMNS, *(row for one in loaded for row in rows(one.fingerprint))])
 
-    A text that a spreadsheet would run as a formula gets a leading apostrophe.
-    """
+
+def csv_text(table: Iterable[Iterable[Any]]) -> str:
+    """The rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for one in loaded:
-        writer.writerows([_cell(value) for value in row] for row in rows(one.fingerprint))
+    csv.writer(out, lineterminator="\n").writerows([_cell(value) for value in row] for row in table)
     return out.getvalue()
 
 

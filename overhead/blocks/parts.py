@@ -51,15 +51,13 @@ class Cell:
     """A table cell with more than text. ``stack``: its colour stands before the text; ``machine``: id of a machine, to
     whose page the text links.
 
-    ``path``: a link to the page with this path; ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text
-    that a pointer shows.
+    ``path``: a link to the page with this path; ``hover``: text that a pointer shows.
     """
 
     text: str
     stack: str = ""
     machine: str = ""
     path: str = ""
-    shade: float | None = None
     hover: str = ""
 
 
@@ -79,8 +77,9 @@ class Table:
 
     ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a terminal show a row as
     a block. ``sortable``: a script lets the reader sort and filter it. ``optional``: columns that a narrow terminal
-    leaves out, the highest rank first. ``status``: the column whose words a terminal colours. ``ends``: rows with a
-    line below. ``most``: rows that a terminal shows, 0 for all.
+    leaves out, the highest rank first and rank 0 only if narrow text does not help. ``status``: the column whose words
+    a terminal colours. ``ends``: rows with a line below. ``most``: rows that a terminal shows, 0 for all. ``file``:
+    path of the same table as CSV.
     """
 
     kind: ClassVar[str] = "table"
@@ -95,6 +94,7 @@ class Table:
     status: int | None = None
     ends: Collection[int] = ()
     most: int = 0
+    file: str = ""
 
     def without_empty(self, first: int = 0) -> Table:
         """A table without the columns that are empty in every row; the columns before index ``first`` stay."""

@@ -35,4 +35,14 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     }
   });
   table.parentElement.before(label);
+  const preset = () => {
+    const given = /^#filter=(.*)/.exec(location.hash);
+    if (given) {
+      input.value = decodeURIComponent(given[1]);
+      input.dispatchEvent(new Event("input"));
+      label.scrollIntoView();
+    }
+  };
+  addEventListener("hashchange", preset);
+  preset();
 }

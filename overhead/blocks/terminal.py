@@ -159,10 +159,13 @@ def _table(console: Console, table: Table) -> bool:
 def _that_fit(width: int, table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
     """Indices of the columns to show: all if they fit, else without the optional ones, one after another."""
     longest = [max(map(cell_len, column)) for column in texts]
-    least = [n if i in table.numeric else min(n, _COMFORTABLE_TEXT) for i, n in enumerate(longest)]
     kept = list(range(len(texts)))
-    while sum(least[i] + _GAP for i in kept) > width and (droppable := [i for i in kept if i in table.optional]):
-        kept.remove(max(droppable, key=lambda i: table.optional[i]))
+    while droppable := [i for i in kept if i in table.optional]:
+        next_one = max(droppable, key=lambda i: table.optional[i])
+        text = _COMFORTABLE_TEXT if table.optional[next_one] else _NARROWEST_TEXT
+        if sum((longest[i] if i in table.numeric else min(longest[i], text)) + _GAP for i in kept) <= width:
+            break
+        kept.remove(next_one)
     return kept
 
 

@@ -32,6 +32,7 @@ def explained_page(found: Explanation) -> str:
         heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
         about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC",
         answers="",
+        data="",
         root="",
         links=(),
         skipped=(),

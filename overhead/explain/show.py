@@ -9,6 +9,7 @@ from overhead.explain.record import KIND_LABELS, Alternative, CallSite, Explanat
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import UNRANKED, resolved_times, time_text, verdict_sentences, why_unresolved
 from overhead.explain.waits import NOTHING
+from overhead.reading.dispatch_costs import met_range
 from overhead.reading.format import (
     MICRO,
     TIMES,
@@ -19,6 +20,7 @@ from overhead.reading.format import (
     micro_of,
     micro_or_why,
     micro_spread,
+    number,
     percent,
     plain,
     spread,
@@ -44,7 +46,9 @@ _WORDS = {
 _OPTIONAL = {"naive": 2, "fixed": 3, "issue": 4}
 """What a narrow terminal leaves out, the highest rank first."""
 _OVERSTATED = 1.2
-"""A sentence names the time of a single call, or the met cost, if it is this many times the cost or more."""
+"""A sentence names the time of a single call if it is this many times the cost or more."""
+_MET_APART = 1.3
+"""A sentence names the met cost if it and the quiet cost differ by more than this factor."""
 _LIBRARIES = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
 """The first of these that a statement uses stands in the title."""
 _LONGEST_SHOWN = 60
@@ -208,10 +212,11 @@ def timing_sentences(timing: Timing) -> list[str]:
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     """What is said of one statement. ``which``: `` of 2`` where there are several."""
     met, complete = call.value("met"), call.value("complete")
-    if met and complete and met / complete >= _OVERSTATED:
+    if met and complete and max(met / complete, complete / met) > _MET_APART:
+        low, high = met_range(call) or (met / 1e3, met / 1e3)
         yield (
-            f"In a program, expect the cost in the column met{which}: {factor(met / complete)} that in the column "
-            "complete, which only an undisturbed processor reaches."
+            f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}: "
+            f"{number(met / complete)} times the quiet cost (complete). Plan with this figure."
         )
     if again := range_text(call.next_run):
         yield (

@@ -32,7 +32,7 @@ from overhead.reading.key_figures import overstatement
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
 from overhead.reading.view import CALLER_WORDS, TargetView, View, first_with, graph_maker, with_fields
-from overhead.results import Caller, Record, Scalar, Value
+from overhead.results import Caller, Record, Scalar, Value, WithFigures
 
 Kind = Literal["python", "compiled", "browser", "batched"]
 KIND_TITLES: dict[Kind, str] = {
@@ -247,7 +247,7 @@ def _other_operand(target: TargetView, compiled: Record | None) -> str:
     return "x.add_(y)" + (f", {micro(cost)} from Python" if cost is not None and cost.measured else "")
 
 
-def met_range(record: Record) -> tuple[float, float] | None:
+def met_range(record: WithFigures) -> tuple[float, float] | None:
     """Lowest and highest cost in fresh processes that are not pinned to a processor, in µs; None if not measured."""
     found = record.measured("met")
     if found is None:

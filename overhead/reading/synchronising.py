@@ -25,17 +25,6 @@ def synchronises(record: Record) -> bool:
     return "sync" in record.params
 
 
-def adds_only_an_act(target: TargetView, record: Record) -> bool:
-    """Whether the record differs from the target's base case only by a synchronisation after each group of steps."""
-    return set(target.varied(record)) == ACT_PARAMETERS <= record.params.keys()
-
-
-def representative_act(target: TargetView, pattern: str) -> Record | None:
-    """The record to show of those of the pattern that only add an act: after every step, with a value; or None."""
-    acts = [r for r in target.records if r.pattern == pattern and adds_only_an_act(target, r)]
-    return min(acts, key=lambda r: (r.params["every"] != 1, r.value("complete") is None), default=None)
-
-
 def wait_of(record: Record) -> Scalar | None:
     """How the case waits (``stream``): its act, else its parameter ``wait``, else what its stack says; or None."""
     return record.params.get("sync", record.params.get("wait", record.window.get("wait")))

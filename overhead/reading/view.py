@@ -11,6 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TypeVar, cast, get_args
 
 from overhead.devices import is_board_id, without_brackets
@@ -113,24 +114,23 @@ class TargetView:
             own["entry"] = record.window["entry"]
         return {k: own.get(k, "") for k in sorted({*base, *own}) if base.get(k) != own.get(k)}
 
-    def pattern_params(self, record: Record) -> dict[str, Scalar]:
-        """The parameters that only the record's pattern needs, such as ``k``: no case of the base pattern has them."""
-        return {k: v for k, v in sorted(record.params.items()) if k not in self._base_names}
-
-    @cached_property
-    def _base_names(self) -> set[str]:
-        return {name for r in self.records if r.pattern == self.base.pattern for name in r.params}
-
     def pattern_label(self, record: Record) -> str:
-        """The pattern and the parameters that differ from the base case: ``per-k k=16``."""
-        return " ".join([record.pattern, *(words(self.varied(record)))])
+        """The pattern and the parameters that differ from the base case: ``per-k k=16``.
+
+        A case of another workload is called by it, without the parameters that it lacks.
+        """
+        varied = self.varied(record)
+        if "workload" in varied:
+            varied = {k: v for k, v in varied.items() if v != "" and k != "workload"}
+            return " ".join([plain(record.workload, 40), record.pattern, *words(varied)])
+        return " ".join([record.pattern, *words(varied)])
 
 
 class View:
-    """Look-ups over one fingerprint, which is the file of one run."""
+    """Look-ups over one fingerprint, which is the run in the file ``path``; None for a run in memory."""
 
-    def __init__(self, fingerprint: Fingerprint) -> None:
-        self.fingerprint = fingerprint
+    def __init__(self, fingerprint: Fingerprint, path: Path | None = None) -> None:
+        self.fingerprint, self.path = fingerprint, path
         self._records = {r.key: r for r in fingerprint.records}
         self._made: dict[object, object] = {}
         self._comparisons: dict[tuple[str, str], list[Comparison]] = {}
@@ -214,6 +214,22 @@ def by_board(records: Sequence[Record]) -> list[list[Record]]:
 def by_patterns(records: Iterable[Record]) -> list[Record]:
     """The records sorted by pattern, then by caller, in the order that tables have."""
     return sorted(records, key=lambda r: (_PATTERN_ORDER.index(r.pattern), CALLERS.index(r.caller)))
+
+
+def base_cases(target: TargetView) -> list[Record]:
+    """For each pattern and caller the case with the fewest differences from the target's base case, in table order.
+
+    A target without the step has one for each of its workloads.
+    """
+    found: dict[tuple[str, str, str], Record] = {}
+    for record in target.records:
+        if target.has_step and record.workload != target.base.workload:
+            continue
+        key = (record.workload, record.pattern, record.caller)
+        held = found.setdefault(key, record)
+        if len(target.varied(record)) < len(target.varied(held)):
+            found[key] = record
+    return by_patterns(found.values())
 
 
 def words(params: dict[str, Scalar]) -> list[str]:

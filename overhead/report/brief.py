@@ -20,7 +20,7 @@ from overhead.reading.summary import (
     overstatement_sentence,
     software_sentence,
 )
-from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, without_device
+from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.sections.browser_tax import tax_tables
 from overhead.report.sections.front import to_do
 from overhead.results import Fingerprint, Record
@@ -29,7 +29,7 @@ from overhead.runner.listing import missing_blocks
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
 _COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "up to n", "status"]
-_OPTIONAL = {3: 6, 5: 1, 6: 2, 7: 3, 8: 5, 9: 4}
+_OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
 _MOST_NAMED = 3
 """The most cases that a sentence names; it counts the others."""
 
@@ -74,22 +74,6 @@ def _findings(view: View) -> Iterator[Part]:
         yield from to_do(view)
 
 
-def base_cases(target: TargetView) -> list[Record]:
-    """For each pattern and caller the case with the fewest differences from the target's base case, in table order.
-
-    A target without the step has one for each of its workloads.
-    """
-    found: dict[tuple[str, str, str], Record] = {}
-    for record in target.records:
-        if target.has_step and record.workload != target.base.workload:
-            continue
-        key = (record.workload, record.pattern, record.caller)
-        held = found.setdefault(key, record)
-        if len(target.varied(record)) < len(target.varied(held)):
-            found[key] = record
-    return by_patterns(found.values())
-
-
 def _cases(
     title: str, view: View, shown: Sequence[tuple[TargetView, list[Record]]], option: str = ""
 ) -> Iterator[Part]:
@@ -111,7 +95,7 @@ def _cases(
 
 
 def _row(target: TargetView, record: Record) -> list[str]:
-    complete, share = record.figure("complete"), over_quiet(record)
+    complete, share, met = record.figure("complete"), over_quiet(record), met_range(record)
     doubts: list[str] = [record.status] if record.status != "ok" else []
     doubts += [f"{factor(share)} with all samples"] if share else []
     return [
@@ -119,18 +103,12 @@ def _row(target: TargetView, record: Record) -> list[str]:
         CALLER_WORDS[record.caller],
         record.unit,
         *(
-            _met(record) if name == "met" else micro_cell(record, name) if record.measured(name) else ""
+            between(*met) if name == "met" and met else micro_cell(record, name) if record.measured(name) else ""
             for name in _FIGURES
         ),
         f"{complete.holds_to:,}" if complete and complete.holds_to else "",
         ", ".join(doubts),
     ]
-
-
-def _met(record: Record) -> str:
-    """The range of the met cost over the processes: ``29 to 70 (5 processes)``; empty where it has no value."""
-    found, figure = met_range(record), record.figure("met")
-    return f"{between(*found)} ({figure.processes} process{'es' * (figure.processes != 1)})" if found and figure else ""
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:

@@ -59,7 +59,7 @@ def test_a_file_name_that_is_too_long_gives_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([*command, "a" * 300]) == 2
+    assert main([*command, "a" * 300 + ".json"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "File name too long" in said

@@ -17,9 +17,11 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain import call_spec, timing
 from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
+from overhead.explain.show import timing_sentences
 from overhead.explain.timing import Timing, sampling_plan, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
+from tests.fakes import timings as made
 from tests.fakes.workers import Unlocked
 
 PLAN = Plan(processes=2, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.1)
@@ -55,6 +57,15 @@ def test_time_compares_a_second_statement_with_the_first() -> None:
     assert ratio.position == 2
     assert ratio.ratio.value is not None
     assert ratio.ratio.value > 5, "thirty additions take more than five"
+
+
+@pytest.mark.parametrize(("met_us", "said"), [(1.25, False), (1.35, True), (0.75, True)])
+def test_a_sentence_names_the_cost_in_unpinned_processes_where_it_differs_by_over_a_third(
+    met_us: float, said: bool
+) -> None:
+    figures = [made.figure("complete", 1e3, 990.0, 1_010.0), made.figure("met", 1e3 * met_us, 700.0, 2_000.0)]
+    sentences = timing_sentences(made.timing(made.call("x.add_(1)", figures)))
+    assert any("not pinned" in one and "0.7 to 2.0" in one for one in sentences) == said
 
 
 @pytest.mark.parametrize(("one_s", "processes", "least_s"), [(1e-6, 5, 4.0), (0.02, 5, 4.0), (0.25, 3, 15.0)])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from overhead.reading.synchronising import (
-    adds_only_an_act,
-    representative_act,
     synchronised,
     synchronises,
     varied_for_label,
@@ -28,12 +26,6 @@ TARGET = VIEW.targets[0]
 
 def test_a_case_synchronises_if_it_has_the_parameter_sync() -> None:
     assert [synchronises(r) for r in TARGET.records] == [False, True, True, True]
-    assert [adds_only_an_act(TARGET, r) for r in TARGET.records] == [False, True, True, True]
-
-
-def test_the_first_synchronisation_with_a_value_represents_its_pattern() -> None:
-    assert representative_act(TARGET, "per-submit") is TARGET.records[3]
-    assert representative_act(TARGET, "fused") is None
 
 
 def test_the_cost_of_a_synchronisation_excludes_the_steps() -> None:

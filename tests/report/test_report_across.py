@@ -122,7 +122,7 @@ def test_the_method_page_works_without_a_curve() -> None:
 
 def test_pages_of_other_machines_have_tables_and_no_figures(out: Path) -> None:
     text = (out / "pages" / "000000000003.html").read_text(encoding="utf-8")
-    assert {"stacks", "summary", "machine"} <= set(Page(text).ids)
+    assert {"stacks", "machine"} <= set(Page(text).ids)
     assert re.search(r"\d \([\d.]+ to [\d.]+\)", text), "with intervals"
     assert not any(p.name.startswith("0000") for p in (out / "figures").iterdir())
 

@@ -11,11 +11,8 @@ from overhead.blocks.parts import Table, cell_text, without_pictures
 from overhead.reading.graphs import graphs
 from overhead.reading.synchronising import synchronised
 from overhead.reading.view import View
-from overhead.report.sections.costs import is_in_pattern_table
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from tests.fakes.report import (
-    CUDA_GPU,
-    CUDA_STEP,
     MAKING,
     cuda_run,
     driver,
@@ -132,33 +129,7 @@ def test_the_cost_of_a_synchronisation_is_the_difference_within_rounds_where_the
     assert "nothing measurable" in row[-1]
 
 
-ITEM, RARE, CPU_COPY = torch(9_000.0, "item"), torch(20_000.0, "item", 10), torch(9_500.0, "cpu")
-NATIVE, LOST = torch(8_500.0, "item", caller="native"), torch(None, "item", status="failed", reason="lost")
-PINNED = torch(8_000.0, "h2d-pinned", pattern="per-submit")
-
-
-@pytest.mark.parametrize(
-    ("acts", "shown"),
-    [
-        ([ITEM, CPU_COPY, RARE], [ITEM]),
-        ([RARE, ITEM, CPU_COPY, PINNED], [ITEM]),
-        ([ITEM, NATIVE, CPU_COPY], [ITEM, NATIVE]),
-        ([LOST, CPU_COPY], [CPU_COPY]),
-        ([LOST], [LOST]),
-        ([RARE], [RARE]),
-    ],
-)
-def test_the_table_of_patterns_shows_one_synchronisation_for_each_pattern(
-    acts: list[Record], shown: list[Record]
-) -> None:
-    (target,) = View(fingerprint(torch(5_000.0), *acts)).executing
-    assert [r for r in target.records if is_in_pattern_table(target, r)][1:] == shown
-
-
-def test_the_table_of_patterns_omits_variants_of_the_base_case() -> None:
-    fused = record("torch", "fused", each=1.0, **{**CUDA_GPU, "params": CUDA_STEP})
-    (target,) = View(fingerprint(ITEM, fused)).executing
-    assert [is_in_pattern_table(target, r) for r in target.records] == [True, False]
+LOST = torch(None, "item", status="failed", reason="lost")
 
 
 @pytest.mark.parametrize(

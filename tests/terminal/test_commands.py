@@ -15,10 +15,11 @@ from overhead.blocks.parts import Drawing, Table
 from overhead.cli import main
 from overhead.comparing.pairing import why_incomparable
 from overhead.comparing.sides import read_side
-from overhead.errors import unknown_name
+from overhead.errors import UsageError, unknown_name
 from overhead.loading.reduce import load
 from overhead.reading.view import without_device
 from overhead.report.brief import brief_blocks
+from overhead.report.one_case import find_case
 from overhead.results import Figure, MissingStack
 from overhead.runner.listing import Listed, listing_blocks
 from tests.fakes.report import fingerprint, record
@@ -116,10 +117,37 @@ def test_the_range_over_unpinned_processes_has_a_column_beside_complete(tmp_path
     text = printed(brief_blocks(msgspec.structs.replace(run, records=[with_met, *others])))
     heads = next(line for line in text.splitlines() if "complete, " in line)
     assert heads.index("complete, ") < heads.index("met, ") < heads.index("host, ")
-    assert "29 to 70 (5" in text
+    assert "29 to 70 " in text
 
 
 def test_the_list_of_stacks_names_the_environment_in_which_a_stack_is_missing() -> None:
     missing = MissingStack(stack="dawn", reason="no adapter", environment={"ICD": "a.json", "SOFTWARE": "1"})
     text = printed(listing_blocks([Listed(stack="dawn", title="Dawn", missing=[missing])]))
     assert "dawn with ICD=a.json with SOFTWARE=1: no adapter\n" in text
+
+
+def test_show_finds_one_case_by_words_and_names_up_to_ten_where_there_are_several(
+    local: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Made().write(local / "run.json")
+    assert main(["show", "SMALL", "per-submit", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["params"] == {"size": "small"}
+    assert main(["show", str(local / "run.json"), "fake@CPU:A", "per-submit"]) == 2
+    said = capsys.readouterr().err
+    assert all(f"size={name}" in said for name in ("small", "middle", "large"))
+    many = fingerprint(*(record(params={"size": n}) for n in range(12)))
+    with pytest.raises(UsageError, match=r"12 cases .*; \.\.\.$"):
+        find_case(many, "wgpu-native")
+    assert find_case(many, many.records[1].key) is many.records[1], "a whole key is one case"
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+@pytest.mark.parametrize(("file", "start"), [(["t.svg"], b"<?xml"), (["t.png"], b"\x89PNG"), ([], b"\x89PNG")])
+def test_show_draws_a_case_into_a_file(
+    local: Path, capsys: pytest.CaptureFixture[str], file: list[str], start: bytes
+) -> None:
+    Made().write(local / "run.json")
+    assert main(["show", "small", "--plot", *file]) == 0
+    (name,) = (line.removeprefix("plot: ") for line in capsys.readouterr().out.splitlines() if line[:6] == "plot: ")
+    assert Path(name).read_bytes().startswith(start)
+    assert main(["show", "small", "--plot", "t.txt"]) == 2

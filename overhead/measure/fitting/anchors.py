@@ -32,6 +32,7 @@ class _HoldRule:
 
 
 _RULE = _HoldRule()
+ANCHOR_MAY_DIFFER = _RULE.off
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from overhead.reading.format import plain
-from overhead.report.core.draw import MUTED, PAPER, SMALL, new_figure, plain_log_ticks, style, wrapped_label
+from overhead.report.core.draw import SMALL, new_figure, plain_log_ticks, style, wrapped_label
 from overhead.results import Point, Record, Value
 
 if TYPE_CHECKING:
@@ -27,12 +27,11 @@ class DrawnLine:
     points: Sequence[LinePoint]
     colour: str
     style: str = "o"
-    hollow: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class LinePanel:
-    """Lines on one pair of axes. ``x``: what the horizontal axis counts; ``note``: text in the upper left corner.
+    """Lines on one pair of axes. ``x``: what the horizontal axis counts.
 
     ``log``: both axes are logarithmic, else both begin at zero.
     """
@@ -40,7 +39,6 @@ class LinePanel:
     title: str
     x: str
     lines: Sequence[DrawnLine]
-    note: str = ""
     log: bool = True
 
 
@@ -56,9 +54,8 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
             ax.set_yscale("log")
         for line in panel.lines:
             shown = [p for p in line.points if not panel.log or min(p[0], p[1].value) > 0]
-            inside = PAPER if line.hollow else line.colour
             ax.plot([p[0] for p in shown], [p[1].value for p in shown], line.style, color=line.colour, linewidth=1.1,
-                    markersize=4, markerfacecolor=inside, zorder=3 if "o" in line.style else 2)  # fmt: skip
+                    markersize=4, zorder=3 if "o" in line.style else 2)  # fmt: skip
             for x, y_at in shown:
                 if y_at.low is not None and y_at.high is not None:
                     ax.plot([x, x], [y_at.low, y_at.high], color=line.colour, linewidth=1.4)
@@ -71,7 +68,6 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
         ax.set_title(wrapped_label(panel.title, 68 // columns))
         ax.set_xlabel(plain(panel.x, 60))
         ax.tick_params(labelsize=SMALL)
-        ax.annotate(panel.note, (0.04, 0.95), xycoords="axes fraction", va="top", fontsize=SMALL, color=MUTED)
     for ax in axes[::columns]:
         ax.set_ylabel(plain(y, 40))
     for ax in axes[len(panels) :]:

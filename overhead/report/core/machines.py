@@ -59,7 +59,7 @@ def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Ski
 
 def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped]) -> Machines:
     first = min(one.argument for one in loaded)
-    runs = [View(one.fingerprint) for one in loaded]
+    runs = [View(one.fingerprint, one.path) for one in loaded]
     shown = max((run for run, one in zip(runs, loaded, strict=True) if one.argument == first), key=_rank)
     by_machine: dict[str, list[View]] = {shown.fingerprint.machine.id: []}
     for run in sorted(runs, key=_rank, reverse=True):

@@ -47,7 +47,6 @@ register_page(
     30,
     "What it costs to wait for the device or to read a value back, and what that does to a step.",
 )
-register_page("operations", "Operations", 40, "What an operation of PyTorch costs, by kind.")
 register_page(
     "variants",
     "What one change does",
@@ -55,6 +54,7 @@ register_page(
     "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base case and "
     "variant of a comparison come from one run.",
 )
+register_page("lines", "Behind the figures", 55, "The times behind each figure, and why one is noisy.")
 register_page("cases", "All cases", 60, "Every figure of this machine, and what is missing.")
 register_page("machines", "All machines", 70, "The same figures of every machine, side by side.", any_machine=True)
 METHOD = register_page(

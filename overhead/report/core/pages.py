@@ -20,9 +20,10 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from overhead.blocks.html import PageSection, page as page_text
-from overhead.blocks.parts import Drawing, Part, Table, Text
+from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
 from overhead.errors import one_line
-from overhead.loading.files import make_folder
+from overhead.export import csv_text
+from overhead.loading.files import make_folder, write_fingerprint
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
@@ -34,9 +35,11 @@ from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import Fingerprint
 
-_FIGURES_FOLDER = "figures"
+_FIGURES_FOLDER, _DOWNLOADS_FOLDER = "figures", "downloads"
 _REM_AN_INCH = 7.5
 """Width of a figure on a page."""
+_SMALL_INCHES = 4.0
+"""Narrower figures stand beside each other."""
 _PAGES_WITH_SKIPPED = (FRONT.name, "machines")
 """Pages that list the files that could not be read."""
 
@@ -51,6 +54,7 @@ class Drawn:
     caption: str
     svg: Markup
     folded: bool = False
+    small: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +72,12 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
-    for folder in (_FIGURES_FOLDER, PAGES_FOLDER):
+    for folder in (_FIGURES_FOLDER, PAGES_FOLDER, _DOWNLOADS_FOLDER):
         make_folder(out / folder)
     run = machines.own.fingerprint
     site = Site(out, run.machine.id, len(machines.views), documents)
+    data = f"{_DOWNLOADS_FOLDER}/{site.unused_name(f'{machine_name(run.machine)} {run.created}', site.tables)}.json"
+    write_fingerprint(_fresh(out / data), run)
     with draw.style():
         found = _sections(site, machines)
     pages = [page for page in found if found[page]]
@@ -85,6 +91,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
+            data=data,
         )
     for other in machines.views[1:]:
         _machine_page(site, other)
@@ -104,13 +111,16 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
     on_page[METHOD.name] += [(0, section) for section in method_sections(view)]
     found: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
-        found[page] = site.sections(made for _, made in sorted(on_page[page.name], key=operator.itemgetter(0)))
+        own_sections = (made for _, made in sorted(on_page[page.name], key=operator.itemgetter(0)))
+        found[page] = site.sections(own_sections, tables=page.name)
         for each in (each for each in registered_each() if each.page == page.name):
             titles = {name: title for one in (*others, view) for name, title in each.names(one)}
             for name, title in titles.items():
-                own = subpage(page.name, site.unused_name(name, site.pages), title)
+                unused = site.unused_name(f"{page.name}-{name}", site.pages).removeprefix(f"{page.name}-")
+                own = subpage(page.name, unused, title)
                 build = partial(_named, each.build, name)
-                found[own] = site.sections([(own.name, title, partial(_from_one_run, build, view, others))])
+                section = (own.name, title, partial(_from_one_run, build, view, others))
+                found[own] = site.sections([section], tables=f"{page.name}-{own.name}")
     return found
 
 
@@ -168,7 +178,8 @@ def _many(machines: Machines) -> str:
 class Site:
     """What all pages share. ``out``: the folder; ``own``: id of the machine shown in full; ``machines``: their number.
 
-    ``documents``: see ``write_pages``. ``figures``, ``pages``: the names of figures and subpages that are in use.
+    ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures, subpages and files of
+    data that are in use.
     """
 
     out: Path
@@ -177,6 +188,7 @@ class Site:
     documents: str = ""
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
+    tables: set[str] = dataclasses.field(default_factory=set)
 
     def machine_path(self, machine: str) -> str:
         """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
@@ -193,34 +205,48 @@ class Site:
             if not page.parent or page.parent == main
         ]
 
-    def sections(self, sections: Iterable[MakeSection], prefix: str = "") -> list[PageSection]:
-        """The sections that have parts, ready for the template. Their figures are written to ``prefix`` + name."""
+    def sections(self, sections: Iterable[MakeSection], prefix: str = "", tables: str = "") -> list[PageSection]:
+        """The sections that have parts, ready for the template. Their figures are written to ``prefix`` + name.
+
+        Their tables are written as CSV, to ``tables`` + caption, if that is given.
+        """
         made = [
-            PageSection(name, title, contained(name, partial(self._ready, make, prefix)))
+            PageSection(name, title, contained(name, partial(self._ready, make, prefix, tables)))
             for name, title, make in sections
         ]
         return [section for section in made if section.parts]
 
-    def _ready(self, make: Callable[[], Iterable[Part]], prefix: str) -> Iterator[Any]:
+    def _ready(self, make: Callable[[], Iterable[Part]], prefix: str, tables: str) -> Iterator[Any]:
         """The parts as the template needs them: for a drawing its figure, whose files are written, and its table."""
         for part in make():
             if not isinstance(part, Part):
                 raise TypeError(f"{part!r} is no part of a section")
             if not isinstance(part, Drawing):
-                yield part
+                yield self._with_file(part, tables) if isinstance(part, Table) else part
                 continue
             name, figure = self.unused_name(prefix + part.name, self.figures), part.draw()
             text = draw.svg(figure)
             _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+            figure.set_layout_engine("none")  # what the SVG has, so that the PNG need not be laid out again
             with draw.style():
                 figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
             data = base64.b64encode(text.encode()).decode()
             image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
                 data, part.alt, figure.get_figwidth() * _REM_AN_INCH
             )
-            yield Drawn("drawing", name, part.title, part.caption, image, part.folded)
+            small = figure.get_figwidth() < _SMALL_INCHES
+            yield Drawn("drawing", name, part.title, part.caption, image, part.folded, small)
             if part.table is not None:
-                yield part.table
+                yield self._with_file(part.table, tables)
+
+    def _with_file(self, table: Table, page: str) -> Table:
+        """The table with the path of its file, which is written; a table of prose, or without a page, has none."""
+        if table.prose or not page:
+            return table
+        path = f"{_DOWNLOADS_FOLDER}/{self.unused_name(f'{page} {table.caption}', self.tables)}.csv"
+        text = csv_text([table.columns, *(map(cell_text, row) for row in table.rows)])
+        _fresh(self.out / path).write_text(text, encoding="utf-8", newline="")
+        return dataclasses.replace(table, file=path)
 
     def unused_name(self, wanted: str, taken: set[str]) -> str:
         """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
@@ -242,7 +268,7 @@ class Site:
             links=links,
             place=self.machine_path,
             drawn_from=one,
-            **{"skipped": (), "linked": str, "answers": "", **shown},
+            **{"skipped": (), "linked": str, "answers": "", "data": "", **shown},
         )
         _fresh(self.out / path).write_text(text, encoding="utf-8")
 

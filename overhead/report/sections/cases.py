@@ -1,49 +1,23 @@
-"""Sections of the page of all cases: the key figures, the machine, what is missing and why, and every figure."""
+"""Sections of the page of all cases: every figure, the machine, and what is missing and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from overhead.blocks.parts import Cards, Cell, Part, Table, Text
-from overhead.reading.dispatch_costs import dispatch_costs, lead_sentences
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import micro_spread, plain, spread
-from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import missing_case, missing_figures
-from overhead.reading.next_run import next_run_sentence, next_run_text
-from overhead.reading.summary import left_out, missing_stacks, software_sentence
+from overhead.reading.next_run import next_run_text
+from overhead.reading.summary import left_out
 from overhead.reading.view import CALLER_WORDS, View, boards_of
+from overhead.report.core.case_line import line_link
 from overhead.report.core.registry import register
 from overhead.results import VALUED, Caller, Figure, Record, Scalar
 
-_FIGURE_COLUMNS = (
-    "complete",
-    "host",
-    "issue",
-    "fixed",
-    "device_busy",
-    "device_span",
-    "empty_wait",
-    "naive",
-    "naive_idle",
-    "legacy",
-    "prepare",
-    "first",
-)
-
-
-@register("summary", "Key figures", 10, page="cases", brief=True)
-def summary(view: View) -> Iterator[Part]:
-    """What one dispatch costs in sentences, and the key figures as cards."""
-    costs = view.once(dispatch_costs)
-    lead = lead_sentences(costs) if costs is not None else []
-    yield Text(lead or ["This run has no cost of a dispatch; the reasons are below."], lead=True)
-    cards = key_figures(view)
-    yield Cards(cards)
-    if any(card.measured for card in cards):
-        yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
-    if said := [text for text in (software_sentence(view), missing_stacks(view)) if text]:
-        yield Text(said, quiet=True)
+_FIRST_FIGURES = ("complete", "met", "host")
+_MORE_FIGURES = ("issue", "fixed", "device_busy", "device_span", "empty_wait", "naive", "naive_idle", "legacy",
+                 "prepare", "first")  # fmt: skip
 
 
 @register("machine", "The machine", 90, page="cases", brief=True)
@@ -136,31 +110,39 @@ def _rest(record: Record) -> str:
     return record.case.key.split(" ", 3)[3]
 
 
-@register("records", "All cases", 98, page="cases")
+@register("records", "All cases", 5, page="cases")
 def records(view: View) -> Iterator[Part]:
     """A table with every figure of every case."""
     if not view.fingerprint.records:
         yield Text(["The file holds no case."])
         return
+    shown = (*_FIRST_FIGURES, *_MORE_FIGURES)
     rows: list[list[str | Cell]] = []
     for record in view.fingerprint.records:
-        numbers = (_number(record.figure(name)) for name in _FIGURE_COLUMNS)
+        first, more = ([_number(record.figure(name)) for name in names] for names in (_FIRST_FIGURES, _MORE_FIGURES))
         next_run = next_run_text(record, view.fingerprint.machine)
-        others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in _FIGURE_COLUMNS)
+        others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in shown)
         complete = record.figure("complete")
         to = f"{complete.holds_to:,}" if complete and complete.holds_to else ""
-        tail = [to, next_run, record.bound, others, _pairs(record.window)]
-        rows.append([*_place(view, record), _rest(record), record.unit, record.status, *numbers, *tail])
+        target = view.target(record)
+        name, case = Cell(target.short, target.stack), target.pattern_label(record)
+        status = Cell(record.status, path=line_link(view, record))
+        rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
+        called = CALLER_WORDS[record.caller]
+        rows.append([name, case, called, status, *first, next_run, to, record.bound, record.unit, *more, *rest])
     yield Text(
         [
-            "Times in microseconds, with 95 % intervals; per unit, but fixed, waits, T(1) (naive), prepare and first."
-            " holds to: the largest n for which T(n) was seen to be the line. everything: the mean over all samples."
+            "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
+            "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
+            "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
+            "their range. up to n: T(n) was seen to be a line up to this n. everything: the mean over all samples."
         ],
         quiet=True,
     )
-    columns = ["target", "pattern", "called", "dependency and parameters", "unit", "status", *_FIGURE_COLUMNS,
-               "holds to, units", "next run", "bound", "other figures", "window"]  # fmt: skip
-    yield Table("All cases", columns, rows, numeric=range(6, 8 + len(_FIGURE_COLUMNS)), folded=True)
+    columns = ["target", "case", "called", "status", *_FIRST_FIGURES, "next run", "up to n", "bound", "unit",
+               *_MORE_FIGURES, "workload and parameters", "other figures", "window"]  # fmt: skip
+    numeric = [*range(4, 9), *range(11, 11 + len(_MORE_FIGURES))]
+    yield Table("All cases", columns, rows, numeric=numeric, sortable=True)
 
 
 def _number(figure: Figure | None) -> str:

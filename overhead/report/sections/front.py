@@ -25,9 +25,9 @@ from overhead.reading.glossary import GLOSSARY
 from overhead.reading.next_run import next_run_sentence, next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
+from overhead.report.core.case_line import line_link
 from overhead.report.core.headline_figure import headline_figure
 from overhead.report.core.registry import register
-from overhead.results import Machine
 
 _TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time of it", "next run", "met")]
 _MOST_REASONS = 12
@@ -97,18 +97,17 @@ def stacks(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None:
         return
-    machine = costs.view.fingerprint.machine
     yield Table(
         "One dispatch through each stack, with intervals; each row is one caller",
         ["stack", "called", "unit", *_TIMES, "bound", "remark"],
-        [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}],
+        [_row(row, kind, costs.view) for row in costs.rows for kind in {**row.records, **row.remarks}],
         numeric=range(3, 7),
         sortable=True,
     ).without_empty(3)
-    yield Text([next_run_sentence(machine)], quiet=True)
+    yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
 
 
-def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
+def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
     name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
     record = row.records.get(kind)
     if record is None:
@@ -116,9 +115,10 @@ def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
     called = ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
     cost = micro_cell(record, "complete") if kind in row.marks else ""
     met = met_range(record)
-    next_run = next_run_text(record, machine)
+    next_run = next_run_text(record, view.fingerprint.machine)
     figures = [cost, micro_cell(record, "host"), next_run, between(*met) if met else ""]
-    return [name, called, record.unit, *figures, record.bound, remark]
+    linked = Cell(remark, path=line_link(view, record)) if remark else ""
+    return [name, called, record.unit, *figures, record.bound, linked]
 
 
 @register("glossary", "Terms", 200)

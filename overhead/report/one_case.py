@@ -1,0 +1,73 @@
+"""One case of a run: found by its key or words of it, its figures and its points as tables, and T(n) as a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from overhead.blocks.parts import Part, Table, Text, micro_cell
+from overhead.errors import UsageError, require_extra
+from overhead.loading.files import save_file
+from overhead.loading.samples import medians_by_record
+from overhead.reading.format import MICRO, between, number, plain, spread, within
+from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
+from overhead.report.core.lines import measured_points
+from overhead.results import Figure, Fingerprint, Record
+
+_MOST_LISTED = 10
+_PLOT_INCHES = 6.0
+
+
+def find_case(run: Fingerprint, case: str) -> Record:
+    """The record with this key, or the only one whose key has all these words. Raises ``UsageError``."""
+    words = case.lower().split()
+    alike = [r for r in run.records if all(word in r.key.lower() for word in words)]
+    found = [r for r in alike if r.key == case] or alike
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"{plain(case)}: no file, and no case of the run")
+    keys = "; ".join([plain(r.key) for r in found[:_MOST_LISTED]] + ["..."] * (len(found) > _MOST_LISTED))
+    raise UsageError(f"{plain(case)}: {len(found)} cases have these words; add words of one of these keys: {keys}")
+
+
+def case_blocks(run: Fingerprint, path: Path, record: Record) -> Iterator[Part]:
+    """The figures of a case, and T(n) by n with how far it lies off the line. ``path``: the file of the run."""
+    yield Text([record.key, ": ".join(filter(None, [record.status, record.reason]))])
+    rows = [[f.name, *_value(record, f), str(f.processes or ""), f.status, f.reason] for f in record.figures]
+    columns = ["figure", "value", "unit", "processes", "status", "reason"]
+    yield Table("Figures", columns, rows, numeric=(1, 3))
+    processes = medians_by_record(run, path).get(record.key, [])
+    line, points = line_of(record)[0], []
+    for p in measured_points(record):
+        off = f"{100 * (p.total / (line.intercept + line.slope * p.n) - 1):+.1f}" if line else ""
+        median = number(within(p.total / 1e3, 0.002))
+        own = [one.ladder[p.n] / 1e3 for one in processes if p.n in one.ladder]
+        ends = f"{between(min(own), max(own))} ({len(own)})" if own else ""
+        points.append([f"{p.n:,}", median, between(p.q1 / 1e3, p.q3 / 1e3), off, ends])
+    columns = ["n", f"T(n), {MICRO}, median", "quartiles", "off the line, %", "medians of processes"]
+    yield Table("The time of n units", columns, points, numeric=range(5)).without_empty()
+    yield Text([] if processes else [f"{QUARTILES_ONLY.capitalize()}."], quiet=True)
+
+
+def _value(record: Record, figure: Figure) -> tuple[str, str]:
+    if figure.unit == "ns":
+        return micro_cell(record, figure.name), MICRO
+    return spread(figure.measured) if figure.measured else figure.status, figure.unit
+
+
+def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
+    """Draw T(n) of the record and write it to ``out``, by default a PNG in this folder. Returns its path.
+
+    ``path``: the file of the run, beside which its samples may lie. Raises ``UsageError``.
+    """
+    require_extra("report", "matplotlib", "seaborn")
+    out = out if out.name else Path(f"{panel_name(record)}.png")
+    if out.suffix not in (".png", ".svg"):
+        raise UsageError(f"{out}: name a file that ends in .png or .svg")
+    processes, file = medians_by_record(run, path).get(record.key, []), io.BytesIO()
+    figure = case_figure(record, processes, run.profile, width=_PLOT_INCHES, title=record.key)
+    figure.savefig(file, format=out.suffix[1:])
+    save_file(out, file.getvalue())
+    return out

@@ -206,7 +206,7 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = record.measured("complete"), _start(record)
-    kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
+    kind = next((k for k in ARM_KINDS if k.name == kind_of(record)), None)
     if slope is None or not resolved(record.figure("complete")) or kind is None or _bends_below_zero(record):
         return None
     longest = max((p.n for p in record.curve), default=0)
@@ -216,6 +216,11 @@ def _arm(view: View, record: Record) -> ArmFit | None:
         own["maker"] = f"made by {graph_maker(record)}"
     what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
     return ArmFit(record, kind, f"{view.target(record).short}, {what}", slope, fixed, longest)
+
+
+def kind_of(record: Record) -> str:
+    """The name of the record's kind of arm; '' if it has none."""
+    return next((kind.name for kind in ARM_KINDS if kind.is_one(record)), "")
 
 
 def why_no_speed(record: Record) -> str:

@@ -1,0 +1,297 @@
+"""CUDA graph or one fused kernel: the time of a whole chain by each way, beside the graph that the CUDA driver makes.
+
+A row is the work of one workload in one run: its own number of steps with one wait, called from Python. A slice adds
+rows of its own. Without a graph the fused WGSL kernels stand beside a dispatch for each step, in the same stack.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from overhead.reading.chains import ArmFit, Group, groups, kind_of, steps_of, why_no_speed
+from overhead.reading.format import MICRO, TIMES, between, factor, listed, number, run_time
+from overhead.reading.missing_values import absent_stacks
+from overhead.reading.view import View, stack_name, with_fields
+from overhead.results import Fingerprint, Record, Value, exactly, ratio
+from overhead.workloads import workloads
+
+SAME_WITHIN = 0.05
+"""Ways that differ by a smaller share are called a tie: another run may turn them round."""
+Verdict = Literal["cheaper", "tie", "dearer"]
+_LEAST_KERNEL_RATIO = 1.3
+"""A WGSL kernel whose step takes this many times the CUDA kernel's loses by its own speed."""
+_LITTLE = 0.1
+"""A graph that adds less than this share to a step leaves a fused kernel little to save."""
+_WAYS = (
+    ("eager", "torch", "per-submit", "eager, PyTorch"),
+    ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
+    ("graph-driver", "cuda-graph", "replay", "a graph, CUDA driver"),
+    ("fused-cuda", "cuda-driver", "fused", "fused CUDA, CUDA driver"),
+    ("wgsl", "dawn", "one-pass", "a WGSL dispatch a step, Dawn"),
+    ("fused-wgsl", "dawn", "fused", "fused WGSL, Dawn"),
+    ("wgsl", "wgpu-native", "one-pass", "a WGSL dispatch a step, wgpu-native"),
+    ("fused-wgsl", "wgpu-native", "fused", "fused WGSL, wgpu-native"),
+)
+"""Kind, stack, pattern and label of the ways, in the order of the picture."""
+_FUSED = ("fused-cuda", "fused-wgsl")
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why. ``step``: ns a step."""
+
+    kind: str
+    stack: str
+    label: str
+    cost: Value | None
+    step: Value | None = None
+    reason: str = ""
+
+    @property
+    def through(self) -> str:
+        """The stack in words, from the label: ``Dawn``."""
+        return self.label.rpartition(", ")[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The work of a workload in one run. ``work``: its size in words; ``run``: when the run began.
+
+    ``said``: a sentence on the row, where its steps do not explain it. ``usual``: every run on a GPU measures it.
+    """
+
+    name: str
+    work: str
+    run: str
+    ways: tuple[Way, ...]
+    said: str = ""
+    usual: bool = True
+
+    @property
+    def graph(self) -> Way | None:
+        """The graph that the CUDA driver made of the steps; None without its time."""
+        return next((w for w in self.ways if w.kind == "graph-driver" and w.cost is not None), None)
+
+    def base(self, way: Way) -> Way | None:
+        """What the way is compared with: the graph, or without one a dispatch a step of its stack; None without both."""
+        unfused = (w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None)
+        return self.graph or next(unfused, None)
+
+    def relative(self, way: Way) -> Value | None:
+        """The time of the way over that of its base; None where either is unknown."""
+        base = self.base(way)
+        return exactly(1.0, "ratio") if way is base else ratio(way.cost, base.cost if base else None)
+
+    def verdict(self, way: Way) -> Verdict | None:
+        """Whether the way is cheaper than its base, by intervals and by more than ``SAME_WITHIN``; None if unknown."""
+        times = self.relative(way)
+        if times is None:
+            return None
+        if times.ceiling < 1 and times.value < 1 / (1 + SAME_WITHIN):
+            return "cheaper"
+        return "dearer" if times.floor > 1 and times.value > 1 + SAME_WITHIN else "tie"
+
+    def of_kind(self, *kinds: str) -> list[Way]:
+        """The ways of these kinds that can be compared with their base."""
+        return [way for way in self.ways if way.kind in kinds and self.relative(way) is not None]
+
+
+MakeRows = Callable[[View], Iterable[Row]]
+_makers: list[MakeRows] = []
+
+
+def register_rows(make: MakeRows) -> MakeRows:
+    """Decorator for a function of a slice that makes more rows from a run; its module ``sections`` uses it."""
+    _makers.append(make)
+    return make
+
+
+def rows(own: View, others: Sequence[View] = ()) -> list[Row]:
+    """The rows of the run shown, the best for WGSL first, then those of slices.
+
+    What the run lacks and every run should have comes from the newest of the others that has it.
+    """
+    found: dict[str, Row] = {}
+    for view in (own, *others):
+        for row in (row for make in (chain_rows, *_makers) for row in make(view)):
+            if view is own or row.usual:
+                found.setdefault(row.name, row)
+
+    def order(row: Row) -> tuple[bool, float]:
+        times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
+        return bool(row.said), min((t.value for t in times if t is not None), default=float("inf"))
+
+    return sorted(found.values(), key=order)
+
+
+def chain_rows(view: View) -> Iterator[Row]:
+    """A row for each workload with a fused kernel on a GPU, at the size that comes first among its sizes."""
+    found: dict[str, list[Group]] = {}
+    for group in view.once(groups):
+        found.setdefault(group.workload, []).append(group)
+    for name, own in found.items():
+        known = workloads().get(name)
+        sizes = known.elements if known else ()
+        made = [(g, _ways(view, g.on_processor("gpu"))) for g in own]
+        made.sort(key=lambda one: (sizes.index(one[0].elements) if one[0].elements in sizes else 99, -_timed(one[1])))
+        for group, ways in made[:1]:
+            work = f"{steps_of(name):,} steps of {group.title.partition(', ')[2]}"
+            usual = known is not None and (known.usual or not known.heavy)
+            row = Row(group.name, work, run_time(view.fingerprint.created), tuple(ways), usual=usual)
+            if any(way.cost is not None for way in ways if way.kind in _FUSED):
+                yield row
+
+
+def _timed(ways: Sequence[Way]) -> int:
+    return sum(way.cost is not None for way in ways)
+
+
+def _ways(view: View, group: Group) -> list[Way]:
+    """The ways of a workload, without the unfused dispatches where there is a graph to compare with."""
+    records = [*(a.record for a in group.arms), *group.failed]
+    arms = {id(arm.record): arm for arm in group.arms}
+    found = []
+    for kind, stack, pattern, label in _WAYS:
+        fitting = [
+            r
+            for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
+            if "checks" not in r.params and kind_of(r) == kind and r.api != "CPU" and not r.software
+        ]
+        ways = [_way(kind, label, r, arms.get(id(r)), steps_of(group.workload)) for r in fitting]
+        if not ways and kind not in ("launches", "wgsl"):
+            reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
+            ways = [Way(kind, stack, label, None, reason=reason)] if reason else []
+        found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
+    has_graph = any(way.kind == "graph-driver" and way.cost for way in found)
+    return [way for way in found if not (has_graph and way.kind == "wgsl")]
+
+
+def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> Way:
+    if arm is not None:
+        cost = dataclasses.replace(arm.cost(steps), status=record.status)
+        return Way(kind, record.stack, label, cost, arm.slope)
+    figure, bent = record.figure("complete"), _read_off(record, steps)
+    if figure is None or bent is None:
+        return Way(kind, record.stack, label, None, reason=why_no_speed(record))
+    each = Value(figure.modes[0], min(figure.modes), max(figure.modes), unit="ns", source=record.device)
+    return Way(kind, record.stack, label, bent, each, record.reason)
+
+
+def _read_off(record: Record, steps: int) -> Value | None:
+    """The time of so many steps where T(n) bends: between the measured lengths, with their quartiles.
+
+    Beyond the longest the two costs of a step, from anchors, go on. None if T(n) does not bend or these are unknown.
+    """
+    figure, points = record.figure("complete"), sorted(record.curve, key=lambda point: point.n)
+    if figure is None or figure.status != "nonlinear" or len(figure.modes) < 2 or not points:
+        return None
+    beyond = max(0, steps - points[-1].n)
+    slopes = (figure.modes[0], min(figure.modes), max(figure.modes))
+    lengths = [point.n for point in points]
+    at = [[p.total for p in points], [p.q1 for p in points], [p.q3 for p in points]]
+    value, low, high = (
+        float(np.interp(steps, lengths, times)) + beyond * slope for times, slope in zip(at, slopes, strict=True)
+    )
+    return Value(value, low, high, status="nonlinear", reason=figure.reason, unit="ns", source=record.device)
+
+
+def _left_out(run: Fingerprint, stack: str, case: str) -> str:
+    """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it says nothing."""
+    left = (one for one in run.left_out if one.target.startswith(f"{stack}@") and one.case.startswith(case))
+    reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [one.reason for one in left]
+    return reasons[0] if reasons else ""
+
+
+def sentences(found: Sequence[Row]) -> list[str]:
+    """When a fused kernel is cheaper than the graph and why, from these rows alone."""
+    said = [*_wgsl(found), *_cuda(found)] if any(row.graph for row in found) else [*_unfused(found)]
+    return [*said, *(row.said for row in found if row.said)]
+
+
+def _wgsl(found: Sequence[Row]) -> Iterator[str]:
+    own = [(row, row.of_kind("fused-wgsl")) for row in found if row.graph and not row.said]
+    won = [(row, ways) for row, ways in own if ways and all(row.verdict(way) == "cheaper" for way in ways)]
+    if won:
+        reason = ""
+        if all(_is_below_hand_over(row) for row, _ in won):
+            each = "A step" if len(won) == 1 else "There a step"
+            reason = f" {each} in the kernel takes less time than the graph needs to hand a step over."
+        names = listed([f"{row.name} ({_range(row, ways)})" for row, ways in won])
+        yield f"Fused WGSL is cheaper than the graph that the CUDA driver makes for {names}.{reason}"
+    for row, ways in own:
+        if ways and (row, ways) not in won:
+            yield f"{row.name.capitalize()}: fused WGSL {listed(_by_verdict(row, ways))}{_why(row)}."
+
+
+def _cuda(found: Sequence[Row]) -> Iterator[str]:
+    own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
+    won = [f"{row.name} ({_range(row, [way])})" for row, way in own if row.verdict(way) == "cheaper"]
+    others = [f"{row.name} ({_words(row, way)})" for row, way in own if row.verdict(way) != "cheaper"]
+    if won:
+        rest = f", not for {listed(others, 'or')}" if others else ""
+        yield f"One fused CUDA kernel is cheaper than the graph for {listed(won)}{rest}."
+    elif others:
+        yield f"One fused CUDA kernel beside the graph: {listed(others)}."
+
+
+def _unfused(found: Sequence[Row]) -> Iterator[str]:
+    for row in found:
+        if (ways := row.of_kind("fused-wgsl")) and not row.said:
+            what = listed(_by_verdict(row, ways))
+            yield f"{row.name.capitalize()}: fused WGSL {what}, compared with a dispatch a step in the same stack."
+
+
+def _is_below_hand_over(row: Row) -> bool:
+    """Whether a step in WGSL takes less than what a step of the graph takes beyond one of the fused CUDA kernel."""
+    steps = _steps(row)
+    return steps is not None and steps[2].ceiling < (steps[0] - steps[1]).floor
+
+
+def _steps(row: Row) -> tuple[Value, Value, Value] | None:
+    """ns a step in the graph, in the fused CUDA kernel and in the cheapest fused WGSL kernel; None if one is unknown."""
+    graph, cuda = row.graph, next(iter(row.of_kind("fused-cuda")), None)
+    wgsl = [way.step for way in row.of_kind("fused-wgsl") if way.step is not None]
+    if graph is None or cuda is None or graph.step is None or cuda.step is None or not wgsl:
+        return None
+    return graph.step, cuda.step, min(wgsl, key=lambda step: step.value)
+
+
+def _why(row: Row) -> str:
+    """Why fused WGSL saves nothing, from the time of a step in each way; '' where that does not tell."""
+    if (steps := _steps(row)) is None:
+        return ""
+    graph, cuda, wgsl = steps
+    if (graph - cuda).floor < _LITTLE * cuda.value:
+        return f"; the step itself takes {number(cuda / 1e3)} {MICRO} in CUDA, and the graph adds little to it"
+    slower = wgsl / cuda
+    if slower.floor > _LEAST_KERNEL_RATIO:
+        return f"; a step of the WGSL kernel takes {factor(slower).rstrip(TIMES)} times as long as one in CUDA"
+    return ""
+
+
+def _range(row: Row, ways: Sequence[Way]) -> str:
+    """How many times cheaper these ways are: ``12 times``, ``8.5 to 12 times``."""
+    times = [exactly(1.0, "ratio") / found for way in ways if (found := row.relative(way)) is not None]
+    low, high = (pick(times, key=lambda value: value.value) for pick in (min, max))
+    one = factor(low).rstrip(TIMES)
+    return f"{one if one == (other := factor(high).rstrip(TIMES)) else f'{one} to {other}'} times"
+
+
+def _words(row: Row, way: Way) -> str:
+    """``11 times cheaper``, ``a tie`` or ``1.2 times dearer``."""
+    times, verdict = row.relative(way), row.verdict(way)
+    if times is None or verdict == "tie":
+        return "a tie"
+    return f"{factor(times if verdict == 'dearer' else exactly(1.0, 'ratio') / times).rstrip(TIMES)} times {verdict}"
+
+
+def _by_verdict(row: Row, ways: Sequence[Way]) -> list[str]:
+    """``ties through wgpu-native`` and such, for each group of ways with the same words."""
+    through: dict[str, list[str]] = {}
+    for way in ways:
+        through.setdefault(_words(row, way), []).append(way.through)
+    return [f"is {words} through {listed(names)}" for words, names in through.items()]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.decode.decoders import LARGE_BYTES, weight_bytes
 from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.reading import (
     MOST_KERNEL_RATIO,
@@ -17,11 +17,11 @@ from overhead.decode.reading import (
     decoder_results,
     device_time_ratio,
     eager_graph_arm,
-    fastest_arm,
     fastest_kernels,
     slope_over_dispatches,
 )
-from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, percent_spread, positive_spread, spread
+from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, positive_spread, run_time, spread
+from overhead.reading.graph_or_fused import Row, Way, compared, register_rows
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
@@ -46,28 +46,44 @@ _PUBLISHED = (
     "dispatch was not constant there."
 )
 _Row = list[str | Cell]
+_FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
+_WAYS: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("eager", "eager, PyTorch", {"stack": "torch", "fusions": None}),
+    ("graph-torch", "a graph of the eager step, by PyTorch", {"stack": "cuda-graph", "maker": "torch"}),
+    ("graph-driver", "a graph, by the CUDA driver", {"stack": "cuda-graph", "maker": "driver", "fusions": 0}),
+    ("fused-cuda", "fused CUDA, launched", {"stack": "cuda-driver", "pattern": "per-submit", **_FUSED}),
+    ("fused-cuda", "fused CUDA in a graph, by the driver", {"stack": "cuda-graph", "maker": "driver", **_FUSED}),
+    ("fused-wgsl", "fused WGSL, Dawn", {"stack": "dawn", "pattern": "per-pass", **_FUSED}),
+    ("fused-wgsl", "fused WGSL, wgpu-native", {"stack": "wgpu-native", "pattern": "per-pass", **_FUSED}),
+)
+"""Kind, label, and stack, pattern and parameters of the ways to compute a token that are compared on the front page."""
 
 
-@register("a-token", "A token of a language model", 27, any_run=True)
-def token_row(view: View) -> Iterator[Part]:
-    """A table of one row: a token by the fastest unfused and fused arms of one decoder; nothing without a time."""
-    both = (0, len(FUSIONS))
-    rows = [(found.name, [fastest_arm(found, fusions) for fusions in both]) for found in decoder_results(view)]
-    timed = [(name, arms) for name, arms in rows if any(arms)]
-    if not timed:
-        return
-    name, arms = max(timed, key=lambda row: (weight_bytes(row[0]) >= LARGE_BYTES, all(row[1])))
-    cells: _Row = [Cell(name, path=_PAGE.path)]
-    for arm in arms:
-        if arm is None or arm.complete is None:
-            cells += ["", "", ""]
+@register_rows
+def token_rows(view: View) -> Iterator[Row]:
+    """A row for a token by the largest decoder of the run with fused WGSL: graphs of both programs beside it."""
+    for found in reversed(decoder_results(view)):
+        ways = [way for kind, label, fields in _WAYS if (way := _token_way(found, kind, label, fields)) is not None]
+        if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        unknown = "too small to measure" if arm.is_host_below_resolution else ""
-        share = unknown if arm.host_share is None else percent_spread(arm.host_share)
-        stack = Cell(f"{arm.target.short}, {arm.issued}", arm.target.stack)
-        cells += [positive_spread(arm.complete / _MILLI), stack, share]
-    columns = ["model", *(text for kind in ("unfused", "fused") for text in (f"{kind}, ms", "by", "host's share"))]
-    yield Table("One token at batch 1, by the fastest arm", columns, [cells], numeric=[1, 3, 4, 6])
+        dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
+        work = f"{found.name}, {dispatches.get(0) or '?'} dispatches, {dispatches.get(len(FUSIONS)) or '?'} when fused"
+        row = Row("a token", work, run_time(view.fingerprint.created), tuple(ways))
+        fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
+        least = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
+        beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
+        yield dataclasses.replace(row, said=f"A token ({work}): {beside}the cheapest is {least.label}.")
+        return
+
+
+def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, object]) -> Way | None:
+    """The arm from Python with these parameters, as a way; None if there is none with a time."""
+    for arm in found.arms:
+        record = arm.record
+        own = {"stack": record.stack, "pattern": record.pattern, "fusions": None, "maker": None, **record.params}
+        if record.caller == "binding" and arm.complete is not None and fields.items() <= own.items():
+            return Way(kind, record.stack, label, dataclasses.replace(arm.complete, status=record.status))
+    return None
 
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)

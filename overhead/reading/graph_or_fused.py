@@ -13,15 +13,17 @@ from typing import Literal
 import numpy as np
 
 from overhead.reading.chains import ArmFit, Group, groups, kind_of, steps_of, why_no_speed
-from overhead.reading.format import MICRO, TIMES, between, factor, listed, number, run_time
+from overhead.reading.format import MICRO, listed, number, run_time
 from overhead.reading.missing_values import absent_stacks
-from overhead.reading.view import View, stack_name, with_fields
+from overhead.reading.view import View, with_fields
 from overhead.results import Fingerprint, Record, Value, exactly, ratio
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
 """Ways that differ by a smaller share are called a tie: another run may turn them round."""
-Verdict = Literal["cheaper", "tie", "dearer"]
+Verdict = Literal["cheaper", "tie", "dearer", "unclear"]
+_MOST_SPREAD = 1.5
+"""A ratio whose interval holds 1 is no tie, but unclear, if the ends of the interval differ by a larger factor."""
 _LEAST_KERNEL_RATIO = 1.3
 """A WGSL kernel whose step takes this many times the CUDA kernel's loses by its own speed."""
 _LITTLE = 0.1
@@ -29,8 +31,8 @@ _LITTLE = 0.1
 _WAYS = (
     ("eager", "torch", "per-submit", "eager, PyTorch"),
     ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
-    ("graph-driver", "cuda-graph", "replay", "a graph, CUDA driver"),
-    ("fused-cuda", "cuda-driver", "fused", "fused CUDA, CUDA driver"),
+    ("graph-driver", "cuda-graph", "replay", "a graph, by the CUDA driver"),
+    ("fused-cuda", "cuda-driver", "fused", "fused CUDA"),
     ("wgsl", "dawn", "one-pass", "a WGSL dispatch a step, Dawn"),
     ("fused-wgsl", "dawn", "fused", "fused WGSL, Dawn"),
     ("wgsl", "wgpu-native", "one-pass", "a WGSL dispatch a step, wgpu-native"),
@@ -42,7 +44,7 @@ _FUSED = ("fused-cuda", "fused-wgsl")
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why. ``step``: ns a step."""
+    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why. ``step``: ns of one."""
 
     kind: str
     stack: str
@@ -59,7 +61,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The work of a workload in one run. ``work``: its size in words; ``run``: when the run began.
+    """The work of a workload in one run. ``work``: its size in words; ``run``: when it began, '' for the run shown.
 
     ``said``: a sentence on the row, where its steps do not explain it. ``usual``: every run on a GPU measures it.
     """
@@ -72,12 +74,17 @@ class Row:
     usual: bool = True
 
     @property
+    def title(self) -> str:
+        """Name, size and, where it is not the run that is shown, the run."""
+        return f"{self.name}: {self.work}" + (f", run of {self.run}" if self.run else "")
+
+    @property
     def graph(self) -> Way | None:
         """The graph that the CUDA driver made of the steps; None without its time."""
         return next((w for w in self.ways if w.kind == "graph-driver" and w.cost is not None), None)
 
     def base(self, way: Way) -> Way | None:
-        """What the way is compared with: the graph, or without one a dispatch a step of its stack; None without both."""
+        """What the way is compared with: the graph, else a dispatch a step in the same stack; None without both."""
         unfused = (w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None)
         return self.graph or next(unfused, None)
 
@@ -87,13 +94,15 @@ class Row:
         return exactly(1.0, "ratio") if way is base else ratio(way.cost, base.cost if base else None)
 
     def verdict(self, way: Way) -> Verdict | None:
-        """Whether the way is cheaper than its base, by intervals and by more than ``SAME_WITHIN``; None if unknown."""
+        """Whether the way is cheaper than its base, by the interval and ``SAME_WITHIN``; None if unknown."""
         times = self.relative(way)
         if times is None:
             return None
         if times.ceiling < 1 and times.value < 1 / (1 + SAME_WITHIN):
             return "cheaper"
-        return "dearer" if times.floor > 1 and times.value > 1 + SAME_WITHIN else "tie"
+        if times.floor > 1 and times.value > 1 + SAME_WITHIN:
+            return "dearer"
+        return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
 
     def of_kind(self, *kinds: str) -> list[Way]:
         """The ways of these kinds that can be compared with their base."""
@@ -113,19 +122,20 @@ def register_rows(make: MakeRows) -> MakeRows:
 def rows(own: View, others: Sequence[View] = ()) -> list[Row]:
     """The rows of the run shown, the best for WGSL first, then those of slices.
 
-    What the run lacks and every run should have comes from the newest of the others that has it.
+    What the run lacks and every run should have comes from the other that has most of it, the newest first.
     """
-    found: dict[str, Row] = {}
+    found: dict[str, list[Row]] = {}
     for view in (own, *others):
         for row in (row for make in (chain_rows, *_makers) for row in make(view)):
             if view is own or row.usual:
-                found.setdefault(row.name, row)
+                found.setdefault(row.name, []).append(dataclasses.replace(row, run="") if view is own else row)
 
     def order(row: Row) -> tuple[bool, float]:
         times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
-        return bool(row.said), min((t.value for t in times if t is not None), default=float("inf"))
+        return bool(row.said), max((t.value for t in times if t is not None), default=float("inf"))
 
-    return sorted(found.values(), key=order)
+    best = (next((r for r in made if not r.run), max(made, key=lambda r: _timed(r.ways))) for made in found.values())
+    return sorted(best, key=order)
 
 
 def chain_rows(view: View) -> Iterator[Row]:
@@ -147,7 +157,8 @@ def chain_rows(view: View) -> Iterator[Row]:
 
 
 def _timed(ways: Sequence[Way]) -> int:
-    return sum(way.cost is not None for way in ways)
+    """How many ways have an undisturbed time."""
+    return sum(way.cost is not None and way.cost.status == "ok" for way in ways)
 
 
 def _ways(view: View, group: Group) -> list[Way]:
@@ -206,43 +217,35 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> str:
     return reasons[0] if reasons else ""
 
 
-def sentences(found: Sequence[Row]) -> list[str]:
-    """When a fused kernel is cheaper than the graph and why, from these rows alone."""
-    said = [*_wgsl(found), *_cuda(found)] if any(row.graph for row in found) else [*_unfused(found)]
-    return [*said, *(row.said for row in found if row.said)]
+def lead(found: Sequence[Row]) -> str:
+    """When fused WGSL is cheaper than the CUDA driver's graph, when not, and why; '' without both."""
+    chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
+    if not any(row.graph for row in chains):
+        said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
+        return f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}." if said else ""
+    chains = [row for row in chains if row.graph]
+    won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
+    others = [f"{row.name} ({', '.join(_by_verdict(row))}{_why(row)})" for row in chains if row not in won]
+    if not won:
+        return f"Fused WGSL is not cheaper than the CUDA driver's graph for {listed(others, 'or')}."
+    where = " where a step costs less than handing it over" if all(map(_is_below_hand_over, won)) else ""
+    names = listed([f"{row.name} ({_range(row)})" for row in won])
+    rest = f" It is not for {listed(others, 'or')}." if others else ""
+    return f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}.{rest}"
 
 
-def _wgsl(found: Sequence[Row]) -> Iterator[str]:
-    own = [(row, row.of_kind("fused-wgsl")) for row in found if row.graph and not row.said]
-    won = [(row, ways) for row, ways in own if ways and all(row.verdict(way) == "cheaper" for way in ways)]
-    if won:
-        reason = ""
-        if all(_is_below_hand_over(row) for row, _ in won):
-            each = "A step" if len(won) == 1 else "There a step"
-            reason = f" {each} in the kernel takes less time than the graph needs to hand a step over."
-        names = listed([f"{row.name} ({_range(row, ways)})" for row, ways in won])
-        yield f"Fused WGSL is cheaper than the graph that the CUDA driver makes for {names}.{reason}"
-    for row, ways in own:
-        if ways and (row, ways) not in won:
-            yield f"{row.name.capitalize()}: fused WGSL {listed(_by_verdict(row, ways))}{_why(row)}."
-
-
-def _cuda(found: Sequence[Row]) -> Iterator[str]:
+def remarks(found: Sequence[Row]) -> list[str]:
+    """The same for one fused CUDA kernel; what slices say on their rows; which rows are of another run."""
     own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
-    won = [f"{row.name} ({_range(row, [way])})" for row, way in own if row.verdict(way) == "cheaper"]
-    others = [f"{row.name} ({_words(row, way)})" for row, way in own if row.verdict(way) != "cheaper"]
-    if won:
-        rest = f", not for {listed(others, 'or')}" if others else ""
-        yield f"One fused CUDA kernel is cheaper than the graph for {listed(won)}{rest}."
-    elif others:
-        yield f"One fused CUDA kernel beside the graph: {listed(others)}."
-
-
-def _unfused(found: Sequence[Row]) -> Iterator[str]:
-    for row in found:
-        if (ways := row.of_kind("fused-wgsl")) and not row.said:
-            what = listed(_by_verdict(row, ways))
-            yield f"{row.name.capitalize()}: fused WGSL {what}, compared with a dispatch a step in the same stack."
+    words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
+    runs: dict[str, list[str]] = {}
+    for row in (row for row in found if row.run):
+        runs.setdefault(row.run, []).append(row.name)
+    return [
+        *([f"One fused CUDA kernel, beside the CUDA driver's graph: {words}."] if words else []),
+        *(row.said for row in found if row.said),
+        *(f"From the run of {run}: {listed(names)}." for run, names in runs.items()),
+    ]
 
 
 def _is_below_hand_over(row: Row) -> bool:
@@ -252,7 +255,7 @@ def _is_below_hand_over(row: Row) -> bool:
 
 
 def _steps(row: Row) -> tuple[Value, Value, Value] | None:
-    """ns a step in the graph, in the fused CUDA kernel and in the cheapest fused WGSL kernel; None if one is unknown."""
+    """ns a step in the graph, in fused CUDA and in the cheapest fused WGSL kernel; None if one is unknown."""
     graph, cuda = row.graph, next(iter(row.of_kind("fused-cuda")), None)
     wgsl = [way.step for way in row.of_kind("fused-wgsl") if way.step is not None]
     if graph is None or cuda is None or graph.step is None or cuda.step is None or not wgsl:
@@ -266,32 +269,32 @@ def _why(row: Row) -> str:
         return ""
     graph, cuda, wgsl = steps
     if (graph - cuda).floor < _LITTLE * cuda.value:
-        return f"; the step itself takes {number(cuda / 1e3)} {MICRO} in CUDA, and the graph adds little to it"
-    slower = wgsl / cuda
-    if slower.floor > _LEAST_KERNEL_RATIO:
-        return f"; a step of the WGSL kernel takes {factor(slower).rstrip(TIMES)} times as long as one in CUDA"
+        return f": the step itself takes {number(cuda.value / 1e3)} {MICRO}"
+    if (slower := wgsl / cuda).floor > _LEAST_KERNEL_RATIO:
+        return f": a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
     return ""
 
 
-def _range(row: Row, ways: Sequence[Way]) -> str:
-    """How many times cheaper these ways are: ``12 times``, ``8.5 to 12 times``."""
-    times = [exactly(1.0, "ratio") / found for way in ways if (found := row.relative(way)) is not None]
-    low, high = (pick(times, key=lambda value: value.value) for pick in (min, max))
-    one = factor(low).rstrip(TIMES)
-    return f"{one if one == (other := factor(high).rstrip(TIMES)) else f'{one} to {other}'} times"
+def _range(row: Row) -> str:
+    """How many times cheaper fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
+    found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
+    ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
+    return f"{' to '.join(ends)} times"
 
 
-def _words(row: Row, way: Way) -> str:
-    """``11 times cheaper``, ``a tie`` or ``1.2 times dearer``."""
+def compared(row: Row, way: Way) -> str:
+    """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
     times, verdict = row.relative(way), row.verdict(way)
-    if times is None or verdict == "tie":
+    if times is None or verdict == "unclear":
+        return "not told apart"
+    if verdict == "tie":
         return "a tie"
-    return f"{factor(times if verdict == 'dearer' else exactly(1.0, 'ratio') / times).rstrip(TIMES)} times {verdict}"
+    return f"{number(times.value if verdict == 'dearer' else 1 / times.value)} times {verdict}"
 
 
-def _by_verdict(row: Row, ways: Sequence[Way]) -> list[str]:
-    """``ties through wgpu-native`` and such, for each group of ways with the same words."""
+def _by_verdict(row: Row) -> list[str]:
+    """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
     through: dict[str, list[str]] = {}
-    for way in ways:
-        through.setdefault(_words(row, way), []).append(way.through)
-    return [f"is {words} through {listed(names)}" for words, names in through.items()]
+    for way in row.of_kind("fused-wgsl"):
+        through.setdefault(compared(row, way), []).append(way.through)
+    return [f"{words} through {listed(names)}" for words, names in through.items()]

@@ -87,11 +87,6 @@ class DecodeArm:
         return self.record.measured("device_busy") or self.record.measured("device_span")
 
     @property
-    def host_share(self) -> Value | None:
-        """The host's time over the time of the step; None where either is not known."""
-        return ratio(self.host, self.complete)
-
-    @property
     def tokens_per_s(self) -> Value | None:
         """The tokens of all sequences in a second; None without a positive time."""
         time = self.complete
@@ -201,12 +196,6 @@ def _series(arms: Sequence[DecodeArm], axis: str) -> list[ArmSeries]:
         others = frozenset((name, value) for name, value in record.params.items() if name != axis)
         groups.setdefault((record.target_key, record.pattern, record.caller, others), []).append(arm)
     return [tuple(group) for group in groups.values() if len(group) > 1]
-
-
-def fastest_arm(found: DecoderResults, fusions: int) -> DecodeArm | None:
-    """The fastest case with this number of fusions; None if no time is above zero."""
-    own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions and arm.is_resolved("complete")]
-    return min(own, key=lambda arm: arm.record.value("complete") or 0.0, default=None)
 
 
 def fastest_kernels(found: DecoderResults) -> dict[tuple[str, int], DecodeArm]:

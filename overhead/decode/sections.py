@@ -1,4 +1,4 @@
-"""The page of decoded tokens: every arm (way to decode), fusions, reads, batches; and a token on the front page."""
+"""The page of decoded tokens: every arm (way to decode), fusing, reads, batches; and a token on the front page."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from overhead.reading.format import MICRO, TIMES, count, factor_spread, listed, 
 from overhead.reading.graph_or_fused import Row, Way, compared, register_rows
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
+from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
 from overhead.report.core.page_list import register_page, slug
 from overhead.report.core.palette import colour
@@ -37,7 +38,7 @@ _PAGE = register_page(
     "decode",
     "Decoding tokens",
     20,
-    "What a token of a language model costs through each stack, what each fusion of dispatches saves, what one "
+    "What a token of a language model costs through each stack, what fusing its dispatches saves, what one "
     "dispatch costs in a real program, and from which batch on overhead stops mattering.",
 )
 _PUBLISHED = (
@@ -45,14 +46,16 @@ _PUBLISHED = (
     f"with an intercept of {PUBLISHED_INTERCEPT_NS / _MILLI:.1f} ms. A negative intercept means that the cost of a "
     "dispatch was not constant there."
 )
+_MOST_ROWS = 8
+"""Ways that the figure of fusing shows."""
 _Row = list[str | Cell]
 _FUSED: dict[str, object] = {"fusions": len(FUSIONS)}
 _WAYS: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("eager", "eager, PyTorch", {"stack": "torch", "fusions": None}),
-    ("graph-torch", "a graph of the eager step, by PyTorch", {"stack": "cuda-graph", "maker": "torch"}),
-    ("graph-driver", "a graph, by the CUDA driver", {"stack": "cuda-graph", "maker": "driver", "fusions": 0}),
+    ("graph-torch", "a graph, by PyTorch", {"stack": "cuda-graph", "maker": "torch"}),
+    ("graph-driver", "an unfused graph, by the driver", {"stack": "cuda-graph", "maker": "driver", "fusions": 0}),
     ("fused-cuda", "fused CUDA, launched", {"stack": "cuda-driver", "pattern": "per-submit", **_FUSED}),
-    ("fused-cuda", "fused CUDA in a graph, by the driver", {"stack": "cuda-graph", "maker": "driver", **_FUSED}),
+    ("fused-cuda", "a fused graph, by the driver", {"stack": "cuda-graph", "maker": "driver", **_FUSED}),
     ("fused-wgsl", "fused WGSL, Dawn", {"stack": "dawn", "pattern": "per-pass", **_FUSED}),
     ("fused-wgsl", "fused WGSL, wgpu-native", {"stack": "wgpu-native", "pattern": "per-pass", **_FUSED}),
 )
@@ -66,8 +69,8 @@ def token_rows(view: View) -> Iterator[Row]:
         ways = [way for kind, label, fields in _WAYS if (way := _token_way(found, kind, label, fields)) is not None]
         if not any(way.kind == "fused-wgsl" for way in ways):
             continue
-        dispatches = {arm.record.params.get("fusions"): arm.dispatches for arm in found.arms}
-        work = f"{found.name}, {dispatches.get(0) or '?'} dispatches, {dispatches.get(len(FUSIONS)) or '?'} when fused"
+        counts = {arm.record.params.get("fusions"): _dispatches(arm) for arm in found.arms}
+        work = f"{found.name}, {counts.get(0) or '?'} dispatches, {counts.get(len(FUSIONS)) or '?'} when fused"
         row = Row("a token", work, run_time(view.fingerprint.created), tuple(ways))
         fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
         least = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
@@ -88,7 +91,7 @@ def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, o
 
 @register("decode", "A token through each stack", 10, page="decode", any_run=True)
 def token_section(view: View) -> Iterator[Part]:
-    """For each decoder its arms, reads, fusion levels and kernels, and what an added dispatch costs."""
+    """For each decoder its arms, reads and kernels, what fusing saves, and what an added dispatch costs."""
     for found in decoder_results(view):
         intro = (
             f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
@@ -96,11 +99,11 @@ def token_section(view: View) -> Iterator[Part]:
             "those of the program that ran; for PyTorch they are operations, for ONNX Runtime nodes."
         )
         yield Text([intro, *_one_process(found)])
+        if (drawing := _fused_or_not(found)) is not None:
+            yield drawing
         yield _arms(found)
         if found.reads:
             yield _reads(found)
-        if found.levels:
-            yield _levels(found)
         yield from _kernels(found)
         if sentences := list(padded_sentences(found)):
             yield Text([*sentences, _PUBLISHED])
@@ -187,30 +190,31 @@ def _reads(found: DecoderResults) -> Table:
     return Table(f"A read after every token of {found.name}", columns, rows, numeric=[3])
 
 
-def _levels(found: DecoderResults) -> Table:
-    """A row for each fusion level of each way to run the program, beside the level before it."""
-    rows: list[_Row] = []
-    for series in found.levels:
-        for before, arm in zip((None, *series), series, strict=False):
-            change, gain = "", None
-            if before is not None:
-                gain = ratio(before.complete, arm.complete)
-                if arm.dispatches and before.dispatches:
-                    change = f"{arm.dispatches - before.dispatches:,}"
-            times = [_shown(arm.complete, _MILLI), factor_spread(gain) if gain else ""]
-            row = [arm.issued, _program(arm, before), _dispatches(arm), change, *times, _bound_by(arm), _remark(arm)]
-            rows.append([_stack(arm), *row])
-    columns = ["stack", "how", "program", "dispatches", "change", "a token, ms", "faster by", "bound by", "remark"]
-    return Table(f"{found.name}: fusions", columns, rows, numeric=range(3, 7), sortable=True)
+def _fused_or_not(found: DecoderResults) -> Drawing | None:
+    """A dumbbell for each way to run the program: a token unfused and with all fusions; None without such ways."""
+    pairs = [(series[0], series[-1]) for series in found.levels]
+    both = [pair for pair in pairs if all(arm.complete is not None and arm.is_resolved("complete") for arm in pair)]
+    timed = sorted((fused.complete.value, i) for i, (_, fused) in enumerate(both) if fused.complete is not None)
+    ordered = [both[i] for _, i in timed[:_MOST_ROWS]]
+    rows = [DotRow(f"{fused.target.short}, {fused.issued}", [_mark(one), _mark(fused)]) for one, fused in ordered]
+    if not rows:
+        return None
+    gains = [
+        f"{arm.target.short}, {arm.issued}: {factor_spread(ratio(one.complete, arm.complete))}" for one, arm in ordered
+    ]
+    return Drawing(
+        f"decode-{slug(found.name)}-fused",
+        f"A token of {found.name}, unfused and fused",
+        f"Fusing makes a token cheaper by these factors: {'; '.join(gains)}.",
+        "Round: every dispatch on its own. Diamond: with all fusions. Hollow: noisy. The axis is logarithmic.",
+        partial(dot_figure, {"": rows}, "ms a token", {"unfused": "o", "fused": "D"}, joined=True),
+    )
 
 
-def _program(arm: DecodeArm, before: DecodeArm | None) -> str:
-    level = int(arm.record.params["fusions"])
-    if not level:
-        return "unfused"
-    if before is None or level - int(before.record.params["fusions"]) > 1:
-        return f"with {count(level, 'fusion')}"
-    return f"+ {tuple(FUSIONS)[level - 1]}"
+def _mark(arm: DecodeArm) -> Mark:
+    assert arm.complete is not None
+    time = dataclasses.replace(arm.complete / _MILLI, status=arm.record.status)
+    return Mark(time, colour(arm.target.stack), "o" if arm.record.params["fusions"] == 0 else "D")
 
 
 def _kernels(found: DecoderResults) -> Iterator[Part]:

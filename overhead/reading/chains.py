@@ -17,20 +17,6 @@ from overhead.reading.view import GRAPH_MAKERS, View, by_board, graph_maker, wit
 from overhead.results import Record, Scalar, Value, exactly
 from overhead.workloads import UNROLLED, workloads
 
-COMPARED = (
-    ("eager", "graph-torch"),
-    ("graph-driver", "fused-wgsl"),
-    ("graph-driver", "fused-cuda"),
-    ("hybrid", "eager"),
-    ("jit", "scan"),
-    ("wgsl", "fused-wgsl"),
-    ("wgsl-separate", "wgsl"),
-    ("launches-separate", "launches"),
-    ("eager", "library"),
-)
-"""Pairs of kinds: first the one that is cheaper to start, then the one that is cheaper per step."""
-COMPARED_LENGTHS = (1, 10, 100, 10_000)
-"""Numbers of steps at which arms are compared, besides the workload's own."""
 _LEAST_BEND = 0.01
 """As in ``measure.fitting.curvature``."""
 Variant = tuple[tuple[str, Scalar], ...]
@@ -84,9 +70,6 @@ ARM_KINDS: tuple[ArmKind, ...] = (
 """An arm has the first kind that fits."""
 
 
-_WITHOUT = {"unbounded-loops": " without loop bounds", "off": " without bounds checks"}
-
-
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
     """An arm: one record of a workload with its fit, in ns. ``longest``: the largest number of steps measured."""
@@ -97,12 +80,6 @@ class ArmFit:
     slope: Value
     fixed: Value
     longest: int
-
-    @property
-    def way(self) -> str:
-        """The stack, and the checks that its kernel lacks, where that is a choice: ``dawn without bounds checks``."""
-        without = _WITHOUT.get(str(self.record.params.get("checks")), "")
-        return plain(self.record.stack, 40) + without
 
     @property
     def processor(self) -> str:
@@ -160,14 +137,6 @@ class Group:
         found = [arm for kind in ARM_KINDS if (arm := self.best(steps, {kind.name})) is not None]
         return sorted(found, key=lambda a: a.cost(steps).value)
 
-    def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
-        """The cheapest arm of each of two kinds at that length, on the first kind of processor with both; else None."""
-        for there in map(self.on_processor, ("gpu", "software", "cpu")):
-            first, second = there.best(steps, {before}), there.best(steps, {after})
-            if first is not None and second is not None:
-                return first, second
-        return None
-
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
@@ -209,7 +178,8 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     kind = next((k for k in ARM_KINDS if k.name == kind_of(record)), None)
     if slope is None or not resolved(record.figure("complete")) or kind is None or _bends_below_zero(record):
         return None
-    longest = max((p.n for p in record.curve), default=0)
+    figure = record.figure("complete")
+    longest = max([figure.holds_to if figure else 0, *(p.n for p in record.curve)])
     shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     if "maker" in own:

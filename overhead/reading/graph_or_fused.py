@@ -44,7 +44,7 @@ _FUSED = ("fused-cuda", "fused-wgsl")
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why. ``step``: ns of one."""
+    """A way to do the work of a row. ``cost``: ns for all; None where ``reason`` says why. ``step``: ns of one step."""
 
     kind: str
     stack: str

@@ -24,7 +24,7 @@ _EMPHASISED = ("fused-cuda", "fused-wgsl")
 """Kinds of the ways that the question is about; the others are drawn lighter."""
 _CAPTION = (
     "One chain at the workload's own number of steps and one wait, from Python. Recording and compiling are not "
-    f"counted. Whiskers: the widest that both intervals allow. Tie: within {SAME_WITHIN:.0%}, or the intervals overlap. "
+    f"counted. Whiskers: the widest that both intervals allow. Tie: within {SAME_WITHIN:.0%}, or not told apart. "
     "Hollow: noisy, two speeds, or a cost that bends (then read from the measured times, with their quartiles)."
 ).replace("%", " %")
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 
-from overhead.reading.chains import ArmFit, Group, groups, kind_of, steps_of, why_no_speed
+from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
 from overhead.reading.format import MICRO, listed, number, run_time
 from overhead.reading.missing_values import absent_stacks
 from overhead.reading.view import View, with_fields
@@ -21,7 +20,6 @@ from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
 """Ways that differ by a smaller share are called a tie: another run may turn them round."""
-Verdict = Literal["cheaper", "tie", "dearer", "unclear"]
 _MOST_SPREAD = 1.5
 """A ratio whose interval holds 1 is no tie, but unclear, if the ends of the interval differ by a larger factor."""
 _LEAST_KERNEL_RATIO = 1.3
@@ -39,18 +37,21 @@ _WAYS = (
     ("fused-wgsl", "wgpu-native", "fused", "fused WGSL, wgpu-native"),
 )
 """Kind, stack, pattern and label of the ways, in the order of the picture."""
-_FUSED = ("fused-cuda", "fused-wgsl")
 
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """A way to do the work of a row. ``cost``: ns for all; None where ``reason`` says why. ``step``: ns of one step."""
+    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why.
+
+    ``step``, ``fixed``: ns of one step and of none; None if unknown.
+    """
 
     kind: str
     stack: str
     label: str
     cost: Value | None
     step: Value | None = None
+    fixed: Value | None = None
     reason: str = ""
 
     @property
@@ -60,7 +61,7 @@ class Way:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class WorkRow:
     """The work of a workload in one run. ``work``: its size in words; ``run``: when it began, '' for the run shown.
 
     ``said``: a sentence on the row, where its steps do not explain it. ``usual``: every run on a GPU measures it.
@@ -93,8 +94,8 @@ class Row:
         base = self.base(way)
         return exactly(1.0, "ratio") if way is base else ratio(way.cost, base.cost if base else None)
 
-    def verdict(self, way: Way) -> Verdict | None:
-        """Whether the way is cheaper than its base, by the interval and ``SAME_WITHIN``; None if unknown."""
+    def verdict(self, way: Way) -> str | None:
+        """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None without times."""
         times = self.relative(way)
         if times is None:
             return None
@@ -104,12 +105,20 @@ class Row:
             return "dearer"
         return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
 
+    def cheaper_from(self, way: Way) -> Value | None:
+        """The number of steps from which on the way is cheaper than its base; None if no step surely is cheaper."""
+        base = self.base(way)
+        if base is None or base.step is None or way.step is None or base.fixed is None or way.fixed is None:
+            return None
+        saved, paid = base.step - way.step, way.fixed - base.fixed
+        return (paid.at_least(0.0) / saved).at_least(1) if saved.floor > 0 else None
+
     def of_kind(self, *kinds: str) -> list[Way]:
         """The ways of these kinds that can be compared with their base."""
         return [way for way in self.ways if way.kind in kinds and self.relative(way) is not None]
 
 
-MakeRows = Callable[[View], Iterable[Row]]
+MakeRows = Callable[[View], Iterable[WorkRow]]
 _makers: list[MakeRows] = []
 
 
@@ -119,18 +128,18 @@ def register_rows(make: MakeRows) -> MakeRows:
     return make
 
 
-def rows(own: View, others: Sequence[View] = ()) -> list[Row]:
+def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     """The rows of the run shown, the best for WGSL first, then those of slices.
 
     What the run lacks and every run should have comes from the other that has most of it, the newest first.
     """
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[WorkRow]] = {}
     for view in (own, *others):
         for row in (row for make in (chain_rows, *_makers) for row in make(view)):
             if view is own or row.usual:
                 found.setdefault(row.name, []).append(dataclasses.replace(row, run="") if view is own else row)
 
-    def order(row: Row) -> tuple[bool, float]:
+    def order(row: WorkRow) -> tuple[bool, float]:
         times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
         return bool(row.said), max((t.value for t in times if t is not None), default=float("inf"))
 
@@ -138,22 +147,19 @@ def rows(own: View, others: Sequence[View] = ()) -> list[Row]:
     return sorted(best, key=order)
 
 
-def chain_rows(view: View) -> Iterator[Row]:
+def chain_rows(view: View) -> Iterator[WorkRow]:
     """A row for each workload with a fused kernel on a GPU, at the size that comes first among its sizes."""
-    found: dict[str, list[Group]] = {}
+    found: dict[str, list[tuple[Group, list[Way]]]] = {}
     for group in view.once(groups):
-        found.setdefault(group.workload, []).append(group)
-    for name, own in found.items():
+        found.setdefault(group.workload, []).append((group, _ways(view, group)))
+    for name, made in found.items():
         known = workloads().get(name)
-        sizes = known.elements if known else ()
-        made = [(g, _ways(view, g.on_processor("gpu"))) for g in own]
-        made.sort(key=lambda one: (sizes.index(one[0].elements) if one[0].elements in sizes else 99, -_timed(one[1])))
-        for group, ways in made[:1]:
+        first = known.elements[0] if known else 0
+        group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
+        if any(way.cost is not None for way in ways if way.kind.startswith("fused")):
             work = f"{steps_of(name):,} steps of {group.title.partition(', ')[2]}"
             usual = known is not None and (known.usual or not known.heavy)
-            row = Row(group.name, work, run_time(view.fingerprint.created), tuple(ways), usual=usual)
-            if any(way.cost is not None for way in ways if way.kind in _FUSED):
-                yield row
+            yield WorkRow(group.name, work, run_time(view.fingerprint.created), tuple(ways), usual=usual)
 
 
 def _timed(ways: Sequence[Way]) -> int:
@@ -163,14 +169,14 @@ def _timed(ways: Sequence[Way]) -> int:
 
 def _ways(view: View, group: Group) -> list[Way]:
     """The ways of a workload, without the unfused dispatches where there is a graph to compare with."""
-    records = [*(a.record for a in group.arms), *group.failed]
     arms = {id(arm.record): arm for arm in group.arms}
+    records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
     found = []
     for kind, stack, pattern, label in _WAYS:
         fitting = [
             r
             for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
-            if "checks" not in r.params and kind_of(r) == kind and r.api != "CPU" and not r.software
+            if "checks" not in r.params and r.params.get("maker", "driver") == "driver" and r.api != "CPU"
         ]
         ways = [_way(kind, label, r, arms.get(id(r)), steps_of(group.workload)) for r in fitting]
         if not ways and kind not in ("launches", "wgsl"):
@@ -184,12 +190,12 @@ def _ways(view: View, group: Group) -> list[Way]:
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> Way:
     if arm is not None:
         cost = dataclasses.replace(arm.cost(steps), status=record.status)
-        return Way(kind, record.stack, label, cost, arm.slope)
+        return Way(kind, record.stack, label, cost, arm.slope, arm.fixed)
     figure, bent = record.figure("complete"), _read_off(record, steps)
     if figure is None or bent is None:
         return Way(kind, record.stack, label, None, reason=why_no_speed(record))
     each = Value(figure.modes[0], min(figure.modes), max(figure.modes), unit="ns", source=record.device)
-    return Way(kind, record.stack, label, bent, each, record.reason)
+    return Way(kind, record.stack, label, bent, each, reason=record.reason)
 
 
 def _read_off(record: Record, steps: int) -> Value | None:
@@ -217,7 +223,7 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> str:
     return reasons[0] if reasons else ""
 
 
-def lead(found: Sequence[Row]) -> str:
+def lead(found: Sequence[WorkRow]) -> str:
     """When fused WGSL is cheaper than the CUDA driver's graph, when not, and why; '' without both."""
     chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
     if not any(row.graph for row in chains):
@@ -234,7 +240,7 @@ def lead(found: Sequence[Row]) -> str:
     return f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}.{rest}"
 
 
-def remarks(found: Sequence[Row]) -> list[str]:
+def remarks(found: Sequence[WorkRow]) -> list[str]:
     """The same for one fused CUDA kernel; what slices say on their rows; which rows are of another run."""
     own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
     words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
@@ -248,13 +254,13 @@ def remarks(found: Sequence[Row]) -> list[str]:
     ]
 
 
-def _is_below_hand_over(row: Row) -> bool:
+def _is_below_hand_over(row: WorkRow) -> bool:
     """Whether a step in WGSL takes less than what a step of the graph takes beyond one of the fused CUDA kernel."""
     steps = _steps(row)
     return steps is not None and steps[2].ceiling < (steps[0] - steps[1]).floor
 
 
-def _steps(row: Row) -> tuple[Value, Value, Value] | None:
+def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
     """ns a step in the graph, in fused CUDA and in the cheapest fused WGSL kernel; None if one is unknown."""
     graph, cuda = row.graph, next(iter(row.of_kind("fused-cuda")), None)
     wgsl = [way.step for way in row.of_kind("fused-wgsl") if way.step is not None]
@@ -263,7 +269,7 @@ def _steps(row: Row) -> tuple[Value, Value, Value] | None:
     return graph.step, cuda.step, min(wgsl, key=lambda step: step.value)
 
 
-def _why(row: Row) -> str:
+def _why(row: WorkRow) -> str:
     """Why fused WGSL saves nothing, from the time of a step in each way; '' where that does not tell."""
     if (steps := _steps(row)) is None:
         return ""
@@ -275,14 +281,14 @@ def _why(row: Row) -> str:
     return ""
 
 
-def _range(row: Row) -> str:
+def _range(row: WorkRow) -> str:
     """How many times cheaper fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
     found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
     ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
     return f"{' to '.join(ends)} times"
 
 
-def compared(row: Row, way: Way) -> str:
+def compared(row: WorkRow, way: Way) -> str:
     """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
     times, verdict = row.relative(way), row.verdict(way)
     if times is None or verdict == "unclear":
@@ -292,7 +298,7 @@ def compared(row: Row, way: Way) -> str:
     return f"{number(times.value if verdict == 'dearer' else 1 / times.value)} times {verdict}"
 
 
-def _by_verdict(row: Row) -> list[str]:
+def _by_verdict(row: WorkRow) -> list[str]:
     """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
     through: dict[str, list[str]] = {}
     for way in row.of_kind("fused-wgsl"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.chains import ArmFit, Group, crossing, groups, steps_of, why_no_speed
-from overhead.reading.format import MICRO, factor, listed, number, plain, positive_spread, run_time, spread
+from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
+from overhead.reading.format import MICRO, count, factor, number, plain, run_time, spread
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
@@ -30,12 +30,12 @@ def chains_section(machines: Machines) -> Iterator[Part]:
         reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for _, g in found for r in g.failed]
         yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20]])
         return
-    on_gpu = [(view, group) for view, group in with_arms if group.on_processor("gpu").arms]
+    on_gpu = [(view, group) for view, group in with_arms if group.on_gpu]
     yield _overview(on_gpu or with_arms, own.created)
     known = workloads()
     about = [f"{n}: {known[n].about}." for n in dict.fromkeys(g.workload for _, g in found) if n in known]
-    alone = [group.title for one in with_arms if on_gpu and one not in on_gpu for group in one[1:]]
-    missing = [f"No GPU stack has a figure for {listed(alone)}, so the table leaves them out."] if alone else []
+    alone = len(with_arms) - len(on_gpu) if on_gpu else 0
+    missing = [f"{count(alone, 'size')} without a figure on a GPU: only in the tables below."] if alone else []
     yield Text([*missing, *about, _METHOD_NOTE], quiet=True)
     for view, group in found:
         created = view.fingerprint.created
@@ -44,53 +44,36 @@ def chains_section(machines: Machines) -> Iterator[Part]:
 
 def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
     """All groups of each workload from one run: the first with a figure on a GPU, else the first that has any."""
-    by_workload: dict[str, list[tuple[View, list[Group]]]] = {}
-    for view in views:
-        for name in dict.fromkeys(group.workload for group in view.once(groups)):
-            by_workload.setdefault(name, []).append((view, [g for g in view.once(groups) if g.workload == name]))
+    every = [(view, group) for view in views for group in view.once(groups)]
     found = []
-    for runs in by_workload.values():
-        view, own = max(runs, key=lambda run: max(_rank(group) for group in run[1]))
-        found += [(view, group) for group in own]
+    for name in dict.fromkeys(group.workload for _, group in every):
+        own = [one for one in every if one[1].workload == name]
+        shown, _ = max(own, key=lambda one: (one[1].on_gpu, bool(one[1].arms)))
+        found += [one for one in own if one[0] is shown]
     return found
 
 
-def _rank(group: Group) -> tuple[bool, bool]:
-    return bool(group.on_processor("gpu").arms), bool(group.arms)
-
-
 def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:
-    """A row for each workload and size: the cheapest way at the workload's own length, and the next."""
+    """A row for each workload and size: the cheapest way at the workload's own length, and that of the next stack."""
     rows: list[list[str | Cell]] = []
     for view, group in found:
         steps, created = steps_of(group.workload), view.fingerprint.created
-        best, *others = group.by_kind(steps)
+        best, *arms = sorted(group.arms, key=lambda arm: arm.cost(steps).value)
+        others = [arm for arm in arms if arm.record.stack != best.record.stack]
         nearest = [Cell(_way(others[0]), others[0].record.stack), _to(others[0], best, steps)] if others else ["", ""]
         size, cheapest = [group.name, f"{group.elements:,}", f"{steps:,}"], Cell(_way(best), best.record.stack)
-        more = [f"{len(group.arms):,}", _from_step(group), "" if created == own else run_time(created)]
+        more = [f"{len(group.arms):,}", "" if created == own else run_time(created)]
         rows.append([*size, cheapest, _time(best, steps), *nearest, *more])
     return Table(
         "The cheapest of the ways that were measured, at the workload's own number of steps",
-        ["workload", "elements", "steps", "cheapest way", MICRO, "next cheapest", "takes", "ways",
-         "steps from which fused WGSL is cheaper than the CUDA driver's graph", "run"],
+        ["workload", "elements", "steps", "cheapest way", MICRO, "cheapest of another stack", "takes", "ways",
+         "run"],
         rows, numeric=(1, 2, 4, 6, 7),
     ).without_empty(7)  # fmt: skip
 
 
-def _from_step(group: Group) -> str:
-    """From how many steps on fused WGSL is cheaper than the graph that the CUDA driver makes; '' without both."""
-    steps, own = steps_of(group.workload), group.on_processor("gpu").with_checks()
-    graph, wgsl = own.best(steps, {"graph-driver"}), own.best(steps, {"fused-wgsl"})
-    if graph is None or wgsl is None:
-        return ""
-    found = crossing(graph, wgsl)
-    if found.steps is None:
-        return "from the first" if found.always else "never" if found.never else "not told apart"
-    return positive_spread(found.steps.at_least(1))
-
-
 def _way(arm: ArmFit) -> str:
-    return arm.kind.title + (" (CPU)" if arm.processor == "cpu" else "")
+    return plain(arm.label, 60) + (" (CPU)" if arm.processor == "cpu" and "(CPU)" not in arm.label else "")
 
 
 def _time(arm: ArmFit, steps: int) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
 from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread
-from overhead.reading.graph_or_fused import SAME_WITHIN, Row, Way, compared, lead, remarks, rows
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, WIDE_INCHES, new_figure, style
+from overhead.reading.graph_or_fused import SAME_WITHIN, Way, WorkRow, compared, lead, remarks, rows
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
 
@@ -38,14 +38,17 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         if any(group.arms or group.failed for group in machines.own.once(groups)):
             yield Text(["This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."])
         return
-    drawn = [row for row in found if any(row.relative(way) for way in row.of_kind(*_EMPHASISED))]
+    with_graph = any(row.graph for row in found)
+    drawn = [row for row in found if row.of_kind(*_EMPHASISED) and (row.graph or not with_graph)]
     if said := lead(found):
         yield Text([said])
     if not drawn:
-        yield _table(found)
+        yield _table(found, folded=False)
         return
-    base = "the CUDA driver's graph" if drawn[0].graph else "a dispatch a step"
-    source = f"Run of {run.created[:16].replace('T', ' ')} UTC" + (", other runs as named." if _foreign(drawn) else ".")
+    base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
+    source = f"Run of {run.created[:16].replace('T', ' ')} UTC" + (
+        ", other runs as named." if any(row.run for row in drawn) else "."
+    )
     yield Drawing(
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {name}",
@@ -54,42 +57,30 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         partial(_draw, drawn, base, f"CUDA graph or one fused kernel? {name}, from Python", source),
         table=_table(found),
     )
-    yield Text([*remarks(found), *_missing(found)], quiet=True)
+    alone = [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
+    yield Text([*remarks(found), *alone], quiet=True)
 
 
-def _foreign(found: Sequence[Row]) -> bool:
-    return any(row.run for row in found)
-
-
-def _missing(found: Sequence[Row]) -> list[str]:
-    """For each reason the ways that have no time."""
-    by_reason: dict[str, list[str]] = {}
-    for row in found:
-        for way in row.ways:
-            if way.cost is None:
-                by_reason.setdefault(way.reason, []).append(f"{row.name}, {way.label}")
-    return [f"Not drawn: {'; '.join(ways)}: {plain(reason, 160)}." for reason, ways in by_reason.items()]
-
-
-def _table(found: Sequence[Row]) -> Table:
+def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     cells: list[list[str | Cell]] = []
     for row in found:
         for way in row.ways:
             time = positive_spread(way.cost / 1e3) if way.cost else f"no figure: {plain(way.reason, 60)}"
             times = "" if (is_base := row.base(way) is way) else factor_spread(row.relative(way))
             step = number(way.step / 1e3) if way.step else ""
+            least = positive_spread(found_at) if (found_at := row.cheaper_from(way)) else ""
             word = "compared with" if is_base else row.verdict(way) or ""
-            cells.append([row.title, Cell(way.label, way.stack), time, times, word, step])
-    columns = ["work", "way", MICRO, "relative", "", f"a step, {MICRO}"]
-    return Table("The same numbers", columns, cells, numeric=(2, 3, 5), folded=True)
+            cells.append([row.title, Cell(way.label, way.stack), time, times, word, step, least])
+    columns = ["work", "way", MICRO, "relative", "", f"a step, {MICRO}", "cheaper from step"]
+    return Table("The same numbers", columns, cells, numeric=(2, 3, 5, 6), folded=folded)
 
 
 @style()
-def _draw(found: Sequence[Row], base: str, title: str, source: str) -> Figure:
+def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figure:
     """A group of lines for each row; a mark where its time lies beside that of the base, its time and a verdict."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    lines = sum(1.35 + len([w for w in row.ways if row.relative(w)]) for row in found)
+    lines = sum(1.35 + len(row.ways) for row in found)
     figure, (ax,) = new_figure([_LINE_INCHES * lines], width=WIDE_INCHES, around=0.9)
     ax.set_xscale("log", base=2)
     for at, word in ((0.9, "cheaper"), (1.1, "dearer")):
@@ -101,12 +92,15 @@ def _draw(found: Sequence[Row], base: str, title: str, source: str) -> Figure:
         ax.text(0.0, y, plain(row.title, 110), transform=ends, va="center", fontsize=8.5, weight="bold")
         ax.axhline(y - 0.62, color=GRID_COLOUR, linewidth=0.8)
         for way in row.ways:
+            y += 1
+            ticks.append(y)
+            labels.append(plain(way.label, 40))
             if (times := row.relative(way)) is not None:
-                y += 1
                 values.append(times.value)
-                ticks.append(y)
-                labels.append(plain(way.label, 40))
                 _line(ax, y, row, way)
+            else:
+                why = plain(f"no figure: {way.reason}" if way.cost is None else "nothing to compare with", 60)
+                ax.text(0.99, y, why, transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED)
         ax.plot([1, 1], [first + 0.5, y + 0.5], color=INK, linewidth=1.0, zorder=1)
         ax.fill_betweenx([first + 0.5, y + 0.5], 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN, color=GRID_COLOUR, linewidth=0)
         y += 1.35
@@ -123,7 +117,7 @@ def _draw(found: Sequence[Row], base: str, title: str, source: str) -> Figure:
     return figure
 
 
-def _line(ax: Axes, y: float, row: Row, way: Way) -> None:
+def _line(ax: Axes, y: float, row: WorkRow, way: Way) -> None:
     times, cost = row.relative(way), way.cost
     assert times is not None
     assert cost is not None

@@ -8,7 +8,7 @@ from overhead.blocks.parts import Cell, Part, Table, micro_cell
 from overhead.reading.format import MICRO, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, View
+from overhead.reading.view import CALLER_WORDS, View, graph_maker
 from overhead.report.core.registry import register
 
 _NODES = (10, 100, 1000)
@@ -26,7 +26,7 @@ def launches(view: View) -> Iterator[Part]:
         instead = f"{micro_cell(g.eager, 'complete')} ({g.eager.stack})" if g.eager else ""
         costs = [micro_cell(g.record, "complete"), instead, micro_cell(g.record, "fixed")]
         made = spread(making / 1e3) if making is not None else ""
-        name = f"made by {g.maker}, replayed {CALLER_WORDS[g.record.caller]}"
+        name = f"made by {graph_maker(g.record)}, replayed {CALLER_WORDS[g.record.caller]}"
         rows.append([Cell(name, g.target.stack), *costs, made, *(_pays(g, nodes) for nodes in _NODES)])
     costs = ["a node", "a launch instead", "once a replay", "making 100 nodes"]
     pays = [f"pays off after, {nodes:,} nodes" for nodes in _NODES]

@@ -184,7 +184,7 @@ def _ways(view: View, group: Group) -> list[Way]:
             ways = [Way(kind, stack, label, None, reason=reason)] if reason else []
         found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
     has_graph = any(way.kind == "graph-driver" and way.cost for way in found)
-    return [way for way in found if not (has_graph and way.kind == "wgsl")]
+    return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
 
 
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> Way:

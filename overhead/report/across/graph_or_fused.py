@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
-from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread
+from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
 from overhead.reading.graph_or_fused import SAME_WITHIN, Way, WorkRow, compared, lead, remarks, rows
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
@@ -40,25 +40,26 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         return
     with_graph = any(row.graph for row in found)
     drawn = [row for row in found if row.of_kind(*_EMPHASISED) and (row.graph or not with_graph)]
-    if said := lead(found):
-        yield Text([said])
+    nothing = "There is nothing to compare these times with: no CUDA graph and no unfused dispatches were measured."
+    first, *more = [*filter(None, [lead(found)]), *remarks(found)] or [nothing]
+    yield Text([first])
     if not drawn:
         yield _table(found, folded=False)
         return
     base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
-    source = f"Run of {run.created[:16].replace('T', ' ')} UTC" + (
-        ", other runs as named." if any(row.run for row in drawn) else "."
-    )
+    question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
+    others = ", other runs as named." if any(row.run for row in drawn) else "."
+    source = f"Run of {run_time(run.created)}{others}"
     yield Drawing(
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {name}",
-        lead(found) or "The numbers are in the table.",
+        first,
         f"{_CAPTION} {source}",
-        partial(_draw, drawn, base, f"CUDA graph or one fused kernel? {name}, from Python", source),
+        partial(_draw, drawn, base, f"{question} {name}, from Python", source),
         table=_table(found),
     )
-    alone = [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
-    yield Text([*remarks(found), *alone], quiet=True)
+    more += [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
+    yield Text(more, quiet=True)
 
 
 def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:

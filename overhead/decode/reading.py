@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board, graph_maker
 from overhead.results import Record, Value, exactly
@@ -32,7 +31,7 @@ class DecodeArm:
             kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
             issued = "one pass a token"
             if record.pattern == "per-submit":
-                issued = "a submission a dispatch" if record.stack in WGSL else "a launch a dispatch"
+                issued = "a launch a dispatch" if record.stack == "cuda-driver" else "a submission a dispatch"
             elif record.stack == "cuda-graph":
                 issued = f"a graph a token by {graph_maker(record)}"
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""

@@ -23,10 +23,6 @@ Variant = tuple[tuple[str, Scalar], ...]
 """Parameters that change what is computed, by name."""
 
 
-WGSL = frozenset({"wgpu-native", "dawn", "chromium", "firefox", "safari"})
-"""The stacks whose kernels are in WGSL."""
-
-
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
     """An arm: one record of a workload with its fit, in ns. ``longest``: the largest number of steps measured."""

@@ -13,6 +13,7 @@ from overhead.reading.graph_or_fused import SAME_WITHIN, Way, WorkRow, compared,
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
+from overhead.results import Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 _LINE_INCHES = 0.185
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
-_EMPHASISED = ("fused-cuda", "fused-wgsl")
-"""Kinds of the ways that the question is about; the others are drawn lighter."""
 _CAPTION = (
     "One chain at the workload's own number of steps and one wait, from Python. Recording and compiling are not "
     f"counted. Whiskers: the widest that both intervals allow. Tie: within {SAME_WITHIN:.0%}, or not told apart. "
@@ -39,7 +38,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
             yield Text(["This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."])
         return
     with_graph = any(row.graph for row in found)
-    drawn = [row for row in found if row.of_kind(*_EMPHASISED) and (row.graph or not with_graph)]
+    drawn = [row for row in found if row.of_kind("fused-cuda", "fused-wgsl") and (row.graph or not with_graph)]
     nothing = "There is nothing to compare these times with: no CUDA graph and no unfused dispatches were measured."
     first, *more = [*filter(None, [lead(found)]), *remarks(found)] or [nothing]
     yield Text([first])
@@ -96,9 +95,9 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
             y += 1
             ticks.append(y)
             labels.append(plain(way.label, 40))
-            if (times := row.relative(way)) is not None:
+            if (times := row.relative(way)) is not None and way.cost is not None:
                 values.append(times.value)
-                _line(ax, y, row, way)
+                _line(ax, y, row, way, times, way.cost)
             else:
                 why = plain(f"no figure: {way.reason}" if way.cost is None else "nothing to compare with", 60)
                 ax.text(0.99, y, why, transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED)
@@ -118,11 +117,9 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
     return figure
 
 
-def _line(ax: Axes, y: float, row: WorkRow, way: Way) -> None:
-    times, cost = row.relative(way), way.cost
-    assert times is not None
-    assert cost is not None
-    is_base, strong = row.base(way) is way, way.kind in _EMPHASISED
+def _line(ax: Axes, y: float, row: WorkRow, way: Way, times: Value, cost: Value) -> None:
+    """The mark of a way with its whisker; its time and verdict at the end. Fused kernels stand out."""
+    is_base, strong = row.base(way) is way, way.kind.startswith("fused")
     own = INK if is_base else _COLOURS.get(row.verdict(way) or "", MUTED)
     if not is_base:
         ax.plot([1, times.value], [y, y], color=own, linewidth=5 if strong else 2, alpha=0.25, zorder=1)

@@ -27,7 +27,7 @@ from overhead.results import Value, ratio
 _MILLI = 1e6
 _LINES = {"complete": "o-", "issue": "--", "device_busy": ":"}
 """The style of the line of each figure over the batch."""
-_PAGE = register_page(
+register_page(
     "decode",
     "Decoding tokens",
     20,

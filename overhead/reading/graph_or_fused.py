@@ -131,7 +131,7 @@ def register_rows(make: MakeRows) -> MakeRows:
 def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     """The rows of the run shown, the best for WGSL first, then those of slices.
 
-    What the run lacks and every run should have comes from the other that has most of it, the newest first.
+    A row without fused WGSL in this run comes from the other that has most of it, the newest first, where one has it.
     """
     found: dict[str, list[WorkRow]] = {}
     for view in (own, *others):
@@ -143,8 +143,10 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
         times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
         return bool(row.said), max((t.value for t in times if t is not None), default=float("inf"))
 
-    best = (next((r for r in made if not r.run), max(made, key=lambda r: _timed(r.ways))) for made in found.values())
-    return sorted(best, key=order)
+    def shown(row: WorkRow) -> tuple[bool, bool, int]:
+        return bool(row.of_kind("fused-wgsl")), not row.run, _timed(row.ways)
+
+    return sorted((max(made, key=shown) for made in found.values()), key=order)
 
 
 def chain_rows(view: View) -> Iterator[WorkRow]:
@@ -209,9 +211,9 @@ def _read_off(record: Record, steps: int) -> Value | None:
     beyond = max(0, steps - points[-1].n)
     slopes = (figure.modes[0], min(figure.modes), max(figure.modes))
     lengths = [point.n for point in points]
-    at = [[p.total for p in points], [p.q1 for p in points], [p.q3 for p in points]]
     value, low, high = (
-        float(np.interp(steps, lengths, times)) + beyond * slope for times, slope in zip(at, slopes, strict=True)
+        float(np.interp(steps, lengths, [getattr(point, name) for point in points])) + beyond * slope
+        for name, slope in zip(("total", "q1", "q3"), slopes, strict=True)
     )
     return Value(value, low, high, status="nonlinear", reason=figure.reason, unit="ns", source=record.device)
 
@@ -236,7 +238,8 @@ def lead(found: Sequence[WorkRow]) -> str:
         return f"Fused WGSL is not cheaper than the CUDA driver's graph for {listed(others, 'or')}."
     where = " where a step costs less than handing it over" if all(map(_is_below_hand_over, won)) else ""
     names = listed([f"{row.name} ({_range(row)})" for row in won])
-    rest = f" It is not for {listed(others, 'or')}." if others else ""
+    mixed = any(row.verdict(w) == "cheaper" for row in chains if row not in won for w in row.of_kind("fused-wgsl"))
+    rest = f" It is not{', or not in every stack,' if mixed else ''} for {listed(others, 'or')}." if others else ""
     return f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}.{rest}"
 
 

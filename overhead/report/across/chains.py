@@ -14,9 +14,9 @@ from overhead.report.core.registry import register_across
 from overhead.workloads import workloads
 
 _METHOD_NOTE = (
-    "Every way was compared with NumPy in float64 on fresh random inputs before it was timed, and the device counts "
-    "its steps; a way with other values has no speed. A cost is fixed + slope × steps of the way's own fit: one chain "
-    "and one wait, without recording and compiling. An asterisk marks a chain longer than any that was measured."
+    "Every way was compared with NumPy in float64 before it was timed; one with other values has no speed. A cost is "
+    "fixed + slope × steps of the way's own fit: one chain and one wait, without recording and compiling. An asterisk "
+    "marks a chain longer than any that was measured."
 )
 
 

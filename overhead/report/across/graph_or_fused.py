@@ -32,14 +32,13 @@ _CAPTION = (
 def graph_or_fused(machines: Machines) -> Iterator[Part]:
     """Sentences and the picture; a line with the reason where a GPU is missing; nothing without such chains."""
     found = rows(machines.own, machines.others)
-    run, name = machines.own.fingerprint, machine_name(machines.own.fingerprint.machine)
     if not found:
         if any(group.arms or group.failed for group in machines.own.once(groups)):
             yield Text(["This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."])
         return
-    with_graph = any(row.graph for row in found)
+    run, with_graph = machines.own.fingerprint, any(row.graph for row in found)
     drawn = [row for row in found if row.of_kind("fused-cuda", "fused-wgsl") and (row.graph or not with_graph)]
-    nothing = "There is nothing to compare these times with: no CUDA graph and no unfused dispatches were measured."
+    nothing = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
     first, *more = [*filter(None, [lead(found)]), *remarks(found)] or [nothing]
     yield Text([first])
     if not drawn:
@@ -47,14 +46,13 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         return
     base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
     question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
-    others = ", other runs as named." if any(row.run for row in drawn) else "."
-    source = f"Run of {run_time(run.created)}{others}"
+    source = f"Run of {run_time(run.created)}{', other runs as named' if any(row.run for row in drawn) else ''}."
     yield Drawing(
         "graph-or-fused",
-        f"Time of a chain beside {base} of the same steps: {name}",
+        f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",
         first,
         f"{_CAPTION} {source}",
-        partial(_draw, drawn, base, f"{question} {name}, from Python", source),
+        partial(_draw, drawn, base, f"{question} {machine_name(run.machine)}, from Python", source),
         table=_table(found),
     )
     more += [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
@@ -67,10 +65,19 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
         for way in row.ways:
             time = positive_spread(way.cost / 1e3) if way.cost else f"no figure: {plain(way.reason, 60)}"
             times = "" if (is_base := row.base(way) is way) else factor_spread(row.relative(way))
-            step = number(way.step / 1e3) if way.step else ""
-            least = positive_spread(found_at) if (found_at := row.cheaper_from(way)) else ""
+            least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
             word = "compared with" if is_base else row.verdict(way) or ""
-            cells.append([row.title, Cell(way.label, way.stack), time, times, word, step, least])
+            cells.append(
+                [
+                    row.title,
+                    Cell(way.label, way.stack),
+                    time,
+                    times,
+                    word,
+                    number(way.step / 1e3) if way.step else "",
+                    least,
+                ]
+            )
     columns = ["work", "way", MICRO, "relative", "", f"a step, {MICRO}", "cheaper from step"]
     return Table("The same numbers", columns, cells, numeric=(2, 3, 5, 6), folded=folded)
 

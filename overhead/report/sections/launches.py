@@ -18,19 +18,18 @@ _NODES = (10, 100, 1000)
 @register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True)
 def launches(view: View) -> Iterator[Part]:
     """A row for each CUDA graph: a node, the launch that it replaces, its making, and when that pays; else nothing."""
-    if not (found := graphs(view)):
-        return
     rows: list[list[str | Cell]] = []
-    for g in found:
-        making = g.making_time(100)
+    for g in graphs(view):
         instead = f"{micro_cell(g.eager, 'complete')} ({g.eager.stack})" if g.eager else ""
         costs = [micro_cell(g.record, "complete"), instead, micro_cell(g.record, "fixed")]
-        made = spread(making / 1e3) if making is not None else ""
+        made = spread(making / 1e3) if (making := g.making_time(100)) is not None else ""
         name = f"made by {graph_maker(g.record)}, replayed {CALLER_WORDS[g.record.caller]}"
         rows.append([Cell(name, g.target.stack), *costs, made, *(_pays(g, nodes) for nodes in _NODES)])
     costs = ["a node", "a launch instead", "once a replay", "making 100 nodes"]
     pays = [f"pays off after, {nodes:,} nodes" for nodes in _NODES]
-    yield Table("CUDA graphs", ["graph", *(f"{name}, {MICRO}" for name in costs), *pays], rows, numeric=range(1, 8))
+    if rows:
+        columns = ["graph", *(f"{name}, {MICRO}" for name in costs), *pays]
+        yield Table("CUDA graphs", columns, rows, numeric=range(1, 8))
 
 
 def _pays(graph: Graph, nodes: int) -> str:

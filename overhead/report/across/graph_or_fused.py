@@ -64,22 +64,12 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     for row in found:
         for way in row.ways:
             time = positive_spread(way.cost / 1e3) if way.cost else f"no figure: {plain(way.reason, 60)}"
-            times = "" if (is_base := row.base(way) is way) else factor_spread(row.relative(way))
+            times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
+            step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
-            word = "compared with" if is_base else row.verdict(way) or ""
-            cells.append(
-                [
-                    row.title,
-                    Cell(way.label, way.stack),
-                    time,
-                    times,
-                    word,
-                    number(way.step / 1e3) if way.step else "",
-                    least,
-                ]
-            )
-    columns = ["work", "way", MICRO, "relative", "", f"a step, {MICRO}", "cheaper from step"]
-    return Table("The same numbers", columns, cells, numeric=(2, 3, 5, 6), folded=folded)
+            cells.append([row.title, Cell(way.label, way.stack), time, times, step, least])
+    columns = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
+    return Table("The same numbers", columns, cells, numeric=range(2, 6), folded=folded)
 
 
 @style()

@@ -10,7 +10,6 @@ import json
 import re
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,15 +23,14 @@ _PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
-from overhead.blocks.parts import Table  # noqa: E402
 from overhead.blocks.terminal import show as show_blocks  # noqa: E402
 from overhead.claims.judging import judge, published_text, quantity_text  # noqa: E402
 from overhead.claims.measured import ClaimValue  # noqa: E402
 from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
+from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.decode.sections import padded_sentences, token_section  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -41,16 +39,15 @@ from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import (  # noqa: E402
     factor as factor_text,
-    listed,
+    factor_spread,
     positive_spread,
 )
-from overhead.reading.key_figures import KeyFigure, key_figures  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
-from overhead.report.core.machines import from_paths, machine_name  # noqa: E402
+from overhead.report.core.machines import from_paths  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
@@ -76,68 +73,39 @@ def _own_stacks() -> list[Probe]:
     return [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
 
 
-def stack_names() -> str:
-    """The titles of the stacks in a sentence."""
-    return f"{listed([probe.title for probe in _own_stacks()])}."
-
-
 def stacks() -> str:
-    """The table of the stacks."""
-    rows = [[f"`{probe.name}`", probe.title, probe.mend or "nothing more"] for probe in _own_stacks()]
-    return _table(["stack", "what is timed", "needs"], rows)
-
-
-def figures() -> str:
-    """The key figures that every committed reference machine has, one column per machine."""
-    machines = {machine_name(view.fingerprint.machine): key_figures(view) for view in from_paths([_DATA]).views}
-    names = sorted(machines)
-    each = zip(*(machines[name] for name in names), strict=True)
-    found = [row for row in each if all(figure.measured for figure in row)]
-    return _table(["", *names], [[row[0].label, *map(_marked, row)] for row in found])
-
-
-def _marked(figure: KeyFigure) -> str:
-    """The figure with its interval, and its status or condition where it has one."""
-    state = figure.reason.partition(":")[0]
-    next_run = f"next run {figure.next_run}" if figure.next_run else ""
-    return ", ".join(part for part in (figure.with_interval, figure.bound, state, next_run) if part)
+    """The stacks by what they need."""
+    by_need: dict[str, list[str]] = {}
+    for probe in _own_stacks():
+        by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
+    return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 
 def references() -> str:
-    """The table of the committed fingerprints, with the number of records by status."""
+    """The table of the committed fingerprints, with the number of records that are ``ok``."""
     rows = []
     for name, run in _references():
-        gpus = ", ".join(gpu.name for gpu in run.machine.gpus if not gpu.software)
-        counts = Counter(record.status for record in run.records)
-        told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-        works = ", ".join(dict.fromkeys(f"`{record.workload}`" for record in run.records))
-        rows.append([f"`{name}`", gpus, run.created, run.profile, works, told])
-    return _table(["file", "GPU", "measured", "profile", "of", "records"], rows)
+        good = sum(record.status == "ok" for record in run.records)
+        works = ", ".join(dict.fromkeys(record.workload for record in run.records))
+        rows.append([f"`{name}`", run.created[:16], run.profile, works, f"{good}/{len(run.records)}"])
+    return _table(["file", "measured (UTC)", "profile", "workloads", "`ok`"], rows)
 
 
 def next_runs() -> str:
-    """The committed table of next-run ranges: spread and coverage by class, then coverage by kind and by pair."""
+    """The committed table of next-run ranges: spread and coverage by class, the kinds of machine, the worst pair."""
     found = committed_table()
-    head = ["class", "s", "figures", "boards", "predictions", "inside", "half-width", "oracle's half-width"]
+    head = ["class", "s", "boards", "inside", "half-width", "smallest half-width for 90 %"]
     rows = [
-        [
-            name,
-            _percent(own.s),
-            str(own.figures),
-            str(own.boards),
-            f"{covered.pairs:,}",
-            *map(_percent, (covered.inside, covered.half_width, covered.oracle)),
-        ]
+        [name, _percent(own.s), str(own.boards), *map(_percent, (covered.inside, covered.half_width, covered.oracle))]
         for name, own in found.classes.items()
         if (covered := found.coverage.get(name))
     ]
-    kinds = [[*key.split(", ", 1), _percent(share)] for key, share in found.by_kind.items()]
-    made = (
-        f"Made from {found.runs} runs on {found.boards} boards. Of {found.run_pairs} ordered pairs of runs, "
-        f"{100 * found.run_pairs_over_90:.0f} % have\n"
-        f"at least 90 % of their figures inside; the worst pair has {100 * found.worst_pair:.0f} %."
+    kinds = dict.fromkeys(key.partition(", ")[2] for key in found.by_kind)
+    pairs = (
+        f"Of {found.run_pairs} pairs of runs, {100 * found.run_pairs_over_90:.0f} % have at least 90 % of their "
+        f"figures inside; the worst has {100 * found.worst_pair:.0f} %."
     )
-    return "\n\n".join([_table(head, rows), _table(["class", "machine", "inside"], kinds), made])
+    return "\n\n".join([_table(head, rows), f"Kinds of machine: {'; '.join(kinds)}.\n{pairs}"])
 
 
 def _percent(share: float) -> str:
@@ -182,15 +150,17 @@ def _write_picture(path: Path, figure: Figure) -> None:
 
 
 def findings() -> str:
-    """The first findings of the run of the README's machine, one a line."""
-    found = findings_of(View(_machine_of_the_readme()))[:3]
-    return "\n".join(f"- {one.title}" for one in found)
-
-
-def _machine_of_the_readme() -> results.Fingerprint:
-    """The run of the H100 that its page shows."""
+    """The name of the run that the page of the H100 shows, and its first findings, one a line."""
     paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
-    return from_paths(paths).own.fingerprint
+    run = from_paths(paths).own.fingerprint
+    listed = "\n".join(f"- {one.title}" for one in findings_of(View(run))[:3])
+    return f"The picture and the findings are of the run {_linked(run.created, run.profile)}:\n\n{listed}"
+
+
+def _linked(created: str, profile: str) -> str:
+    """A link to the committed run of that time and profile, with its name."""
+    found = next(name for name, run in _references() if run.profile == profile and run.created.startswith(created))
+    return f"[`{found.removesuffix('.json')}`](reports/data/{found})"
 
 
 _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhead-2.78x")
@@ -198,67 +168,63 @@ _SHOWN_CLAIMS = ("fuse-159x", "vulkan-24-36us", "firefox-1.04ms", "reduce-overhe
 
 
 def verdicts() -> str:
-    """The verdicts on some published claims, from the committed fingerprints."""
+    """The verdicts on some published claims, from the committed fingerprints: a row a source and a row a run."""
     judged = {one.claim.id: one for one in judge([_DATA])}
-    head = ["claim", "published", "measured here", "measured here with the published method", "number", "attribution"]
     rows = []
     for one in (judged[name] for name in _SHOWN_CLAIMS):
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
-        rows.append(
-            [
-                one.claim.said,
-                f"{published_text(one.claim)}, {one.claim.hardware} ({one.source.where}, {one.source.year})",
-                _values_by_machine(test, [value for value, _ in one.measured]),
-                _values_by_machine(flawed, one.flawed) if flawed else "",
-                one.verdict_text,
-                f"{one.attribution} ({one.claim.attribution.said})" if one.claim.attribution else "",
-            ]
-        )
-    return _table(head, rows)
+        source = f"{one.claim.hardware} ({one.source.where})"
+        rows.append([f"{one.claim.said} **{one.verdict.capitalize()}.**", source, published_text(one.claim), ""])
+        like = _values_by_run(test, [value for value, _ in one.measured])
+        as_published = _values_by_run(flawed, one.flawed) if flawed else {}
+        rows += [["", run, as_published.get(run, ""), like.get(run, "")] for run in {**like, **as_published}]
+    return _table(["claim, verdict", "hardware, source or run", "published method", "like for like"], rows)
 
 
-def _values_by_machine(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
-    """The values of each machine with their intervals and stacks; empty without a value."""
-    groups: dict[str, list[str]] = {}
+def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, str]:
+    """The values of each run with their intervals, a star where one is noisy, and their stacks where there are two."""
+    groups: dict[str, list[tuple[str, str]]] = {}
     for one in found:
         if one.measured is not None:
-            stacks = re.sub(r" \([^()]*\)", "", one.label.replace(f" on {one.machine} ", " "))
-            groups.setdefault(one.machine, []).append(f"{stacks} {quantity_text(one.measured, test.unit)}")
-    return "; ".join(f"{machine}: {', '.join(values)}" for machine, values in groups.items())
+            profile, created = one.run.split(" run of ")
+            stack = one.label.partition(" against ")[2] or one.label
+            value = quantity_text(one.measured, test.unit) + ("" if one.measured.status == "ok" else "\\*")
+            groups.setdefault(_linked(created, profile), []).append((stack.partition(" ")[0], value))
+    one_stack = {run: len(values) == 1 for run, values in groups.items()}
+    return {
+        run: ", ".join(value if one_stack[run] else f"{stack} {value}" for stack, value in values)
+        for run, values in groups.items()
+    }
 
 
 _PAIR = Path("docs/examples/compare")
 
 
 def compared() -> str:
-    """The output of ``overhead compare`` for the committed pair of runs, in both directions."""
-    old, new = _PAIR / "numpy-1.26.json", _PAIR / "numpy-2.4.json"
-    return "\n\n".join(_compare_command(base, other) for base, other in ((old, new), (new, old)))
-
-
-def across() -> str:
-    """The output of ``overhead compare --across`` for one of them."""
-    return _compare_command(_PAIR / "numpy-2.4.json", across="alloc=in-place,allocating")
-
-
-def _compare_command(base: Path, new: Path | None = None, across: str | None = None) -> str:
+    """The output of ``overhead compare`` for the committed pair of runs."""
+    base, new = (_PAIR / f"numpy-{version}.json" for version in ("1.26", "2.4"))
     out = io.StringIO()
-    found = compare(ROOT / base, ROOT / new if new else None, across=across)
-    show_blocks(comparison_blocks(found), Console(file=out, width=200, color_system=None))
+    show_blocks(comparison_blocks(compare(ROOT / base, ROOT / new)), Console(file=out, width=200, color_system=None))
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
-    more = new.as_posix() if new else f"--across {across}"
-    return f"```text\n$ overhead compare {base.as_posix()} {more}\n{text}\n```"
+    return f"```text\n$ overhead compare {base.as_posix()} {new.as_posix()}\n{text}\n```"
 
 
-def decoding_run(size: str) -> str:
-    """Of the committed run of a decoder: each program's kernels, what a dispatch adds, and the batches."""
-    view = View(read_fingerprint(_DATA / f"nvidia-h200-decode-{size}.json"))
+def decoding_run() -> str:
+    """Of the committed run of a decoder: the kernels, unfused and fused, and the batches."""
+    view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
     (found,) = decoder_results(view)
-    kernels = next(part for part in token_section(view) if isinstance(part, Table) and "kernels" in part.caption)
-    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in kernels.rows]
-    lines = (f"- {one}" for one in padded_sentences(found))
-    said = [textwrap.fill(one, 138, subsequent_indent="  ", break_on_hyphens=False) for one in lines]
+    rows = []
+    for program, fusions in (("unfused", 0), ("fused", len(FUSIONS))):
+        own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions]
+        cuda, wgsl = (
+            min(
+                (a.device for a in own if a.device and a.record.window.get("language") == language),
+                key=lambda device: device.value,
+            )
+            for language in ("cuda", "wgsl")
+        )
+        rows.append([program, *(positive_spread(device / 1e6) for device in (cuda, wgsl)), factor_spread(wgsl / cuda)])
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
     steps = []
     for sweep in found.sweeps:
@@ -266,7 +232,7 @@ def decoding_run(size: str) -> str:
         first = sweep[0]
         steps.append([f"`{first.record.stack}`: {first.description}", *(times.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
-    return "\n\n".join([_table([*kernels.columns], rows), "\n".join(said), _table(head, steps)])
+    return "\n\n".join([_table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows), _table(head, steps)])
 
 
 def columns() -> str:
@@ -291,7 +257,7 @@ def explained() -> str:
                 found.verdict.kind + (f", {factor_text(found.verdict.factor)}" if found.verdict.factor else ""),
                 "; ".join(filter(None, expected)),
                 "" if ratio is None else f"{ratio:.2f}",
-                ", ".join(map(_alternative_text, found.alternatives)),
+                ", ".join(_alternative_text(one) for one in found.alternatives if one.kind != "bound"),
             ]
         )
     return _table(["step", "verdict", "expected", "replay over step", "alternatives"], rows)
@@ -302,25 +268,20 @@ def _alternative_text(one: Alternative) -> str:
     gain = one.gain
     if gain.value is None:
         return f"{one.name} {one.status}"
-    bound = ", a bound" if one.kind == "bound" else ""
-    return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f}{bound})"
+    return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f})"
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
-    "stack-names": stack_names,
-    "figures": figures,
     "references": references,
     "next-run": next_runs,
     "findings": findings,
     "verdicts": verdicts,
     "compared": compared,
-    "across": across,
     "plugin-interface": plugin_interface,
     "columns": columns,
     "explained": explained,
-    "decoding-0.5b": functools.partial(decoding_run, "0.5b"),
-    "decoding-1.5b": functools.partial(decoding_run, "1.5b"),
+    "decoding-0.5b": decoding_run,
 }
 DOCUMENTS = (
     ROOT / "README.md",

@@ -23,15 +23,14 @@ _PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
-from overhead.blocks.parts import Table  # noqa: E402
 from overhead.blocks.terminal import show as show_blocks  # noqa: E402
 from overhead.claims.judging import judge, published_text, quantity_text  # noqa: E402
 from overhead.claims.measured import ClaimValue  # noqa: E402
 from overhead.claims.registry import ClaimTest  # noqa: E402
 from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
+from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.decode.sections import token_section  # noqa: E402
 from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
@@ -40,6 +39,7 @@ from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import (  # noqa: E402
     factor as factor_text,
+    factor_spread,
     positive_spread,
 )
 from overhead.reading.next_run import committed_table  # noqa: E402
@@ -214,9 +214,17 @@ def decoding_run() -> str:
     """Of the committed run of a decoder: the kernels, unfused and fused, and the batches."""
     view = View(read_fingerprint(_DATA / "nvidia-h200-decode-0.5b.json"))
     (found,) = decoder_results(view)
-    kernels = next(part for part in token_section(view) if isinstance(part, Table) and "kernels" in part.caption)
-    texts = [[cell if isinstance(cell, str) else cell.text for cell in row[:4]] for row in kernels.rows]
-    rows = [texts[0], texts[-1]]
+    rows = []
+    for program, fusions in (("unfused", 0), ("fused", len(FUSIONS))):
+        own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions]
+        cuda, wgsl = (
+            min(
+                (a.device for a in own if a.device and a.record.window.get("language") == language),
+                key=lambda device: device.value,
+            )
+            for language in ("cuda", "wgsl")
+        )
+        rows.append([program, *(positive_spread(device / 1e6) for device in (cuda, wgsl)), factor_spread(wgsl / cuda)])
     batches = sorted({arm.batch for sweep in found.sweeps for arm in sweep})
     steps = []
     for sweep in found.sweeps:
@@ -224,7 +232,7 @@ def decoding_run() -> str:
         first = sweep[0]
         steps.append([f"`{first.record.stack}`: {first.description}", *(times.get(batch, "") for batch in batches)])
     head = ["a step, ms", *(f"batch {batch}" for batch in batches)]
-    return "\n\n".join([_table([*kernels.columns[:4]], rows), _table(head, steps)])
+    return "\n\n".join([_table(["program", "CUDA C, ms", "WGSL, ms", "WGSL over CUDA C"], rows), _table(head, steps)])
 
 
 def columns() -> str:

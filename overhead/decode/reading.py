@@ -10,16 +10,9 @@ from collections.abc import Sequence
 
 from overhead.decode.decoders import DECODERS
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.reading.chains import WGSL
 from overhead.reading.format import count, resolved
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_board, graph_maker
-from overhead.results import Record, Value, exactly, ratio
-
-PUBLISHED_SLOPE_NS, PUBLISHED_INTERCEPT_NS = 95_500.0, -12_300_000.0
-"""What follows from the published times to the first token at 876 and 564 dispatches (arXiv 2604.02344)."""
-
-MOST_KERNEL_RATIO = 1.3
-"""If device times differ by more, nothing about hosts follows from the time of a token alone."""
+from overhead.results import Record, Value, exactly
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +31,7 @@ class DecodeArm:
             kind = "unfused" if not applied else "fused" if applied == len(FUSIONS) else count(applied, "fusion")
             issued = "one pass a token"
             if record.pattern == "per-submit":
-                issued = "a submission a dispatch" if record.stack in WGSL else "a launch a dispatch"
+                issued = "a launch a dispatch" if record.stack == "cuda-driver" else "a submission a dispatch"
             elif record.stack == "cuda-graph":
                 issued = f"a graph a token by {graph_maker(record)}"
             padding = f", {params['padding']} dispatches added" if "padding" in params else ""
@@ -87,21 +80,14 @@ class DecodeArm:
         return self.record.measured("device_busy") or self.record.measured("device_span")
 
     @property
-    def host_share(self) -> Value | None:
-        """The host's time over the time of the step; None where either is not known."""
-        return ratio(self.host, self.complete)
-
-    @property
     def tokens_per_s(self) -> Value | None:
-        """The tokens of all sequences in a second; None without a positive time."""
+        """The tokens of all sequences in a second; None without a positive time, or where a prompt comes before."""
         time = self.complete
-        return None if time is None or time.value <= 0 else exactly(1e9 * self.batch, "1/s") / time
-
-    @property
-    def is_from_one_process(self) -> bool:
-        """True if a single process measured the time of the step, which so has no interval."""
-        figure = self.record.figure("complete")
-        return figure is not None and figure.processes == 1
+        return (
+            None
+            if time is None or time.value <= 0 or "tokens" in self.record.params
+            else exactly(1e9 * self.batch, "1/s") / time
+        )
 
     @property
     def is_device_bound(self) -> bool | None:
@@ -201,33 +187,6 @@ def _series(arms: Sequence[DecodeArm], axis: str) -> list[ArmSeries]:
         others = frozenset((name, value) for name, value in record.params.items() if name != axis)
         groups.setdefault((record.target_key, record.pattern, record.caller, others), []).append(arm)
     return [tuple(group) for group in groups.values() if len(group) > 1]
-
-
-def fastest_arm(found: DecoderResults, fusions: int) -> DecodeArm | None:
-    """The fastest case with this number of fusions; None if no time is above zero."""
-    own = [arm for arm in found.arms if arm.record.params.get("fusions") == fusions and arm.is_resolved("complete")]
-    return min(own, key=lambda arm: arm.record.value("complete") or 0.0, default=None)
-
-
-def fastest_kernels(found: DecoderResults) -> dict[tuple[str, int], DecodeArm]:
-    """The arm with the least device time of each lowered program, by its language and its number of fusions."""
-    fastest: dict[tuple[str, int], DecodeArm] = {}
-    timed = [(arm.device.value, i, arm) for i, arm in enumerate(found.arms) if arm.device is not None]
-    for _, _, arm in sorted(timed, reverse=True):
-        language, fusions = arm.record.window.get("language"), arm.record.params.get("fusions")
-        if isinstance(language, str) and isinstance(fusions, int):
-            fastest[language, fusions] = arm
-    return fastest
-
-
-def eager_graph_arm(found: DecoderResults) -> DecodeArm | None:
-    """The case that replays PyTorch's eager step as a CUDA graph; None if it was not measured."""
-    return next((arm for arm in found.arms if arm.record.params.get("maker") == "torch"), None)
-
-
-def device_time_ratio(of: DecodeArm | None, over: DecodeArm | None) -> Value | None:
-    """The device time of one arm over that of another; None where either is not known."""
-    return ratio(of.device if of else None, over.device if over else None)
 
 
 def slope_over_dispatches(arms: Sequence[DecodeArm]) -> DispatchSlope | None:

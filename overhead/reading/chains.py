@@ -1,4 +1,4 @@
-"""What a chain of dependent steps costs by each way to run it, and at which length one way passes another.
+"""What a chain of dependent steps costs by each way to run it.
 
 A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. An arm is a way to run the
 chain, as measured: a stack with a pattern and parameters. Arms are compared inside one run only. Those of different
@@ -8,29 +8,15 @@ stacks ran in different processes: each figure's interval covers several, and a 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from overhead import devices
 from overhead.reading.format import plain, resolved, unresolved
 from overhead.reading.missing_values import why
-from overhead.reading.view import GRAPH_MAKERS, View, by_board, graph_maker, with_fields, words
+from overhead.reading.view import View, by_board, graph_maker, with_fields, words
 from overhead.results import Record, Scalar, Value, exactly
 from overhead.workloads import UNROLLED, workloads
 
-COMPARED = (
-    ("eager", "graph-torch"),
-    ("graph-driver", "fused-wgsl"),
-    ("graph-driver", "fused-cuda"),
-    ("hybrid", "eager"),
-    ("jit", "scan"),
-    ("wgsl", "fused-wgsl"),
-    ("wgsl-separate", "wgsl"),
-    ("launches-separate", "launches"),
-    ("eager", "library"),
-)
-"""Pairs of kinds: first the one that is cheaper to start, then the one that is cheaper per step."""
-COMPARED_LENGTHS = (1, 10, 100, 10_000)
-"""Numbers of steps at which arms are compared, besides the workload's own."""
 _LEAST_BEND = 0.01
 """As in ``measure.fitting.curvature``."""
 Variant = tuple[tuple[str, Scalar], ...]
@@ -38,71 +24,14 @@ Variant = tuple[tuple[str, Scalar], ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class ArmKind:
-    """A kind of arm, such as "eager operations", whatever the stack. ``is_one``: whether a record is of this kind."""
-
-    name: str
-    title: str
-    is_one: Callable[[Record], bool]
-
-
-def _graph(maker: str) -> ArmKind:
-    """The CUDA graphs of one maker."""
-
-    def is_one(record: Record) -> bool:
-        return (record.stack, record.pattern, record.params.get("maker", "driver")) == ("cuda-graph", "replay", maker)
-
-    return ArmKind(f"graph-{maker}", f"a CUDA graph made by {GRAPH_MAKERS[maker]}", is_one)
-
-
-def _split(record: Record, pattern: str, body: str = "separate") -> bool:
-    """Whether the record has this pattern and this body: ``separate`` operations, or the ``library``'s own call."""
-    return record.pattern == pattern and record.params.get("body") == body
-
-
-WGSL = frozenset({"wgpu-native", "dawn", "chromium", "firefox", "safari"})
-LAUNCHERS = frozenset({"cuda-driver", "triton"})
-ARM_KINDS: tuple[ArmKind, ...] = (
-    ArmKind("library", "the library's own call", lambda r: _split(r, "per-submit", "library")),
-    *map(_graph, GRAPH_MAKERS),
-    ArmKind("fused-wgsl", "fused WGSL", lambda r: r.stack in WGSL and r.pattern == "fused"),
-    ArmKind("wgsl-separate", "WGSL, a dispatch an operation", lambda r: r.stack in WGSL and _split(r, "one-pass")),
-    ArmKind("wgsl", "WGSL, a dispatch a step", lambda r: r.stack in WGSL and r.pattern == "one-pass"),
-    ArmKind("wgsl-submits", "WGSL, a submission a step", lambda r: r.stack in WGSL and r.pattern == "per-submit"),
-    ArmKind("fused-cuda", "a fused CUDA kernel", lambda r: r.stack in ("cuda-driver", "cupy") and r.pattern == "fused"),
-    ArmKind("fused-triton", "a fused Triton kernel", lambda r: r.stack == "triton" and r.pattern == "fused"),
-    ArmKind("vulkan-replay", "recorded Vulkan dispatches", lambda r: r.stack == "vulkan" and r.pattern == "replay"),
-    ArmKind("fused-spirv", "fused SPIR-V in raw Vulkan", lambda r: r.stack == "vulkan" and r.pattern == "fused"),
-    ArmKind("scan", "one jitted loop (lax.scan, fori_loop)", lambda r: r.stack == "jax" and r.pattern == "fused"),
-    ArmKind("jit", "a jitted call for each step", lambda r: r.stack == "jax" and r.pattern == "per-submit"),
-    ArmKind("compiled", "torch.compile of the step", lambda r: r.stack == "torch-compile"),
-    ArmKind("launches-separate", "a launch an operation", lambda r: r.stack in LAUNCHERS and _split(r, "per-submit")),
-    ArmKind("launches", "a launch a step", lambda r: r.stack in LAUNCHERS and r.pattern == "per-submit"),
-    ArmKind("eager", "eager operations", lambda r: r.pattern == "per-submit"),
-    ArmKind("hybrid", "bouncing every other step through the CPU", lambda r: r.pattern == "hybrid"),
-)
-"""An arm has the first kind that fits."""
-
-
-_WITHOUT = {"unbounded-loops": " without loop bounds", "off": " without bounds checks"}
-
-
-@dataclasses.dataclass(frozen=True)
 class ArmFit:
     """An arm: one record of a workload with its fit, in ns. ``longest``: the largest number of steps measured."""
 
     record: Record
-    kind: ArmKind
     label: str
     slope: Value
     fixed: Value
     longest: int
-
-    @property
-    def way(self) -> str:
-        """The stack, and the checks that its kernel lacks, where that is a choice: ``dawn without bounds checks``."""
-        without = _WITHOUT.get(str(self.record.params.get("checks")), "")
-        return plain(self.record.stack, 40) + without
 
     @property
     def processor(self) -> str:
@@ -142,43 +71,10 @@ class Group:
         """The name with the number of elements: ``recurrence, 4,096 elements``."""
         return f"{self.name}, {self.elements:,} element{'s' if self.elements > 1 else ''}"
 
-    def on_processor(self, processor: str) -> Group:
-        """The group with only the arms that run on this kind of processor; see ``ArmFit.processor``."""
-        return dataclasses.replace(self, arms=tuple(a for a in self.arms if a.processor == processor))
-
-    def with_checks(self) -> Group:
-        """The group without arms that switch off a safety check of their library (array bounds, endless loops)."""
-        return dataclasses.replace(self, arms=tuple(a for a in self.arms if "checks" not in a.record.params))
-
-    def best(self, steps: float, kinds: Iterable[str] | None = None) -> ArmFit | None:
-        """The cheapest arm of these kinds (all by default) for so many steps; None where there is none."""
-        found = [a for a in self.arms if kinds is None or a.kind.name in kinds]
-        return min(found, key=lambda a: a.cost(steps).value, default=None)
-
-    def by_kind(self, steps: float) -> list[ArmFit]:
-        """The cheapest arm of each kind at that length, cheapest first."""
-        found = [arm for kind in ARM_KINDS if (arm := self.best(steps, {kind.name})) is not None]
-        return sorted(found, key=lambda a: a.cost(steps).value)
-
-    def rivals(self, before: str, after: str, steps: float) -> tuple[ArmFit, ArmFit] | None:
-        """The cheapest arm of each of two kinds at that length, on the first kind of processor with both; else None."""
-        for there in map(self.on_processor, ("gpu", "software", "cpu")):
-            first, second = there.best(steps, {before}), there.best(steps, {after})
-            if first is not None and second is not None:
-                return first, second
-        return None
-
-
-@dataclasses.dataclass(frozen=True)
-class Crossing:
-    """From how many ``steps`` on one arm is cheaper than another; None where the intervals are too wide to decide.
-
-    ``always``, ``never``: it is cheaper at every length, or at none.
-    """
-
-    steps: Value | None
-    always: bool = False
-    never: bool = False
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it has a figure on a GPU."""
+        return any(arm.processor == "gpu" for arm in self.arms)
 
 
 def groups(view: View) -> list[Group]:
@@ -206,16 +102,16 @@ def _group(view: View, workload: str, variant: Variant, elements: int, records: 
 
 def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = record.measured("complete"), _start(record)
-    kind = next((k for k in ARM_KINDS if k.is_one(record)), None)
-    if slope is None or not resolved(record.figure("complete")) or kind is None or _bends_below_zero(record):
+    if slope is None or not resolved(record.figure("complete")) or _bends_below_zero(record):
         return None
-    longest = max((p.n for p in record.curve), default=0)
+    figure = record.figure("complete")
+    longest = max([figure.holds_to if figure else 0, *(p.n for p in record.curve)])
     shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     if "maker" in own:
         own["maker"] = f"made by {graph_maker(record)}"
     what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
-    return ArmFit(record, kind, f"{view.target(record).short}, {what}", slope, fixed, longest)
+    return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed, longest)
 
 
 def why_no_speed(record: Record) -> str:
@@ -245,18 +141,6 @@ def _start(record: Record) -> Value:
         return fixed
     shortest = min(record.curve, key=lambda p: p.n, default=None)
     return Value(shortest.total, shortest.q1, shortest.q3, unit="ns") if shortest is not None else exactly(0.0, "ns")
-
-
-def crossing(first: ArmFit, second: ArmFit) -> Crossing:
-    """From how many steps on the second arm is cheaper than the first, by their fits."""
-    saved, paid = first.slope - second.slope, second.fixed - first.fixed
-    if saved.floor > 0 and paid.ceiling <= 0:
-        return Crossing(None, always=True)
-    if saved.ceiling <= 0 and paid.floor >= 0:
-        return Crossing(None, never=True)
-    if saved.floor <= 0 or paid.value <= 0:
-        return Crossing(None)
-    return Crossing(paid.at_least(0.0) / saved)
 
 
 def steps_of(name: str) -> int:

@@ -7,7 +7,7 @@ import functools
 import operator
 
 from overhead.devices import same_device
-from overhead.reading.view import TargetView, View, graph_maker, with_fields
+from overhead.reading.view import TargetView, View, with_fields
 from overhead.results import Record, Value
 
 _PARTS = ("capture", "instantiate", "upload")
@@ -22,11 +22,6 @@ class Graph:
     record: Record
     eager_target: TargetView | None
     eager: Record | None
-
-    @property
-    def maker(self) -> str:
-        """Who made it: ``the CUDA driver``."""
-        return graph_maker(self.record)
 
     @property
     def parts(self) -> list[str]:

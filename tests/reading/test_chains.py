@@ -1,165 +1,63 @@
-"""Test the costs, crossings and sentences of chains, with records whose fits are known."""
+"""Test the costs of chains and the comparison of a graph with fused kernels, with records whose fits are known."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Drawing, Table, cell_text
+from overhead.blocks.parts import Drawing, Table, Text, cell_text
 from overhead.reading import chains
-from overhead.reading.chain_sentences import (
-    break_even_sentences,
-    chain_opening,
-)
-from overhead.reading.chains import crossing, groups
+from overhead.reading.chains import groups
+from overhead.reading.graph_or_fused import Way, WorkRow, compared, lead, rows
 from overhead.reading.view import View
+from overhead.report.across.chains import chains_section
+from overhead.report.across.graph_or_fused import graph_or_fused
 from overhead.report.core import draw
 from overhead.report.core.machines import from_fingerprints
-from overhead.report.sections.chains import chains_section, without_figure, workload_page
-from overhead.results import Api, Fingerprint, Gpu, Record, Value
+from overhead.results import Api, Figure, Fingerprint, LeftOut, Point, Record
 from tests.fakes.report import fingerprint, record
-
-GOLDEN = Path(__file__).parents[1] / "data" / "chain_sentences.txt"
-"""After an intended change of wording: ``python -m tests.reading.test_chains``."""
 
 
 def arm(stack: str, pattern: Any, each: float | None, fixed: float, elements: int = 4096, **more: Any) -> Record:
-    """A record of the ``recurrence`` workload; times in ns."""
+    """A record of the ``recurrence`` workload, or of ``workload``; times in ns."""
     params = {"elements": elements, **more.pop("params", {})}
-    api: Api = "Vulkan" if stack in ("dawn", "wgpu-native") else "CUDA"
+    workload = more.pop("workload", "recurrence")
+    api: Api = "Vulkan" if stack in ("dawn", "wgpu-native") else "CPU" if stack == "numpy" else "CUDA"
     made = record(stack, pattern, each, fixed, api=api, adapter="Fake GPU", unit="step", params=params, **more)
     fields = {name: getattr(made, name) for name in Record.__struct_fields__}
-    return Record(**{**fields, "workload": "recurrence"})
+    return Record(**{**fields, "workload": workload})
 
 
 def gpu() -> Fingerprint:
     return fingerprint(
         arm("torch", "per-submit", 40_000.0, 10_000.0),
         arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"}),
-        arm("cuda-graph", "replay", 9_000.0, 20_000.0, params={"maker": "torch"}),
+        arm("cuda-graph", "replay", 9.0, 20_000.0, params={"maker": "torch"}),
         arm("dawn", "fused", 50.0, 60_000.0),
+        arm("dawn", "fused", 5.0, 6_000.0, params={"checks": "off"}),
         arm("dawn", "one-pass", 1_500.0, 50_000.0),
         arm("cuda-driver", "fused", 40.0, 15_000.0),
         arm("jax", "fused", None, 0.0, params={"loop": "scan"}, status="unverified", reason="off by 0.3"),
-        arm("torch", "per-submit", 41_000.0, 10_000.0, elements=1_000_000),
+        arm("numpy", "per-submit", 9_000.0, 1.0, elements=256),
         arm("dawn", "fused", 30_000.0, 60_000.0, elements=1_000_000),
-        arm("dawn", "one-pass", 31_000.0, 50_000.0, elements=1_000_000),
     )
 
 
-def by_name(found: Fingerprint) -> dict[str, chains.ArmFit]:
-    group = next(g for g in groups(View(found)) if g.elements == 4096)
-    return {a.kind.name: a for a in group.arms}
-
-
-def test_every_way_to_run_a_chain_has_its_kind_and_its_cost() -> None:
-    arms = by_name(gpu())
-    assert set(arms) == {"eager", "graph-driver", "graph-torch", "fused-wgsl", "wgsl", "fused-cuda"}
-    cost = arms["graph-driver"].cost(1500)
-    assert cost.value == pytest.approx(20_000 + 1500 * 2_000)
-    assert cost.floor < cost.value < cost.ceiling
-    assert not arms["graph-driver"].is_extrapolated(4096)
-    assert arms["graph-driver"].is_extrapolated(4097)
+def by_label(found: WorkRow) -> dict[str, Way]:
+    return {way.label: way for way in found.ways}
 
 
 def test_a_way_with_unverified_values_has_no_cost() -> None:
     group = next(g for g in groups(View(gpu())) if g.elements == 4096)
     assert [r.stack for r in group.failed] == ["jax"]
     assert "jax" not in {a.record.stack for a in group.arms}
-
-
-def test_the_length_at_which_one_way_passes_another_follows_from_both_fits() -> None:
-    arms = by_name(gpu())
-    found = crossing(arms["graph-driver"], arms["fused-wgsl"])
-    assert found.steps is not None
-    assert found.steps.value == pytest.approx(40_000 / 1_950)
-    assert found.steps.floor < found.steps.value < found.steps.ceiling
-    assert crossing(arms["fused-wgsl"], arms["fused-cuda"]).always
-    assert crossing(arms["fused-cuda"], arms["fused-wgsl"]).never
-
-
-def test_two_equally_expensive_ways_have_no_length_at_which_one_passes_the_other() -> None:
-    one = by_name(gpu())["fused-wgsl"]
-    found = crossing(one, one)
-    assert (found.steps, found.always, found.never) == (None, False, False)
-
-
-def test_a_run_without_a_gpu_has_no_opening_sentence() -> None:
-    software = [arm("dawn", "fused", 50.0, 1.0, software=True), arm("cuda-graph", "replay", 2.0, 1.0, software=True)]
-    assert chain_opening(View(fingerprint(*software))) == ""
-    assert chain_opening(View(fingerprint(record()))) == ""
-
-
-def test_the_section_of_chains_names_the_cheapest_way_and_lists_failures() -> None:
-    with draw.style():
-        parts = [*chains_section(View(gpu())), *workload_page(View(gpu()), "recurrence")]
-    assert [p.name for p in parts if isinstance(p, Drawing)] == ["chains-recurrence-ways"]
-    cheapest = next(p for p in parts if isinstance(p, Table) and "by elements and dependent steps" in p.caption)
-    cells = [[cell_text(c) for c in row] for row in cheapest.rows]
-    assert cells[0][1] == "a fused CUDA kernel, 15.0 µs"
-    assert cells[0][-2:] == ["a fused CUDA kernel, 415 µs*", "jax"]
-    assert any("unverified: off by 0.3" in str(part) for part in parts)
-
-
-def chain_sentences() -> str:
-    """All sentences on the chains of the run ``gpu``, one per line."""
-    found = groups(View(gpu()))
-    return (
-        "\n".join(
-            [
-                chain_opening(View(gpu())),
-                *break_even_sentences(found),
-            ]
-        )
-        + "\n"
-    )
-
-
-def test_the_sentences_on_chains_equal_the_recorded_text() -> None:
-    assert chain_sentences() == GOLDEN.read_text(encoding="utf-8")
-
-
-def test_each_maker_of_a_graph_has_its_own_name() -> None:
-    makers = {"driver": 51_300.0, "torch": 186_000.0, "torch-compiled": 18_400.0}
-    graphs = [arm("cuda-graph", "replay", each, 8_000.0, params={"maker": maker}) for maker, each in makers.items()]
-    found = groups(View(fingerprint(*graphs, arm("cuda-driver", "fused", 51_200.0, 9_000.0))))
-    (group,) = found
-    assert len({a.kind.title for a in group.arms}) == len({a.label for a in group.arms}) == 4
-    assert "made by torch.compile" in chain_opening(View(fingerprint(*graphs, arm("dawn", "fused", 50.0, 60_000.0))))
-
-
-def test_the_opening_sentence_needs_a_graph_and_a_fused_kernel_in_the_run_that_is_shown() -> None:
-    graph = arm("cuda-graph", "replay", 2_000.0, 20_000.0, params={"maker": "driver"})
-    older = fingerprint(record("dawn"), graph, arm("dawn", "fused", 50.0, 60_000.0), created="2026-01-01T00:00:00Z")
-    newer = fingerprint(record("dawn"), graph, arm("dawn", "fused", 75.0, 60_000.0), created="2026-01-03T00:00:00Z")
-    assert "172 µs as WGSL through dawn." in chain_opening(from_fingerprints([newer, older]).own)
-    bare = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
-    assert chain_opening(from_fingerprints([bare, older]).own) == ""
-
-
-def test_the_tables_of_chains_name_the_stacks_without_a_figure_at_each_size() -> None:
-    numpy = msgspec.structs.replace(
-        arm("numpy", "per-submit", 9_000.0, 1.0, elements=256), api="CPU", adapter="CPU", device="cpu"
-    )
-    view = View(fingerprint(*gpu().records, numpy))
-    assert {g.elements: without_figure(view, g) for g in groups(view)} == {
-        256: ["any GPU stack"],
-        4096: ["jax", "numpy (CPU)"],
-        1_000_000: ["cuda-driver", "cuda-graph", "numpy (CPU)"],
-    }
-    with draw.style():
-        tables = [p for p in (*chains_section(view), *workload_page(view, "recurrence")) if isinstance(p, Table)]
-    named = [row for table in tables for row in table.rows if "256" in row]
-    assert len(named) == 2
-    assert all("any GPU stack" in row for row in named)
-    own = fingerprint(numpy)
-    for gpus, missing in (([Gpu(name="Fake GPU")], ["any GPU stack"]), ([], [])):
-        alone = View(msgspec.structs.replace(own, machine=msgspec.structs.replace(own.machine, gpus=gpus)))
-        assert without_figure(alone, groups(alone)[0]) == missing
+    graph = next(a for a in group.arms if a.record.params.get("maker") == "driver")
+    assert graph.cost(1500).value == pytest.approx(20_000 + 1500 * 2_000)
+    assert not graph.is_extrapolated(4096)
+    assert graph.is_extrapolated(4097)
 
 
 def test_a_way_whose_fit_starts_far_below_zero_has_no_speed() -> None:
@@ -173,46 +71,106 @@ def test_a_way_whose_fit_starts_far_below_zero_has_no_speed() -> None:
     assert chains.why_no_speed(changed).startswith("nonlinear: ")
 
 
-def test_ways_without_intervals_have_no_length_at_which_one_passes_the_other() -> None:
-    one, other = by_name(gpu())["graph-driver"], by_name(gpu())["fused-wgsl"]
-    bare = dataclasses.replace(other, slope=Value(50.0), fixed=Value(60_000.0))
-    found = crossing(one, bare)
-    assert (found.steps, found.always, found.never) == (None, False, False)
-
-
 def test_each_variant_of_a_workload_is_a_separate_group() -> None:
     half = arm("torch", "per-submit", 20_000.0, 1.0, params={"precision": "float16"})
     found = groups(View(fingerprint(*gpu().records, half)))
-    assert [(g.elements, g.variant) for g in found] == [
-        (4096, (("precision", "float16"),)),
-        (4096, ()),
-        (1_000_000, ()),
-    ]
+    assert [(g.elements, g.variant) for g in found][:2] == [(4096, (("precision", "float16"),)), (256, ())]
     assert found[0].title == "recurrence (precision=float16), 4,096 elements"
 
 
-def test_separate_operations_and_a_library_call_are_kinds_of_their_own() -> None:
-    bodies = [
-        ("dawn", "one-pass", "separate"),
-        ("dawn", "one-pass", "one"),
-        ("dawn", "per-submit", "one"),
-        ("torch", "per-submit", "library"),
-        ("torch", "per-submit", "separate"),
-        ("cuda-driver", "per-submit", "separate"),
-        ("cuda-driver", "per-submit", "one"),
-    ]
-    made = [arm(stack, pattern, 1_000.0, 1.0, params={"body": body}) for stack, pattern, body in bodies]
-    (group,) = groups(View(fingerprint(*made)))
-    assert sorted(a.kind.name for a in group.arms) == [
-        "eager",
-        "launches",
-        "launches-separate",
-        "library",
-        "wgsl",
-        "wgsl-separate",
-        "wgsl-submits",
-    ]
+def test_a_row_compares_the_whole_chain_with_the_drivers_graph_alone() -> None:
+    (row,) = rows(View(gpu()))
+    ways = by_label(row)
+    assert row.work == "1,500 steps of 4,096 elements"
+    assert row.graph is ways["a graph, by the CUDA driver"]
+    wgsl = row.relative(ways["fused WGSL, Dawn"])
+    assert wgsl is not None
+    assert wgsl.value == pytest.approx((60_000 + 1500 * 50) / (20_000 + 1500 * 2_000))
+    assert [row.verdict(way) for way in row.ways] == ["dearer", "tie", "cheaper", "cheaper"]
+    first = row.cheaper_from(ways["fused WGSL, Dawn"])
+    assert first is not None
+    assert first.value == pytest.approx(40_000 / 1_950)
+    assert "recurrence (22 times)" in lead([row])
 
 
-if __name__ == "__main__":
-    GOLDEN.write_text(chain_sentences(), encoding="utf-8")
+def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
+    graph, slow = 50_000.0, 300_000.0
+    run = fingerprint(
+        arm("cuda-graph", "replay", graph, 1_000.0, workload="rastrigin"),
+        arm("cuda-driver", "fused", graph, 1_000.0, workload="rastrigin"),
+        arm("dawn", "fused", graph * 1.001, 1_000.0, workload="rastrigin"),
+        arm("wgpu-native", "fused", graph * 1.2, 1_000.0, workload="rastrigin"),
+        arm("cuda-graph", "replay", slow, 1_000.0, 10_000, workload="simulation"),
+        arm("cuda-driver", "fused", slow / 6, 1_000.0, 10_000, workload="simulation"),
+        arm("dawn", "fused", slow, 1_000.0, 10_000, workload="simulation"),
+    )
+    simulation, rastrigin = rows(View(run))
+    assert {w.through: compared(rastrigin, w) for w in rastrigin.of_kind("fused-wgsl")} == {
+        "Dawn": "a tie",
+        "wgpu-native": "1.2 times dearer",
+    }
+    said = lead([simulation, rastrigin])
+    assert "is not cheaper" in said
+    assert "a step of the WGSL kernel takes 6.0 times as long" in said
+    assert "the step itself takes 50 µs" in said
+
+
+def test_a_time_that_bends_is_read_from_the_measured_lengths_beside_it() -> None:
+    bent = arm("dawn", "fused", None, 0.0, status="nonlinear", reason="bends")
+    figures = [Figure(name="complete", status="nonlinear", reason="bends", modes=[30.0, 20.0])]
+    points = [Point(n=n, issue=1.0, total=t, q1=t - 1e3, q3=t + 1e3) for n, t in ((1000, 90e3), (2000, 110e3))]
+    graph = arm("cuda-graph", "replay", 1_000.0, 20_000.0)
+    for curve, expected in ((points, 100e3), (points[:1], 90e3 + 500 * 30)):
+        (row,) = rows(View(fingerprint(graph, msgspec.structs.replace(bent, figures=figures, curve=curve))))
+        cost = by_label(row)["fused WGSL, Dawn"].cost
+        assert cost is not None
+        assert cost.value == pytest.approx(expected)
+        assert cost.status == "nonlinear"
+        assert cost.floor < cost.value < cost.ceiling
+
+
+def test_without_a_graph_fused_wgsl_stands_beside_the_dispatches_of_its_own_stack() -> None:
+    wgsl = [r for r in gpu().records if r.stack == "dawn"]
+    (row,) = rows(View(fingerprint(*wgsl)))
+    assert [way.kind for way in row.ways] == ["wgsl", "fused-wgsl"]
+    assert compared(row, row.ways[1]) == "17 times cheaper"
+    assert rows(View(fingerprint(*(msgspec.structs.replace(r, software=True) for r in wgsl)))) == []
+
+
+def test_what_the_run_lacks_comes_from_another_run_that_is_named() -> None:
+    acrobot = [
+        arm(*one, workload="acrobot") for one in (("cuda-graph", "replay", 5e3, 9.0), ("dawn", "fused", 2e3, 9.0))
+    ]
+    other = View(fingerprint(*acrobot, *gpu().records, created="2026-01-01T00:00:00Z"))
+    found = {row.name: row.run for row in rows(View(gpu()), [other])}
+    assert found == {"recurrence": "", "acrobot": "2026-01-01 00:00 UTC"}
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_the_picture_names_what_has_no_figure_and_why() -> None:
+    left = LeftOut(target="wgpu-native@Vulkan:Fake GPU", case="recurrence fused binding chained", reason="no budget")
+    run = msgspec.structs.replace(gpu(), left_out=[left])
+    text, drawing, *_ = graph_or_fused(from_fingerprints([run]))
+    assert isinstance(text, Text)
+    assert isinstance(drawing, Drawing)
+    assert isinstance(drawing.table, Table)
+    assert "no budget" in str(drawing.table.rows[-1])
+    with draw.style():
+        drawing.draw().savefig(Path("/dev/null"), format="svg")
+    nothing = list(graph_or_fused(from_fingerprints([fingerprint(record())])))
+    assert nothing == []
+
+
+def test_the_cheapest_way_is_told_for_sizes_with_a_gpu_alone() -> None:
+    overview, said, *tables = chains_section(from_fingerprints([gpu()]))
+    assert isinstance(overview, Table)
+    cells = [[cell_text(cell) for cell in row] for row in overview.rows]
+    assert [(row[1], row[3]) for row in cells] == [("4,096", "dawn, fused off"), ("1,000,000", "dawn, fused")]
+    assert "1 size without a figure on a GPU" in str(said)
+    assert any("unverified: off by 0.3" in str(table) for table in tables)
+
+
+def test_without_a_gpu_the_cheapest_way_is_marked_as_on_the_processor() -> None:
+    overview, *_ = chains_section(from_fingerprints([fingerprint(arm("numpy", "per-submit", 9_000.0, 1.0))]))
+    assert isinstance(overview, Table)
+    assert "(CPU)" in cell_text(overview.rows[0][3])

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Drawing, Table, Text
+from overhead.blocks.parts import Cell, Drawing, Table
 from overhead.decode.reading import decoder_results, slope_over_dispatches
 from overhead.decode.sections import batch_section, token_section
 from overhead.reading.view import View
@@ -81,38 +81,6 @@ def test_a_browsers_row_of_decoding_is_called_from_javascript() -> None:
     ]
 
 
-def test_the_table_of_fusion_levels_names_each_fusion_with_its_change_and_gain() -> None:
-    parts = list(token_section(view(*(level(fusions) for fusions in range(7)))))
-    table = next(part for part in parts if isinstance(part, Table) and "fusions" in part.caption)
-    rows = [text_of(row) for row in table.rows]
-    assert [row[2] for row in rows] == [
-        "unfused",
-        "+ rms_norm",
-        "+ mlp",
-        "+ k_and_v",
-        "+ residual_norm",
-        "+ rotary",
-        "+ attention",
-    ]
-    assert [row[4] for row in rows] == ["", "-10", "-6", "-2", "-4", "-16", "-19"]
-    assert rows[1][6].startswith("1.06")
-
-
-def test_each_way_to_run_the_decoder_has_rows_of_its_own() -> None:
-    bent = record("per-submit", None, caller="binding", dispatches=89, fusions=0)
-    fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
-    parts = [part for part in token_section(view(level(0), level(6), bent, fused)) if isinstance(part, Table)]
-    (table,) = [part for part in parts if "fusions" in part.caption]
-    rows = [text_of(row)[1:] for row in table.rows]
-    assert [row[:3] for row in rows[:2]] == [
-        ["one pass a token, from compiled code", "unfused", "89"],
-        ["one pass a token, from compiled code", "with 6 fusions", "32"],
-    ]
-    assert rows[1][5].startswith("1.43")
-    assert [row[6:] for row in rows[1:]] == [["host or both", ""], ["", "nonlinear: T(n) bends"], ["host or both", ""]]
-    assert rows[3][4:6] == ["2.00 (1.98 to 2.02)", ""]
-
-
 def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept() -> None:
     shown = view(level(0), level(0, 100), level(0, 200), level(0, 400))
     (found,) = decoder_results(shown)
@@ -122,50 +90,27 @@ def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept
     assert line.intercept.value == pytest.approx(1e6)
     assert line.slope.low is not None
     assert line.slope.low < 10_000
-    (text,) = [p for part in token_section(shown) if isinstance(part, Text) for p in part.paragraphs if "trivial" in p]
-    assert "10.0" in text
 
 
-def in_language(name: str, ms: float, stack: str, pattern: Pattern, fusions: int) -> Record:
-    """All kernels of the program take ``ms`` on the device."""
-    made = record(pattern, 4 * ms, stack, "binding", LEVELS[fusions], fusions=fusions)
-    made.window["language"] = name
-    return made
+def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None:
+    fused = record("per-submit", 2.0, caller="binding", dispatches=32, fusions=6)
+    drawn = [part for part in token_section(view(level(0), level(3), level(6), fused)) if isinstance(part, Drawing)]
+    assert len(drawn) == 1
+    assert "1.43" in drawn[0].alt
+    assert not [part for part in token_section(view(level(6), fused)) if isinstance(part, Drawing)]
 
 
-def test_the_kernels_of_each_program_are_compared_in_one_table() -> None:
-    torch = record("launches", 8.0, stack="cuda-graph", caller="binding", maker="torch")
-    cuda = [in_language("cuda", ms, "cuda-graph", "launches", fusions) for fusions, ms in ((0, 2.0), (6, 1.0))]
-    wgsl = [in_language("wgsl", ms, "dawn", "per-pass", fusions) for fusions, ms in ((0, 2.5), (6, 3.1), (1, 1.5))]
-    slower = in_language("wgsl", 9.0, "wgpu-native", "per-pass", 6)
-    parts = list(token_section(view(torch, *cuda, *wgsl, slower)))
-    (table,) = [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
-    rows = [[cell.partition(" (")[0] for cell in text_of(row)] for row in table.rows]
-    assert rows == [
-        ["unfused", "2.00", "2.50", "1.25×", "1.00×", "1.25×"],
-        ["1 fusion", "", "1.50", "", "", "0.750×"],
-        ["fused", "1.00", "3.10", "3.10×", "0.500×", "1.55×"],
-    ]
-    ((said,),) = [part.paragraphs for part in parts if isinstance(part, Text) and "WGSL and" in part.paragraphs[0]]
-    assert " fused, so" in said
-
-
-def test_kernels_of_one_program_alone_have_no_table() -> None:
-    parts = token_section(view(in_language("wgsl", 2.0, "dawn", "per-pass", 0)))
-    assert not [part for part in parts if isinstance(part, Table) and "kernels" in part.caption]
+def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_comes_first() -> None:
+    first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
+    table = next(part for part in token_section(view(level(6), first)) if isinstance(part, Table))
+    row = text_of(table.rows[1])
+    assert row[1].endswith("4 bytes read after each, the first token of a prompt of 5")
+    assert row[6] == ""
 
 
 def of_one_process(found: Record) -> Record:
     figures = [msgspec.structs.replace(f, low=None, high=None, processes=1, status="noisy") for f in found.figures]
     return msgspec.structs.replace(found, figures=figures, status="noisy")
-
-
-def test_a_sentence_counts_the_ways_to_decode_that_ran_in_one_process_only() -> None:
-    parts = list(token_section(view(of_one_process(level(0)), of_one_process(level(3)), level(6))))
-    assert isinstance(parts[0], Text)
-    assert parts[0].paragraphs[1].startswith("2 of 3 arms ran in one process only")
-    (table, *_) = [part for part in parts if isinstance(part, Table)]
-    assert [text_of(row)[-1] for row in table.rows] == ["", "", ""]
 
 
 def step(batch: int, device_ms: float | None, stack: str, pattern: Pattern, bound: Any = "", **params: Any) -> Record:
@@ -246,21 +191,6 @@ def test_a_single_batch_size_has_no_section_of_batches() -> None:
 def test_two_numbers_of_dispatches_give_no_cost_of_an_added_dispatch() -> None:
     (found,) = decoder_results(view(level(0), level(0, 100)))
     assert slope_over_dispatches(found.padded[0]) is None
-
-
-def test_a_cost_of_an_added_dispatch_whose_interval_holds_zero_is_not_shown() -> None:
-    first = record("per-pass", 2.0, dispatches=89, fusions=0)
-    equal = [first, *(record("per-pass", 2.0, dispatches=89 + n, fusions=0, padding=n) for n in (100, 200))]
-    parts = [part for part in token_section(view(*equal)) if isinstance(part, Text)]
-    (text,) = [sentence for part in parts for sentence in part.paragraphs if "trivial" in sentence]
-    assert "trivial dependent dispatch adds to an unfused token is not resolved" in text
-
-
-def test_cases_that_read_tokens_back_have_a_table_of_their_own() -> None:
-    first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
-    parts = token_section(view(level(6), first))
-    table = next(part for part in parts if isinstance(part, Table) and "read" in part.caption)
-    assert text_of(table.rows[0])[1:3] == ["the first token of a prompt of 5, as 5 decode steps", "4 bytes"]
 
 
 def test_a_run_without_decoded_tokens_has_no_page_of_tokens() -> None:

@@ -83,20 +83,6 @@ def test_every_page_is_marked_as_current_in_its_navigation(out: Path) -> None:
         assert [(path.parent / link).resolve() for link in marked] == [path.resolve()]
 
 
-def test_a_workload_has_a_page_below_the_page_of_chains(tmp_path: Path) -> None:
-    from overhead.report import render
-    from tests.reading.test_chains import gpu
-
-    text = render([gpu()], tmp_path).read_text(encoding="utf-8")
-    assert "pages/chains.html" in text
-    assert "chains-recurrence.html" not in text
-    parent = (tmp_path / "pages" / "chains.html").read_text(encoding="utf-8")
-    assert "../pages/chains-recurrence.html" in parent
-    own = (tmp_path / "pages" / "chains-recurrence.html").read_text(encoding="utf-8")
-    assert '<a href="../pages/chains-recurrence.html" aria-current="page">' in own
-    assert "<h1>recurrence</h1>" in own
-
-
 def test_a_section_for_an_unknown_page_is_refused() -> None:
     from overhead.report import register
 

@@ -165,9 +165,7 @@ def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_i
     out = tmp_path / "out"
     build([tmp_path], out)
     named = {path.name: "From the quick run of" in path.read_text("utf-8") for path in out.rglob("*.html")}
-    assert "From the quick run of 2026-01-03 00:00 UTC." in (out / "pages" / "chains-simulation.html").read_text(
-        "utf-8"
-    )
+    assert ", run of 2026-01-03 00:00 UTC" in (out / "pages" / "chains.html").read_text("utf-8")
     assert "From the quick run of 2026-01-01 00:00 UTC." in (out / "pages" / "variants.html").read_text("utf-8")
     assert not named["index.html"]
     assert not named["cases.html"]

@@ -87,7 +87,6 @@ def pages(out: Path) -> list[Path]:
 def test_hostile_text_is_shown_but_never_becomes_markup(out: Path) -> None:
     names = [p.relative_to(out).as_posix() for p in pages(out)]
     assert {"index.html", "pages/ba9876543210.html", "pages/cases.html", "pages/method.html"} <= set(names)
-    assert sum(name.startswith("pages/chains-") for name in names) >= 8, "a page for each workload"
     assert all(re.fullmatch(r"(pages/)?[a-z0-9-]+\.html", name) for name in names)
     for path in pages(out):
         found = Page(path.read_text(encoding="utf-8"))

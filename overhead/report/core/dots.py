@@ -58,16 +58,18 @@ def dot_figure(
     shapes: Mapping[str, str] | None = None,
     *,
     line_at_one: bool = False,
+    joined: bool = False,
 ) -> Figure:
     """A panel of rows below each title, all on one log axis.
 
-    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``line_at_one``: a line at 1. Of
-    very many rows the first and the last are drawn; a row between them tells how many are left out.
+    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``line_at_one``: a line at 1;
+    ``joined``: a bar between the marks of a row. Of very many rows the first and the last are drawn; a row between
+    them tells how many are left out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
     figure, axes = new_figure([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows)
+        _panel(ax, rows, joined)
         ax.set_title(wrapped_label(title))
         ax.set_xlabel(plain(unit, 60))
         ax.tick_params(axis="x", labelbottom=True)
@@ -86,13 +88,15 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
     return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
-def _panel(ax: Axes, rows: Sequence[DotRow]) -> None:
+def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool) -> None:
     """The rows from top to bottom with their labels. The marks of a row are slightly offset."""
     ax.set_xscale("log")
     ends = ax.get_yaxis_transform()
     for y, row in enumerate(rows):
         shown = [m for m in row.marks if m.at.value > 0]
-        step = 0.5 / max(len(shown), 2)
+        step = 0.0 if joined else 0.5 / max(len(shown), 2)
+        if joined and shown:
+            ax.plot([shown[0].at.value, shown[-1].at.value], [y, y], color=shown[0].colour, linewidth=5, alpha=0.25)
         for i, m in enumerate(shown):
             _dot(ax, y + (i - (len(shown) - 1) / 2) * step, m)
         if not shown:

@@ -38,9 +38,7 @@ def register_page(name: str, title: str, order: int, answers: str, *, any_machin
 
 
 FRONT = _pages["front"] = ReportPage("front", "Overview", "index.html", any_machine=True)
-register_page(
-    "chains", "Chains and workloads", 10, "Which way to run many dependent steps, by workload, size and length."
-)
+register_page("chains", "Graph or fused", 10, "Which way to run many dependent steps, and what a CUDA graph costs.")
 register_page(
     "synchronisation",
     "Synchronisation",

@@ -5,78 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from overhead.blocks.parts import Cell, Part, Table, micro_cell
-from overhead.reading.format import MICRO, plain, spread
+from overhead.reading.format import MICRO, spread
 from overhead.reading.graphs import Graph, graphs
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, TargetView, View, graph_maker, with_fields
+from overhead.reading.view import CALLER_WORDS, View, graph_maker
 from overhead.report.core.registry import register
-from overhead.results import Record, Value
 
-_MAKING_PARTS = {
-    "capture": "capture",
-    "instantiate": "instantiate",
-    "upload": "upload",
-    "first_launch": "first launch and its wait",
-    "update": "update of the parameters",
-}
-_BREAK_EVEN_NODES = (10, 100, 1000)
-"""Graphs whose break-even is told."""
-_LAUNCH_FIGURES = ("complete", "host", "device_busy")
+_NODES = (10, 100, 1000)
+"""Sizes of graphs whose break-even is told."""
 
 
-@register("launches", "What a CUDA graph costs", 25, page="variants", any_run=True)
+@register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True)
 def launches(view: View) -> Iterator[Part]:
-    """For each CUDA graph what its nodes save, when making it pays, what launching it costs; nothing without one."""
-    if found := graphs(view):
-        yield _making_table(found)
-    targets = [t for t in view.executing if t.first.api == "CUDA" and t.stack == "cuda-graph"]
-    whole = [(t, r) for t in targets for r in with_fields(t.records, pattern="launches", workload="step")]
-    if whole:
-        yield _graph_launch_table(whole)
+    """A row for each CUDA graph: a node, the launch that it replaces, its making, and when that pays; else nothing."""
+    rows: list[list[str | Cell]] = []
+    for g in graphs(view):
+        instead = f"{micro_cell(g.eager, 'complete')} ({g.eager.stack})" if g.eager else ""
+        costs = [micro_cell(g.record, "complete"), instead, micro_cell(g.record, "fixed")]
+        made = spread(making / 1e3) if (making := g.making_time(100)) is not None else ""
+        name = f"made by {graph_maker(g.record)}, replayed {CALLER_WORDS[g.record.caller]}"
+        rows.append([Cell(name, g.target.stack), *costs, made, *(_pays(g, nodes) for nodes in _NODES)])
+    costs = ["a node", "a launch instead", "once a replay", "making 100 nodes"]
+    pays = [f"pays off after, {nodes:,} nodes" for nodes in _NODES]
+    if rows:
+        columns = ["graph", *(f"{name}, {MICRO}" for name in costs), *pays]
+        yield Table("CUDA graphs", columns, rows, numeric=range(1, 8))
 
 
-def _replays(even: Value) -> str:
-    return f"{spread(even)} replays" if even.value >= 0.01 else "its first replay"
-
-
-def _why_no_break_even(graph: Graph) -> str:
+def _pays(graph: Graph, nodes: int) -> str:
+    """After how many replays making a graph of so many nodes has paid off, or why that is not known."""
+    if (even := graph.break_even(nodes)) is not None:
+        return f"{spread(even)} replays" if even.value >= 0.01 else "its first replay"
     if graph.record.measured("complete") is None:
         return why(graph.record, "complete")
-    saved = graph.saved_per_node
-    if saved is None:
+    if (saved := graph.saved_per_node) is None:
         return "unknown: no eager launch of the same kernel was measured here"
     return "not applicable: saves nothing per node" if saved.value <= 0 else "unknown: making it has no figure here"
-
-
-def _making_table(found: list[Graph]) -> Table:
-    rows: list[list[str | Cell]] = []
-    for g in found:
-        name = Cell(f"{g.target.short}, made by {g.maker}", g.target.stack)
-        node = [micro_cell(g.record, "complete"), micro_cell(g.record, "fixed")]
-        rows.append([name, f"replay {CALLER_WORDS[g.record.caller]}", *node])
-        if g.eager is not None:
-            rows.append([name, f"a launch through {g.eager.stack} instead", micro_cell(g.eager, "complete"), ""])
-        for part, title in _MAKING_PARTS.items():
-            if g.record.figure(f"making:{part}") is not None:
-                figures = [micro_cell(g.record, f"making:{part}{end}") for end in ("", ":fixed")]
-                rows.append([name, title, *figures])
-        for nodes in _BREAK_EVEN_NODES:
-            even = g.break_even(nodes)
-            pays = _replays(even) if even is not None else _why_no_break_even(g)
-            rows.append([name, f"break-even of {nodes:,} nodes", pays, ""])
-    columns = ["graph", "part", f"a node, {MICRO}", f"once a graph, {MICRO}"]
-    return Table("Making a graph", columns, rows, numeric=(2, 3))
-
-
-def _graph_launch_table(found: list[tuple[TargetView, Record]]) -> Table:
-    rows: list[list[str | Cell]] = [
-        [
-            Cell(f"{t.short}, made by {graph_maker(r)}", t.stack),
-            CALLER_WORDS[r.caller],
-            plain(str(r.params.get("nodes", "")), 12),
-            *(micro_cell(r, n) for n in _LAUNCH_FIGURES),
-        ]
-        for t, r in found
-    ]
-    columns = ["graph", "called", "nodes", *(f"{n}, {MICRO}" for n in _LAUNCH_FIGURES)]
-    return Table("Launching a graph", columns, rows, numeric=(2, 3, 4, 5))

@@ -1,0 +1,309 @@
+"""CUDA graph or one fused kernel: the time of a whole chain by each way, beside the graph that the CUDA driver makes.
+
+A row is the work of one workload in one run: its own number of steps with one wait, called from Python. A slice adds
+rows of its own. Without a graph the fused WGSL kernels stand beside a dispatch for each step, in the same stack.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
+from overhead.reading.format import MICRO, listed, number, run_time
+from overhead.reading.missing_values import absent_stacks
+from overhead.reading.view import View, with_fields
+from overhead.results import Fingerprint, Record, Value, exactly, ratio
+from overhead.workloads import workloads
+
+SAME_WITHIN = 0.05
+"""Ways that differ by a smaller share are called a tie: another run may turn them round."""
+_MOST_SPREAD = 1.5
+"""A ratio whose interval holds 1 is no tie, but unclear, if the ends of the interval differ by a larger factor."""
+_LEAST_KERNEL_RATIO = 1.3
+"""A WGSL kernel whose step takes this many times the CUDA kernel's loses by its own speed."""
+_LITTLE = 0.1
+"""A graph that adds less than this share to a step leaves a fused kernel little to save."""
+_WAYS = (
+    ("eager", "torch", "per-submit", "eager, PyTorch"),
+    ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
+    ("graph-driver", "cuda-graph", "replay", "a graph, by the CUDA driver"),
+    ("fused-cuda", "cuda-driver", "fused", "fused CUDA"),
+    ("wgsl", "dawn", "one-pass", "a WGSL dispatch a step, Dawn"),
+    ("fused-wgsl", "dawn", "fused", "fused WGSL, Dawn"),
+    ("wgsl", "wgpu-native", "one-pass", "a WGSL dispatch a step, wgpu-native"),
+    ("fused-wgsl", "wgpu-native", "fused", "fused WGSL, wgpu-native"),
+)
+"""Kind, stack, pattern and label of the ways, in the order of the picture."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why.
+
+    ``step``, ``fixed``: ns of one step and of none; None if unknown.
+    """
+
+    kind: str
+    stack: str
+    label: str
+    cost: Value | None
+    step: Value | None = None
+    fixed: Value | None = None
+    reason: str = ""
+
+    @property
+    def through(self) -> str:
+        """The stack in words, from the label: ``Dawn``."""
+        return self.label.rpartition(", ")[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkRow:
+    """The work of a workload in one run. ``work``: its size in words; ``run``: when it began, '' for the run shown.
+
+    ``said``: a sentence on the row, where its steps do not explain it. ``usual``: every run on a GPU measures it.
+    """
+
+    name: str
+    work: str
+    run: str
+    ways: tuple[Way, ...]
+    said: str = ""
+    usual: bool = True
+
+    @property
+    def title(self) -> str:
+        """Name, size and, where it is not the run that is shown, the run."""
+        return f"{self.name}: {self.work}" + (f", run of {self.run}" if self.run else "")
+
+    @property
+    def graph(self) -> Way | None:
+        """The graph that the CUDA driver made of the steps; None without its time."""
+        return next((w for w in self.ways if w.kind == "graph-driver" and w.cost is not None), None)
+
+    def base(self, way: Way) -> Way | None:
+        """What the way is compared with: the graph, else a dispatch a step in the same stack; None without both."""
+        unfused = (w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None)
+        return self.graph or next(unfused, None)
+
+    def relative(self, way: Way) -> Value | None:
+        """The time of the way over that of its base; None where either is unknown."""
+        base = self.base(way)
+        return exactly(1.0, "ratio") if way is base else ratio(way.cost, base.cost if base else None)
+
+    def verdict(self, way: Way) -> str | None:
+        """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None without times."""
+        times = self.relative(way)
+        if times is None:
+            return None
+        if times.ceiling < 1 and times.value < 1 / (1 + SAME_WITHIN):
+            return "cheaper"
+        if times.floor > 1 and times.value > 1 + SAME_WITHIN:
+            return "dearer"
+        return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
+
+    def cheaper_from(self, way: Way) -> Value | None:
+        """The number of steps from which on the way is cheaper than its base; None if no step surely is cheaper."""
+        base = self.base(way)
+        if base is None or base.step is None or way.step is None or base.fixed is None or way.fixed is None:
+            return None
+        saved, paid = base.step - way.step, way.fixed - base.fixed
+        return (paid.at_least(0.0) / saved).at_least(1) if saved.floor > 0 else None
+
+    def of_kind(self, *kinds: str) -> list[Way]:
+        """The ways of these kinds that can be compared with their base."""
+        return [way for way in self.ways if way.kind in kinds and self.relative(way) is not None]
+
+
+MakeRows = Callable[[View], Iterable[WorkRow]]
+_makers: list[MakeRows] = []
+
+
+def register_rows(make: MakeRows) -> MakeRows:
+    """Decorator for a function of a slice that makes more rows from a run; its module ``sections`` uses it."""
+    _makers.append(make)
+    return make
+
+
+def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
+    """The rows of the run shown, the best for WGSL first, then those of slices.
+
+    A row without fused WGSL in this run comes from the other that has most of it, the newest first, where one has it.
+    """
+    found: dict[str, list[WorkRow]] = {}
+    for view in (own, *others):
+        for row in (row for make in (chain_rows, *_makers) for row in make(view)):
+            if view is own or row.usual:
+                found.setdefault(row.name, []).append(dataclasses.replace(row, run="") if view is own else row)
+
+    def order(row: WorkRow) -> tuple[bool, float]:
+        times = [row.relative(way) for way in row.of_kind("fused-wgsl")]
+        return bool(row.said), max((t.value for t in times if t is not None), default=float("inf"))
+
+    def shown(row: WorkRow) -> tuple[bool, bool, int]:
+        return bool(row.of_kind("fused-wgsl")), not row.run, _timed(row.ways)
+
+    return sorted((max(made, key=shown) for made in found.values()), key=order)
+
+
+def chain_rows(view: View) -> Iterator[WorkRow]:
+    """A row for each workload with a fused kernel on a GPU, at the size that comes first among its sizes."""
+    found: dict[str, list[tuple[Group, list[Way]]]] = {}
+    for group in view.once(groups):
+        found.setdefault(group.workload, []).append((group, _ways(view, group)))
+    for name, made in found.items():
+        known = workloads().get(name)
+        first = known.elements[0] if known else 0
+        group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
+        if any(way.cost is not None for way in ways if way.kind.startswith("fused")):
+            work = f"{steps_of(name):,} steps of {group.title.partition(', ')[2]}"
+            usual = known is not None and (known.usual or not known.heavy)
+            yield WorkRow(group.name, work, run_time(view.fingerprint.created), tuple(ways), usual=usual)
+
+
+def _timed(ways: Sequence[Way]) -> int:
+    """How many ways have an undisturbed time."""
+    return sum(way.cost is not None and way.cost.status == "ok" for way in ways)
+
+
+def _ways(view: View, group: Group) -> list[Way]:
+    """The ways of a workload, without the unfused dispatches where there is a graph to compare with."""
+    arms = {id(arm.record): arm for arm in group.arms}
+    records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
+    found = []
+    for kind, stack, pattern, label in _WAYS:
+        fitting = [
+            r
+            for r in with_fields(records, stack=stack, pattern=pattern, caller="binding")
+            if "checks" not in r.params and r.params.get("maker", "driver") == "driver" and r.api != "CPU"
+        ]
+        ways = [_way(kind, label, r, arms.get(id(r)), steps_of(group.workload)) for r in fitting]
+        if not ways and kind not in ("launches", "wgsl"):
+            reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
+            ways = [Way(kind, stack, label, None, reason=reason)] if reason else []
+        found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
+    has_graph = any(way.kind == "graph-driver" and way.cost for way in found)
+    return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
+
+
+def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> Way:
+    if arm is not None:
+        cost = dataclasses.replace(arm.cost(steps), status=record.status)
+        return Way(kind, record.stack, label, cost, arm.slope, arm.fixed)
+    figure, bent = record.figure("complete"), _read_off(record, steps)
+    if figure is None or bent is None:
+        return Way(kind, record.stack, label, None, reason=why_no_speed(record))
+    each = Value(figure.modes[0], min(figure.modes), max(figure.modes), unit="ns", source=record.device)
+    return Way(kind, record.stack, label, bent, each, reason=record.reason)
+
+
+def _read_off(record: Record, steps: int) -> Value | None:
+    """The time of so many steps where T(n) bends: between the measured lengths, with their quartiles.
+
+    Beyond the longest the two costs of a step, from anchors, go on. None if T(n) does not bend or these are unknown.
+    """
+    figure, points = record.figure("complete"), sorted(record.curve, key=lambda point: point.n)
+    if figure is None or figure.status != "nonlinear" or len(figure.modes) < 2 or not points:
+        return None
+    beyond = max(0, steps - points[-1].n)
+    slopes = (figure.modes[0], min(figure.modes), max(figure.modes))
+    lengths = [point.n for point in points]
+    value, low, high = (
+        float(np.interp(steps, lengths, [getattr(point, name) for point in points])) + beyond * slope
+        for name, slope in zip(("total", "q1", "q3"), slopes, strict=True)
+    )
+    return Value(value, low, high, status="nonlinear", reason=figure.reason, unit="ns", source=record.device)
+
+
+def _left_out(run: Fingerprint, stack: str, case: str) -> str:
+    """Why the run has no such case: the stack is missing, or the plan left the case out; '' if it says nothing."""
+    left = (one for one in run.left_out if one.target.startswith(f"{stack}@") and one.case.startswith(case))
+    reasons = [absent.reason for absent in absent_stacks(run, [stack])] + [one.reason for one in left]
+    return reasons[0] if reasons else ""
+
+
+def lead(found: Sequence[WorkRow]) -> str:
+    """When fused WGSL is cheaper than the CUDA driver's graph, when not, and why; '' without both."""
+    chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
+    if not any(row.graph for row in chains):
+        said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
+        return f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}." if said else ""
+    chains = [row for row in chains if row.graph]
+    won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
+    others = [f"{row.name} ({', '.join(_by_verdict(row))}{_why(row)})" for row in chains if row not in won]
+    if not won:
+        return f"Fused WGSL is not cheaper than the CUDA driver's graph for {listed(others, 'or')}."
+    where = " where a step costs less than handing it over" if all(map(_is_below_hand_over, won)) else ""
+    names = listed([f"{row.name} ({_range(row)})" for row in won])
+    mixed = any(row.verdict(w) == "cheaper" for row in chains if row not in won for w in row.of_kind("fused-wgsl"))
+    rest = f" It is not{', or not in every stack,' if mixed else ''} for {listed(others, 'or')}." if others else ""
+    return f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}.{rest}"
+
+
+def remarks(found: Sequence[WorkRow]) -> list[str]:
+    """The same for one fused CUDA kernel; what slices say on their rows; which rows are of another run."""
+    own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
+    words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
+    runs: dict[str, list[str]] = {}
+    for row in (row for row in found if row.run):
+        runs.setdefault(row.run, []).append(row.name)
+    return [
+        *([f"One fused CUDA kernel, beside the CUDA driver's graph: {words}."] if words else []),
+        *(row.said for row in found if row.said),
+        *(f"From the run of {run}: {listed(names)}." for run, names in runs.items()),
+    ]
+
+
+def _is_below_hand_over(row: WorkRow) -> bool:
+    """Whether a step in WGSL takes less than what a step of the graph takes beyond one of the fused CUDA kernel."""
+    steps = _steps(row)
+    return steps is not None and steps[2].ceiling < (steps[0] - steps[1]).floor
+
+
+def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
+    """ns a step in the graph, in fused CUDA and in the cheapest fused WGSL kernel; None if one is unknown."""
+    graph, cuda = row.graph, next(iter(row.of_kind("fused-cuda")), None)
+    wgsl = [way.step for way in row.of_kind("fused-wgsl") if way.step is not None]
+    if graph is None or cuda is None or graph.step is None or cuda.step is None or not wgsl:
+        return None
+    return graph.step, cuda.step, min(wgsl, key=lambda step: step.value)
+
+
+def _why(row: WorkRow) -> str:
+    """Why fused WGSL saves nothing, from the time of a step in each way; '' where that does not tell."""
+    if (steps := _steps(row)) is None:
+        return ""
+    graph, cuda, wgsl = steps
+    if (graph - cuda).floor < _LITTLE * cuda.value:
+        return f": the step itself takes {number(cuda.value / 1e3)} {MICRO}"
+    if (slower := wgsl / cuda).floor > _LEAST_KERNEL_RATIO:
+        return f": a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
+    return ""
+
+
+def _range(row: WorkRow) -> str:
+    """How many times cheaper fused WGSL is: ``12 times``, ``8.5 to 12 times``."""
+    found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
+    ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
+    return f"{' to '.join(ends)} times"
+
+
+def compared(row: WorkRow, way: Way) -> str:
+    """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
+    times, verdict = row.relative(way), row.verdict(way)
+    if times is None or verdict == "unclear":
+        return "not told apart"
+    if verdict == "tie":
+        return "a tie"
+    return f"{number(times.value if verdict == 'dearer' else 1 / times.value)} times {verdict}"
+
+
+def _by_verdict(row: WorkRow) -> list[str]:
+    """``a tie through wgpu-native`` and such, for each group of ways in fused WGSL with the same words."""
+    through: dict[str, list[str]] = {}
+    for way in row.of_kind("fused-wgsl"):
+        through.setdefault(compared(row, way), []).append(way.through)
+    return [f"{words} through {listed(names)}" for words, names in through.items()]

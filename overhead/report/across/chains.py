@@ -1,0 +1,102 @@
+"""The page of chains: the cheapest way to run each workload, and every way that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from overhead.blocks.parts import Cell, Part, Table, Text
+from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
+from overhead.reading.format import MICRO, count, factor, number, plain, run_time, spread
+from overhead.reading.missing_values import why
+from overhead.reading.view import View
+from overhead.report.core.machines import Machines
+from overhead.report.core.registry import register_across
+from overhead.workloads import workloads
+
+_METHOD_NOTE = (
+    "Every way was compared with NumPy in float64 before it was timed; one with other values has no speed. A cost is "
+    "fixed + slope × steps of the way's own fit: one chain and one wait, without recording and compiling. An asterisk "
+    "marks a chain longer than any that was measured."
+)
+
+
+@register_across("chains", "The cheapest way to run a chain", 10, page="chains")
+def chains_section(machines: Machines) -> Iterator[Part]:
+    """The cheapest way of each workload and size, or why there is no figure; then a table of all ways for each."""
+    found = _chosen((machines.own, *machines.others))
+    own = machines.own.fingerprint
+    with_arms = [(view, group) for view, group in found if group.arms]
+    if not with_arms:
+        reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for _, g in found for r in g.failed]
+        yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20]])
+        return
+    on_gpu = [(view, group) for view, group in with_arms if group.on_gpu]
+    yield _overview(on_gpu or with_arms, own.created)
+    known = workloads()
+    about = [f"{n}: {known[n].about}." for n in dict.fromkeys(g.workload for _, g in found) if n in known]
+    alone = len(with_arms) - len(on_gpu) if on_gpu else 0
+    missing = [f"{count(alone, 'size')} without a figure on a GPU: only in the tables below."] if alone else []
+    yield Text([*missing, *about, _METHOD_NOTE], quiet=True)
+    for view, group in found:
+        created = view.fingerprint.created
+        yield _table(group, "" if created == own.created else f", run of {run_time(created)}")
+
+
+def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
+    """All groups of each workload from one run: the first with a figure on a GPU, else the first that has any."""
+    every = [(view, group) for view in views for group in view.once(groups)]
+    found = []
+    for name in dict.fromkeys(group.workload for _, group in every):
+        own = [one for one in every if one[1].workload == name]
+        shown, _ = max(own, key=lambda one: (one[1].on_gpu, bool(one[1].arms)))
+        found += [one for one in own if one[0] is shown]
+    return found
+
+
+def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:
+    """A row for each workload and size: the cheapest way at the workload's own length, and that of the next stack."""
+    rows: list[list[str | Cell]] = []
+    for view, group in found:
+        steps, created = steps_of(group.workload), view.fingerprint.created
+        best, *arms = sorted(group.arms, key=lambda arm: arm.cost(steps).value)
+        others = [arm for arm in arms if arm.record.stack != best.record.stack]
+        nearest = [Cell(_way(others[0]), others[0].record.stack), _to(others[0], best, steps)] if others else ["", ""]
+        size, cheapest = [group.name, f"{group.elements:,}", f"{steps:,}"], Cell(_way(best), best.record.stack)
+        more = [f"{len(group.arms):,}", "" if created == own else run_time(created)]
+        rows.append([*size, cheapest, _time(best, steps), *nearest, *more])
+    return Table(
+        "The cheapest of the ways that were measured, at the workload's own number of steps",
+        ["workload", "elements", "steps", "cheapest way", MICRO, "cheapest of another stack", "takes", "ways",
+         "run"],
+        rows, numeric=(1, 2, 4, 6, 7),
+    ).without_empty(7)  # fmt: skip
+
+
+def _way(arm: ArmFit) -> str:
+    return plain(arm.label, 60) + (" (CPU)" if arm.processor == "cpu" and "(CPU)" not in arm.label else "")
+
+
+def _time(arm: ArmFit, steps: int) -> str:
+    return number(arm.cost(steps) / 1e3) + ("*" if arm.is_extrapolated(steps) else "")
+
+
+def _to(arm: ArmFit, fastest: ArmFit, steps: int) -> str:
+    """The arm's time over that of the fastest arm."""
+    if arm is fastest:
+        return "1"
+    return factor(arm.cost(steps) / fastest.cost(steps)) + ("*" if arm.is_extrapolated(steps) else "")
+
+
+def _table(group: Group, run: str) -> Table:
+    steps = steps_of(group.workload)
+    arms = sorted(group.arms, key=lambda a: a.cost(steps).value)
+    rows: list[list[str | Cell]] = []
+    for arm in arms:
+        name, total = Cell(plain(arm.label, 90), arm.record.stack), spread(arm.cost(steps) / 1e3)
+        star = "*" if arm.is_extrapolated(steps) else ""
+        rows.append([name, number(arm.slope / 1e3), total + star, _to(arm, arms[0], steps), spread(arm.fixed / 1e3)])
+    for record in group.failed:
+        reason = plain(why_no_speed(record), 120)
+        rows.append([Cell(f"{record.stack}, {record.pattern}", record.stack), reason, "", "", ""])
+    columns = ["way", f"{MICRO} a step", f"{steps:,} steps, {MICRO}", "to the fastest", f"fixed, {MICRO}"]
+    return Table(f"{group.title}, {steps:,} steps{run}", columns, rows, numeric=range(1, 5), folded=True)

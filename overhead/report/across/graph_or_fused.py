@@ -1,0 +1,132 @@
+"""The picture of the front page: CUDA graph or one fused kernel, by workload, with ties and losses beside wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.reading.chains import groups
+from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
+from overhead.reading.graph_or_fused import SAME_WITHIN, Way, WorkRow, compared, lead, remarks, rows
+from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
+from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.registry import register_across
+from overhead.results import Value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LINE_INCHES = 0.185
+_COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
+_CAPTION = (
+    "One chain at the workload's own number of steps and one wait, from Python. Recording and compiling are not "
+    f"counted. Whiskers: the widest that both intervals allow. Tie: within {SAME_WITHIN:.0%}, or not told apart. "
+    "Hollow: noisy, two speeds, or a cost that bends (then read from the measured times, with their quartiles)."
+).replace("%", " %")
+
+
+@register_across("graph-or-fused", "CUDA graph or one fused kernel?", 6, page="front")
+def graph_or_fused(machines: Machines) -> Iterator[Part]:
+    """Sentences and the picture; a line with the reason where a GPU is missing; nothing without such chains."""
+    found = rows(machines.own, machines.others)
+    if not found:
+        if any(group.arms or group.failed for group in machines.own.once(groups)):
+            yield Text(["This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."])
+        return
+    run, with_graph = machines.own.fingerprint, any(row.graph for row in found)
+    drawn = [row for row in found if row.of_kind("fused-cuda", "fused-wgsl") and (row.graph or not with_graph)]
+    nothing = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
+    first, *more = [*filter(None, [lead(found)]), *remarks(found)] or [nothing]
+    yield Text([first])
+    if not drawn:
+        yield _table(found, folded=False)
+        return
+    base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
+    question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
+    source = f"Run of {run_time(run.created)}{', other runs as named' if any(row.run for row in drawn) else ''}."
+    yield Drawing(
+        "graph-or-fused",
+        f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",
+        first,
+        f"{_CAPTION} {source}",
+        partial(_draw, drawn, base, f"{question} {machine_name(run.machine)}, from Python", source),
+        table=_table(found),
+    )
+    more += [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
+    yield Text(more, quiet=True)
+
+
+def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
+    cells: list[list[str | Cell]] = []
+    for row in found:
+        for way in row.ways:
+            time = positive_spread(way.cost / 1e3) if way.cost else f"no figure: {plain(way.reason, 60)}"
+            times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
+            step = number(way.step / 1e3) if way.step else ""
+            least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
+            cells.append([row.title, Cell(way.label, way.stack), time, times, step, least])
+    columns = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
+    return Table("The same numbers", columns, cells, numeric=range(2, 6), folded=folded)
+
+
+@style()
+def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figure:
+    """A group of lines for each row; a mark where its time lies beside that of the base, its time and a verdict."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    lines = sum(1.35 + len(row.ways) for row in found)
+    figure, (ax,) = new_figure([_LINE_INCHES * lines], width=WIDE_INCHES, around=0.9)
+    ax.set_xscale("log", base=2)
+    for at, word in ((0.9, "cheaper"), (1.1, "dearer")):
+        arrow = f"\u2190 {word}" if at < 1 else f"{word} \u2192"
+        ax.text(at, -0.95, arrow, ha="right" if at < 1 else "left", color=_COLOURS[word], weight="bold", fontsize=8.5)
+    y, ticks, labels, values = 0.0, [], [], [1.0]
+    for row in found:
+        ends, first = ax.get_yaxis_transform(), y
+        ax.text(0.0, y, plain(row.title, 110), transform=ends, va="center", fontsize=8.5, weight="bold")
+        ax.axhline(y - 0.62, color=GRID_COLOUR, linewidth=0.8)
+        for way in row.ways:
+            y += 1
+            ticks.append(y)
+            labels.append(plain(way.label, 40))
+            if (times := row.relative(way)) is not None and way.cost is not None:
+                values.append(times.value)
+                _line(ax, y, row, way, times, way.cost)
+            else:
+                why = plain(f"no figure: {way.reason}" if way.cost is None else "nothing to compare with", 60)
+                ax.text(0.99, y, why, transform=ends, va="center", ha="right", fontsize=SMALL, color=MUTED)
+        ax.plot([1, 1], [first + 0.5, y + 0.5], color=INK, linewidth=1.0, zorder=1)
+        ax.fill_betweenx([first + 0.5, y + 0.5], 1 / (1 + SAME_WITHIN), 1 + SAME_WITHIN, color=GRID_COLOUR, linewidth=0)
+        y += 1.35
+    ax.set_yticks(ticks, labels)
+    ax.set_xlim(min(values) / 1.6, max(values) * 1.6)
+    ax.set_ylim(y - 0.7, -1.2)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
+    ax.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=9))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}{TIMES}" if v >= 1 else f"1/{1 / v:,g}"))
+    ax.set_xlabel(f"time relative to {base} of the same row: left of the line cheaper, right of it dearer. {source}")
+    figure.suptitle(plain(title, 120), x=0.01, ha="left", fontsize=11, weight="bold")
+    return figure
+
+
+def _line(ax: Axes, y: float, row: WorkRow, way: Way, times: Value, cost: Value) -> None:
+    """The mark of a way with its whisker; its time and verdict at the end. Fused kernels stand out."""
+    is_base, strong = row.base(way) is way, way.kind.startswith("fused")
+    own = INK if is_base else _COLOURS.get(row.verdict(way) or "", MUTED)
+    if not is_base:
+        ax.plot([1, times.value], [y, y], color=own, linewidth=5 if strong else 2, alpha=0.25, zorder=1)
+    if times.bounded:
+        ax.plot([max(times.floor, times.value / 1e3), times.ceiling], [y, y], color=own, linewidth=1.4, zorder=2)
+    size, inside = 6.5 if strong else 5, own if cost.status == "ok" else PAPER
+    ax.plot([times.value], [y], "D" if is_base else "o", markersize=size, color=own, markerfacecolor=inside,
+            markeredgewidth=1.3, zorder=3)  # fmt: skip
+    ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
+    ax.text(1.10, y, f"{number(cost / 1e3)} {MICRO}", ha="right", **ends)
+    words = "= 1" if is_base else compared(row, way)
+    words += "" if "times" in words or is_base else f", {times.value:.2f}"
+    ax.text(1.115, y, words, color=own, weight="bold" if strong else "normal", **ends)

@@ -48,8 +48,7 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell with more than text. ``stack``: its colour stands before the text; ``machine``: id of a machine, to
-    whose page the text links.
+    """A table cell with more than text. ``stack``: its colour stands before the text.
 
     ``path``: a link to the page with this path; ``shade``: 0 (the page's colour) to 1 (the darkest); ``hover``: text
     that a pointer shows.
@@ -57,7 +56,6 @@ class Cell:
 
     text: str
     stack: str = ""
-    machine: str = ""
     path: str = ""
     shade: float | None = None
     hover: str = ""

@@ -1,7 +1,6 @@
 """What one dispatch costs through each stack, as rows and as sentences, all of one run and one board (GPU).
 
-The headline figure of the front page draws the rows; the sentences stand above and below it. A mark is a cost that is
-resolved: not noisy, and above zero with its interval.
+The headline figure of the front page draws the rows; the sentences stand above and below it.
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ from overhead.reading.format import (
     micro_of,
     number,
     percent,
+    percent_spread,
     plain,
     resolved,
     two_speeds,
     within,
 )
+from overhead.reading.host_shares import host_shares
 from overhead.reading.key_figures import overstatement
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
@@ -39,7 +40,7 @@ KIND_TITLES: dict[Kind, str] = {
     "python": "from Python",
     "compiled": "from compiled code",
     "browser": "from JavaScript",
-    "batched": "batched: a graph's node, or one of many in a pass",
+    "batched": "batched: in a graph or in one pass",
 }
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
@@ -81,20 +82,23 @@ _ENTRIES = (
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``marks``: the resolved costs in microseconds, by kind (caller, or batched).
+    """One way to call a stack. ``records``: the case of each kind (caller, or batched).
 
-    ``records``: the case of each kind. ``remarks``: by kind, what is not resolved, and what differs in operation.
+    ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
+    ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that
+    Python takes of the CPU time of a call from Python; None where it is not resolved.
     """
 
     label: str
     stack: str
-    marks: Mapping[Kind, float]
+    marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
     remarks: Mapping[Kind, str]
+    python: Value | None = None
 
     @property
     def first(self) -> Kind:
-        """The kind that the row is sorted by: from Python where it is known, else the next caller."""
+        """The kind that the row is sorted by: from Python where it has a cost, noisy or not, else the next caller."""
         return next((kind for kind in ("python", "browser", "compiled", "batched") if kind in self.marks), "python")
 
     @property
@@ -104,15 +108,24 @@ class DispatchRow:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines below the row: each remark with its kind, and the unit where it is neither dispatch nor launch."""
+        """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
         unit = next(iter(self.records.values())).unit
-        other = [] if unit in ("dispatch", "launch") else [f"per {plain(unit, 20)} (one call)"]
-        return (*(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items()), *other)
+        other = () if unit in ("dispatch", "launch") else (f"one call is one {plain(unit, 20)}",)
+        return (*other, "compiled code, split: x.add_(y)") if "x.add_(y)" in self.remarks.get("compiled", "") else other
 
     @property
-    def met(self) -> tuple[float, float] | None:
-        """The range over unpinned processes of the row's first caller, as ``met_range`` gives it."""
-        return met_range(next(iter(self.records.values())))
+    def reasons(self) -> str:
+        """The remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
+        return "; ".join(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items())
+
+    def is_resolved(self, kind: Kind) -> bool:
+        """Whether the cost is not noisy, has one speed, and lies above zero with its interval."""
+        return kind in self.marks and not why_unresolved(self.records[kind])
+
+    def limit(self, kind: Kind) -> str:
+        """What limits the cost on a GPU: ``host``, ``device`` or ``balanced``; '' where that is not known."""
+        record = self.records[kind]
+        return "" if record.software or record.api == "CPU" else record.bound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +139,11 @@ class DispatchCosts:
     hardware: bool
     rows: tuple[DispatchRow, ...]
     view: View
+
+    @property
+    def has_met(self) -> bool:
+        """Whether the run measured what fresh processes meet that are not pinned."""
+        return any(met_range(record) for row in self.rows for record in row.records.values())
 
     @property
     def title(self) -> str:
@@ -159,7 +177,7 @@ def targets_shown(view: View) -> tuple[list[TargetView], bool]:
 
 
 def _rank(row: DispatchRow) -> tuple[bool, float]:
-    return not row.marks, row.marks.get(row.first, math.inf)
+    return not row.marks, row.marks[row.first][0].value if row.marks else math.inf
 
 
 def _label(target: TargetView, entry: _Entry | None = None) -> str:
@@ -181,13 +199,33 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
         return None
     if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
         found["batched"] = batched
-    remarks = {kind: problem for kind, record in found.items() if (problem := why_no_mark(record))}
-    marks = {kind: (r.value("complete") or 0.0) / 1e3 for kind, r in found.items() if kind not in remarks}
+    remarks = {kind: problem for kind, record in found.items() if (problem := why_unresolved(record))}
+    marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
     if operand := _other_operand(target, found.get("compiled")):
         remarks["compiled"] = "; ".join(filter(None, [remarks.get("compiled"), operand]))
     if "batched" not in found and target.stack in _ONE_PASS_STACKS:
         remarks["batched"] = "not measured in this run"
-    return DispatchRow(_label(target, entry), target.stack, marks, found, remarks)
+    python = _python_share(view, found)
+    return DispatchRow(_label(target, entry), target.stack, marks, found, remarks, python)
+
+
+def _costs(record: Record) -> tuple[Value, ...]:
+    """The costs above zero in microseconds: one, or both of two speeds; () where there is none."""
+    figure, found = record.figure("complete"), record.measured("complete")
+    if figure is None:
+        return ()
+    modes = two_speeds(figure) or (tuple(figure.modes) if figure.status == "nonlinear" else ())
+    costs = [Value(mode / 1e3, status=figure.status) for mode in modes] or ([found / 1e3] if found is not None else [])
+    return tuple(cost for cost in costs if cost.value > 0)
+
+
+def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
+    """Python's share of the CPU time, split by the row's calls from compiled code; None where it is not resolved."""
+    compiled = records.get("compiled")
+    for each in view.once(host_shares):
+        if each.python is not None and compiled is not None and each.levels[-1].key == compiled.key:
+            return each.python if resolved(each.host) and resolved(compiled.figure("host")) else None
+    return None
 
 
 def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
@@ -220,8 +258,8 @@ def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> R
     return next((r for r in own if not target.varied(r)), None)
 
 
-def why_no_mark(record: Record) -> str:
-    """Why the cost has no mark, with its interval in microseconds where it has one; '' where it is resolved."""
+def why_unresolved(record: Record) -> str:
+    """Why the cost is not resolved, with its interval in microseconds where it has one; '' where it is resolved."""
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:
@@ -266,12 +304,18 @@ def over_quiet(record: Record) -> Value | None:
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:
     """The cheapest row with a resolved cost from Python; None without such a row."""
-    return next((row for row in costs.rows if "python" in row.marks), None)
+    return next((row for row in costs.rows if row.is_resolved("python")), None)
+
+
+def mark_text(costs: tuple[Value, ...]) -> str:
+    """The printed costs of a mark: three digits where resolved, else those that the interval allows; ``3.7 or 4.5``."""
+    return " or ".join(number(within(cost.value, 0.01) if cost.status == "ok" else cost) for cost in costs)
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to four sentences above the headline figure; those whose figures are missing are left out."""
-    said = (_cheapest(costs), _webgpu(costs), _batches(costs), _overstated(costs))
+    """Up to six sentences above the headline figure; those whose figures are missing are left out."""
+    webgpu = [_webgpu(costs, kind) for kind in ("python", "compiled")]
+    said = (_cheapest(costs), *webgpu, _batches(costs), _python(costs), _overstated(costs))
     return [sentence for sentence in said if sentence]
 
 
@@ -282,32 +326,34 @@ def _cheapest(costs: DispatchCosts) -> str:
     unit = "dispatch" if costs.hardware else "unit of work"
     found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
     again = f" (expect {found} in another run)" if found else ""
-    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {_of(row, 'python')} {MICRO}{again}."
+    cost = mark_text(row.marks["python"])
+    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {cost} {MICRO}{again}."
 
 
-def _webgpu(costs: DispatchCosts) -> str:
-    """What WebGPU costs from Python and from compiled code."""
-    rows = [row for row in costs.rows if row.stack in _WEBGPU and "python" in row.marks]
-    if not rows:
-        return ""
-    python = listed([f"{_of(row, 'python')} {MICRO} through {row.name}" for row in rows])
-    compiled = [f"{_of(row, 'compiled')}" for row in rows if "compiled" in row.marks]
-    rest = f"; from compiled code {listed(compiled)} {MICRO}" if len(compiled) == len(rows) else ""
-    return f"From Python, WebGPU costs {python}{rest}."
+def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
+    """What WebGPU costs by one caller."""
+    rows = [row for row in costs.rows if row.stack in _WEBGPU and kind in row.marks]
+    said = [f"{mark_text(row.marks[kind])} {MICRO} through {row.name}{_doubt(row.records[kind])}" for row in rows]
+    return f"{KIND_TITLES[kind].replace('from', 'From')}, a dispatch of WebGPU costs {listed(said)}." if said else ""
+
+
+def _doubt(record: Record) -> str:
+    """`` (noisy, 23.8 to 29.5)``; '' where the cost is resolved or has two speeds, which the text names."""
+    figure, why = record.figure("complete"), why_unresolved(record)
+    return f" ({why})" if why and figure is not None and not two_speeds(figure) else ""
 
 
 def _batches(costs: DispatchCosts) -> str:
     """What a dispatch of a batch costs, for the WebGPU stack or else the first row that has one."""
-    found = [(row, alone) for row in costs.rows if _batch(row) and (alone := _alone(row)) is not None]
+    found = [(row, alone) for row in costs.rows if "batched" in row.marks and (alone := _alone(row)) is not None]
     if not found:
         return ""
     row, alone = min(found, key=lambda one: one[0].stack not in _WEBGPU)
     batch = row.records["batched"]
     how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
-    doubt = f" ({why_no_mark(alone)})" if alone.status == "noisy" else ""
     return (
-        f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO} instead of {cost_text(alone)}{doubt}, "
-        f"both {CALLER_WORDS[alone.caller]}."
+        f"{how}, a dispatch through {row.name} costs {mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead "
+        f"of {cost_text(alone)}{_doubt(alone)}, both {CALLER_WORDS[alone.caller]}."
     )
 
 
@@ -318,18 +364,17 @@ def _alone(row: DispatchRow) -> Record | None:
     return next((r for r in same if resolved(r.figure("complete"))), None)
 
 
-def _batch(row: DispatchRow) -> str:
-    """The cost in a batch, or its two speeds; '' if it is not resolved."""
-    if "batched" in row.marks:
-        return _of(row, "batched")
-    record = row.records.get("batched")
-    figure = record.figure("complete") if record is not None else None
-    return cost_text(record) if record is not None and figure is not None and two_speeds(figure) else ""
+def _python(costs: DispatchCosts) -> str:
+    """Python's share of the CPU time through WebGPU, else through the stack where it is largest."""
+    rows = [(row, row.python) for row in costs.rows if row.python is not None]
+    told = [one for one in rows if one[0].stack in _WEBGPU] or sorted(rows, key=lambda one: -one[1].value)[:1]
+    said = [f"{percent_spread(share)} through {row.name}" for row, share in told]
+    return f"Python takes {listed(said)} of the CPU time of a call from Python." if said else ""
 
 
 def _overstated(costs: DispatchCosts) -> str:
     """How far the time of a single dispatch and its wait lies above its cost."""
-    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
+    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.is_resolved(row.first)]
     told = [(times, row) for times, row in found if times is not None and times.high is not None]
     if not told:
         return ""
@@ -338,8 +383,21 @@ def _overstated(costs: DispatchCosts) -> str:
     return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
 
 
-def _of(row: DispatchRow, kind: Kind) -> str:
-    return number(within(row.marks[kind], 0.01))
+def limit_sentences(costs: DispatchCosts) -> list[str]:
+    """Up to two sentences on calls from compiled code: the stacks that the device limits, and those that both limit."""
+    told: dict[str, list[str]] = {"device": [], "balanced": []}
+    for row in costs.rows:
+        if not row.is_resolved("compiled") or row.limit("compiled") not in told:
+            continue
+        record = row.records["compiled"]
+        if (host := record.figure("host")) is not None:
+            words = f"{row.name} {mark_text(row.marks['compiled'])} {MICRO}, CPU busy for {micro(host)}"
+            told[record.bound].append(words)
+    words = {
+        "device": "the device is the limit",
+        "balanced": "CPU and device work at the same time and neither clearly sets the pace",
+    }
+    return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 
 
 def trust_sentence(costs: DispatchCosts) -> str:
@@ -348,8 +406,7 @@ def trust_sentence(costs: DispatchCosts) -> str:
         return ""
     machine = costs.view.fingerprint.machine
     spread = spread_of("host", machine)
-    bands = [row for row in costs.rows if row.met is not None]
-    unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
+    unpinned = "; the strips show how much" if costs.has_met else "; this run did not measure how much"
     again = (
         next_run_sentence(machine)
         if spread is None

@@ -96,12 +96,6 @@ class HostShares:
         return "" if self.shares else why(self.top, "host")
 
 
-def host_ns(found: HostShares) -> float:
-    """The host's time of the case in ns, to sort by; 0 where it has none."""
-    host = found.top.measured("host")
-    return host.value if host else 0.0
-
-
 def host_shares(view: View) -> list[HostShares]:
     """The layers of every case that was measured by several callers, sorted by target, pattern and caller."""
     below = {key for name in _NEXT_LEVEL for c in view.comparisons(name) for key in c.against}
@@ -111,18 +105,6 @@ def host_shares(view: View) -> list[HostShares]:
         for record in by_patterns(target.records)
         if record.key not in below and _compared(view, record)
     ]
-
-
-def bar_pieces(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
-    """Layer and its ns for each piece of a bar that ends at the whole, from left to right, none below zero.
-
-    Where a part of Python is below zero its layers are one piece; a piece below zero is left out.
-    """
-    values = {s.name: found.value for s in shares if (found := s.figure.measured) is not None}
-    if any(values[name] < 0 for name in _PYTHON_LAYERS & values.keys()):
-        whole = sum(values.pop(name) for name in list(values) if name in _PYTHON_LAYERS)
-        values = {"python": whole, **values}
-    return [(name, value) for name, value in reversed(values.items()) if value > 0]
 
 
 def _split(view: View, top: Record) -> HostShares:

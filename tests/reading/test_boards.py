@@ -43,8 +43,9 @@ def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
 
 def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
     pytest.importorskip("matplotlib")
-    from overhead.blocks.parts import Text
     from overhead.report.sections.variants import one_change
+
+    from overhead.blocks.parts import Text
 
     own = driver(4_290.0)
     variant = msgspec.structs.replace(own, params={**own.params, "wait": "context"}, caller="native")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FIGURE_WIDTH_INCHES = 5.6
 """Inches of a figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
+WIDE_INCHES = 9.8
+"""Inches of a figure that is as wide as the text of a page: 1,176 px."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
 INK = "#1b1d1f"
@@ -63,16 +65,18 @@ def style() -> Iterator[None]:
 
 
 def new_figure(
-    heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES, **axes: Any
-) -> tuple[Figure, list[Axes]]:
+    heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES,
+    shares: Sequence[float] | None = None, **axes: Any,
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
     """A new figure with a grid of axes, and these in reading order.
 
-    ``heights``: inches of each row; ``around``: inches for its title and labels; ``axes``: options of ``subplots``.
+    ``heights``: inches of each row; ``around``: inches for its title and labels; ``shares``: widths of the columns as
+    parts of their sum, else all are alike; ``axes``: options of ``subplots``.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained")
-    ratios = {"height_ratios": list(heights)}
+    ratios = {"height_ratios": list(heights), "width_ratios": shares}
     return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
 
 

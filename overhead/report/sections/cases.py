@@ -32,7 +32,7 @@ _FIGURE_COLUMNS = (
 )
 
 
-@register("summary", "Key figures", 10, page="cases", brief=True)
+@register("summary", "Key figures", 10, page="cases")
 def summary(view: View) -> Iterator[Part]:
     """What one dispatch costs in sentences, and the key figures as cards."""
     costs = view.once(dispatch_costs)
@@ -46,7 +46,7 @@ def summary(view: View) -> Iterator[Part]:
         yield Text(said, quiet=True)
 
 
-@register("machine", "The machine", 90, page="cases", brief=True)
+@register("machine", "The machine", 90, page="cases")
 def machine(view: View) -> Iterator[Part]:
     """The machine, its state while it was measured, and the versions of everything below a figure."""
     run = view.fingerprint

@@ -24,7 +24,7 @@ _BREAK_EVEN_NODES = (10, 100, 1000)
 _LAUNCH_FIGURES = ("complete", "host", "device_busy")
 
 
-@register("launches", "What a CUDA graph costs", 25, page="variants", any_run=True)
+@register("launches", "What a CUDA graph costs", 25, page="chains", any_run=True)
 def launches(view: View) -> Iterator[Part]:
     """For each CUDA graph what its nodes save, when making it pays, what launching it costs; nothing without one."""
     if found := graphs(view):

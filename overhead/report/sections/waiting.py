@@ -1,9 +1,9 @@
-"""What waiting costs: one wait through each stack, other ways to wait, and a synchronisation after every step."""
+"""What waiting costs: a wait after each unit, ways to wait, and a synchronisation after every step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
@@ -12,8 +12,8 @@ from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
     Synchronised,
+    all_waits,
     in_capture,
-    other_waits,
     step_words,
     synchronised,
     varied_for_label,
@@ -49,78 +49,97 @@ _FIGURES = {
     "naive_idle": f"the same after 50 ms idle, {MICRO}",
 }
 _PERCENTILES = ("p50", "p95", "p99")
+_TOLD = ("torch", "dawn", "wgpu-native")
+"""Stacks whose waits are told in sentences, if they were measured."""
 _Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
 
+@dataclass(frozen=True)
+class _Row:
+    """What follows each unit of the target's base case (``then``), and that case; None where it was not measured."""
+
+    target: TargetView
+    then: str
+    waited: Record | None
+
+    @property
+    def alone(self) -> str:
+        """The cost of a unit without a wait; its interval alone if it is noisy."""
+        figure = self.target.base.figure("complete")
+        return micro(figure) if figure and figure.status == "ok" else _cell(self.target.base, "complete")
+
+    @property
+    def single(self) -> str:
+        """T(1), one unit and its wait; '' of another act than the wait of the base case."""
+        base = self.target.base
+        return _cell(base, "naive") if self.then == act_name(str(wait_of(base) or "")) else ""
+
+    @property
+    def sentence(self) -> str:
+        """The row in words, with the strings of the table."""
+        base, waited = self.target.base, _cell(self.waited, "complete")
+        unit, who = plain(base.unit, 20), f"{stack_name(self.target)} {CALLER_WORDS[base.caller]}"
+        costs = f"{who[0].upper()}{who[1:]}: a {unit} costs {self.alone} {MICRO}."
+        if waited:
+            return f"{costs} With {self.then} after each it takes {waited}."
+        return f"{costs} One {unit} and its wait take {self.single}."
+
+
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
-    """What one unit and its wait take through each stack: a sentence on the range, and a table."""
-    rows = [t for t in waiting_targets(view) if any(map(t.base.measured, _FIGURES))]
-    rows.sort(key=lambda t: t.base.value("naive") or float("inf"))
+    """What a wait or a read after each unit does to it, through each stack: up to two sentences, and a table."""
+    targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
+    rows = [row for t in targets for row in _rows(view, t) if row.single or _cell(row.waited, "complete")]
     if not rows:
         yield Text(["No wait was measured."])
         return
-    yield Text([_range(rows)])
-    columns = ["stack", "called", "wait", *_FIGURES.values(), f"each unit waited for, {MICRO}",
-               f"each unit not waited for, {MICRO}"]  # fmt: skip
+    known = [row for row in rows if row.target.base.measured("complete")]
+    told = {row.target.stack: row for row in reversed(known)}
+    yield Text([told[stack].sentence for stack in dict.fromkeys([*_TOLD, *told]) if stack in told][:2])
     yield Table(
-        "One wait, and a wait after each unit",
-        columns,
+        "The same units without a wait and with one after each",
+        ["stack", "after each", f"without it, {MICRO}", f"with it, {MICRO}", f"one and its wait, T(1), {MICRO}"],
         [
             [
-                Cell(stack_name(t), t.stack),
-                CALLER_WORDS[t.base.caller],
-                str(wait_of(t.base) or ""),
-                *(_cell(t.base, name) for name in _FIGURES),
-                _cell(waited_each(t), "complete"),
-                _cell(t.base, "complete"),
+                Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
+                row.then,
+                row.alone,
+                _cell(row.waited, "complete"),
+                row.single,
             ]
-            for t in rows
+            for row in rows
         ],
-        numeric=range(3, 8),
-    )
+        numeric=range(2, 5),
+    ).without_empty(3)
+    yield Text(["A range without a value before it is a noisy figure."], quiet=True)
+
+
+def _rows(view: View, target: TargetView) -> list[_Row]:
+    """The acts of the base case, those first that cost most; else its wait."""
+    own = [s for s in synchronised(view) if s.every == 1 and s.alone is not None and s.alone.key == target.base.key]
+    acts = [_Row(target, act_name(s.act), s.record) for s in own]
+    wait = _Row(target, act_name(str(wait_of(target.base) or "")), waited_each(target))
+    acts.sort(key=lambda row: -((row.waited and row.waited.value("complete")) or 0.0))
+    return acts if any(row.then == wait.then for row in acts) else [*acts, wait]
 
 
 def _cell(record: Record | None, name: str) -> str:
+    """A figure with its interval, that alone if it is noisy; '' without a value."""
     figure = record.figure(name) if record is not None else None
-    if figure is None or figure.status == "ok" or figure.low is None or figure.high is None:
-        return micro_spread(figure)
-    return f"{figure.status}, {between(figure.low / 1e3, figure.high / 1e3)}"
-
-
-def _range(rows: list[TargetView]) -> str:
-    """The range of one unit and its wait through the cheapest and the dearest stack, where it lies above zero."""
-    known = [(t, one) for t in rows if (one := t.base.measured("naive")) is not None and one.floor > 0]
-    if not known:
-        return "This run does not resolve the time of a single unit and its wait."
-    said = [
-        f"{between(one.floor / 1e3, one.ceiling / 1e3)} {MICRO} through {stack_name(t)} "
-        f"{CALLER_WORDS[t.base.caller]}{_of_it(t)}"
-        for t, one in (known[0], known[-1])[: len(known)]
-    ]
-    return f"One unit of work and its wait takes {', and '.join(said)}."
-
-
-def _of_it(target: TargetView) -> str:
-    """`` (the launch costs 4.40, so the wait adds 6 to 8)``; '' where its cost has no value."""
-    figure = target.base.figure("complete")
-    if figure is None or figure.status != "ok":
+    if figure is None or not figure.measured:
         return ""
-    single, one = target.base.measured("naive"), target.base.measured("complete")
-    added = single - one if single and one else None
-    costs = f"the {target.base.unit} costs {micro(figure)}"
-    if added is None or added.floor <= 0:
-        return f" ({costs})"
-    return f" ({costs}, so the wait adds {between(added.floor / 1e3, added.ceiling / 1e3)})"
+    if figure.status == "ok" or figure.low is None or figure.high is None:
+        return micro_spread(figure)
+    return between(figure.low / 1e3, figure.high / 1e3)
 
 
-@register("waits", "Other waits", 60, page="synchronisation", any_run=True)
+@register("waits", "Ways to wait", 60, page="synchronisation", any_run=True)
 def waits(view: View) -> Iterator[Part]:
-    """A table of the other ways to wait, with the percentiles of cases that wait after each unit."""
-    rows = list({r.key: (t, r) for t, r in other_waits(view)}.values())
+    """A table of the ways to wait, with the percentiles of cases that wait after each unit."""
+    rows = list({r.key: (t, r) for t, r in all_waits(view)}.values())
     if not rows:
-        yield Text(["No other wait was measured."])
+        yield Text(["No wait was measured."])
         return
     yield Text(["wait-each waits after every unit, read-each reads a value back as well: p50 to p99 are the latency of "
                 "one unit and its wait, as an engine sees it."])  # fmt: skip

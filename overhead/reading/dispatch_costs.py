@@ -109,9 +109,14 @@ class DispatchRow:
     @property
     def notes(self) -> tuple[str, ...]:
         """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
+        operand = "x.add_(y)" in self.remarks.get("compiled", "")
+        return tuple(filter(None, [self.other_unit, "compiled code, split: x.add_(y)" if operand else ""]))
+
+    @property
+    def other_unit(self) -> str:
+        """What one call does, where it is neither a dispatch nor a launch; else ''."""
         unit = next(iter(self.records.values())).unit
-        other = () if unit in ("dispatch", "launch") else (f"one call is one {plain(unit, 20)}",)
-        return (*other, "compiled code, split: x.add_(y)") if "x.add_(y)" in self.remarks.get("compiled", "") else other
+        return "" if unit in ("dispatch", "launch") else f"one call is one {plain(unit, 20)}"
 
     @property
     def reasons(self) -> str:
@@ -223,7 +228,7 @@ def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
     """Python's share of the CPU time, split by the row's calls from compiled code; None where it is not resolved."""
     compiled = records.get("compiled")
     for each in view.once(host_shares):
-        if each.python is not None and compiled is not None and each.levels[-1].key == compiled.key:
+        if each.python and each.python.bounded and compiled is not None and each.levels[-1].key == compiled.key:
             return each.python if resolved(each.host) and resolved(compiled.figure("host")) else None
     return None
 

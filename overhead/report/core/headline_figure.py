@@ -137,9 +137,11 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
                     markerfacecolor=own if solid else PAPER)  # fmt: skip
             if bound in _LIMITS:
                 ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
-        left = min(cost.value if cost.low is None or kind != "batched" else cost.low for cost in costs)
-        ax.annotate(mark_text(costs), (max(left, lowest), y), textcoords="offset points", fontsize=_FONT, color=own,
-                    zorder=6, **_PLACES[kind])  # fmt: skip
+        at = min(costs, key=lambda cost: cost.value)
+        wide = at.low is not None and at.low <= lowest
+        left = at.low if kind == "batched" and at.low is not None and not wide else at.value
+        ax.annotate(mark_text(costs), (left, y), textcoords="offset points", fontsize=_FONT, color=own, zorder=6,
+                    **_PLACES["python" if wide else kind])  # fmt: skip
     below = "; ".join(row.notes)
     if not row.marks:
         ax.text(0.01, y, plain(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
@@ -173,8 +175,8 @@ def _draw_shares(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
         ax.text(share - 3 if inside else share + 3, y, percent(row.python), va="center", fontsize=_FONT,
                 ha="right" if inside else "left", color=PAPER)  # fmt: skip
     ax.set_xlim(0, 100)
-    ax.set_xticks([0, 50, 100])
+    ax.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     ax.grid(False)
-    ax.set_title("CPU time from Python, %", fontsize=_FONT)
+    ax.set_title("CPU time from Python", fontsize=_FONT)
     ax.legend(handles=[Patch(facecolor=c, label=t) for t, c in LAYER_COLOURS.items()], loc="upper left", ncols=2,
               bbox_to_anchor=(-0.04, -0.06), borderaxespad=0, handlelength=1, columnspacing=1)  # fmt: skip

@@ -28,7 +28,7 @@ from overhead.report.core.headline_figure import MOST_ROWS, headline_figure
 from overhead.report.core.registry import register
 from overhead.results import Machine
 
-_TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time of it", "next run", "met")]
+_TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
 _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
@@ -37,15 +37,15 @@ _MOST_REASONS = 12
 def headline(view: View) -> Iterator[Part]:
     """The headline figure between sentences; sentences on the reasons where no cost is resolved."""
     costs = view.once(dispatch_costs)
-    if costs is None or not any(row.is_resolved(kind) for row in costs.rows for kind in row.marks):
+    if costs is None or not any(row.marks for row in costs.rows):
         yield Text([_nothing(view, costs)], lead=True)
         rows = [f"{row.label}: {row.reasons}." for row in costs.rows] if costs is not None else []
         absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
-        if rows:
-            rows.append("overhead doctor names what disturbs a measurement on this machine.")
         if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
             yield Text(said, quiet=True)
         return
+    if not any(row.is_resolved(kind) for row in costs.rows for kind in row.marks):
+        yield Text([f"{_nothing(view, costs)} overhead doctor names what disturbs a measurement on this machine."])
     yield Text(lead_sentences(costs), lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
@@ -108,11 +108,11 @@ def stacks(view: View) -> Iterator[Part]:
     machine = costs.view.fingerprint.machine
     yield Table(
         "One dispatch through each stack, with intervals; each row is one caller",
-        ["stack", "called", "unit", *_TIMES, "bound", "remark"],
+        ["stack", "called", *_TIMES, "bound", "remark"],
         [_row(row, kind, machine) for row in costs.rows for kind in {**row.records, **row.remarks}],
-        numeric=range(3, 7),
+        numeric=range(2, 6),
         sortable=True,
-    ).without_empty(3)
+    ).without_empty(2)
     yield Text([next_run_sentence(machine)], quiet=True)
 
 
@@ -120,10 +120,11 @@ def _row(row: DispatchRow, kind: Kind, machine: Machine) -> list[str | Cell]:
     name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
     record = row.records.get(kind)
     if record is None:
-        return [name, KIND_WORDS[kind], *[""] * 6, remark]
+        return [name, KIND_WORDS[kind], *[""] * 5, remark]
     called = ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
     cost = micro_cell(record, "complete")
     met = met_range(record)
     next_run = next_run_text(record, machine)
+    remark = "; ".join(filter(None, [remark, "" if kind == "batched" else row.other_unit]))
     figures = [cost, micro_cell(record, "host"), next_run, between(*met) if met else ""]
-    return [name, called, record.unit, *figures, row.limit(kind), remark]
+    return [name, called, *figures, row.limit(kind), remark]

@@ -71,16 +71,16 @@ class _Row:
 
     @property
     def single(self) -> str:
-        """T(1), one unit and its wait; '' of another act than the wait of the base case."""
-        base = self.target.base
-        return _cell(base, "naive") if self.then == act_name(str(wait_of(base) or "")) else ""
+        """The interval of T(1), one unit and its wait; '' of another act than the wait of the base case."""
+        single = self.target.base.measured("naive") if self.then == _base_wait(self.target) else None
+        return "" if single is None or not single.bounded else between(single.floor / 1e3, single.ceiling / 1e3)
 
     @property
     def sentence(self) -> str:
         """The row in words, with the strings of the table."""
         base, waited = self.target.base, _cell(self.waited, "complete")
         unit, who = plain(base.unit, 20), f"{stack_name(self.target)} {CALLER_WORDS[base.caller]}"
-        costs = f"{who[0].upper()}{who[1:]}: a {unit} costs {self.alone} {MICRO}."
+        costs = f"{who.replace('the ', 'The ', 1)}: a {unit} costs {self.alone} {MICRO}."
         if waited:
             return f"{costs} With {self.then} after each it takes {waited}."
         return f"{costs} One {unit} and its wait take {self.single}."
@@ -98,12 +98,12 @@ def waiting(view: View) -> Iterator[Part]:
     told = {row.target.stack: row for row in reversed(known)}
     yield Text([told[stack].sentence for stack in dict.fromkeys([*_TOLD, *told]) if stack in told][:2])
     yield Table(
-        "The same units without a wait and with one after each",
-        ["stack", "after each", f"without it, {MICRO}", f"with it, {MICRO}", f"one and its wait, T(1), {MICRO}"],
+        f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}",
+        ["stack", "after each", "without", "with", "T(1)"],
         [
             [
                 Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
-                row.then,
+                Cell(row.then),
                 row.alone,
                 _cell(row.waited, "complete"),
                 row.single,
@@ -112,16 +112,20 @@ def waiting(view: View) -> Iterator[Part]:
         ],
         numeric=range(2, 5),
     ).without_empty(3)
-    yield Text(["A range without a value before it is a noisy figure."], quiet=True)
+    yield Text(["T(1) is given as its interval. Elsewhere a range without a value is a noisy figure."], quiet=True)
 
 
 def _rows(view: View, target: TargetView) -> list[_Row]:
     """The acts of the base case, those first that cost most; else its wait."""
     own = [s for s in synchronised(view) if s.every == 1 and s.alone is not None and s.alone.key == target.base.key]
     acts = [_Row(target, act_name(s.act), s.record) for s in own]
-    wait = _Row(target, act_name(str(wait_of(target.base) or "")), waited_each(target))
+    wait = _Row(target, _base_wait(target), waited_each(target))
     acts.sort(key=lambda row: -((row.waited and row.waited.value("complete")) or 0.0))
     return acts if any(row.then == wait.then for row in acts) else [*acts, wait]
+
+
+def _base_wait(target: TargetView) -> str:
+    return act_name(str(wait_of(target.base) or ""))
 
 
 def _cell(record: Record | None, name: str) -> str:
@@ -129,8 +133,10 @@ def _cell(record: Record | None, name: str) -> str:
     figure = record.figure(name) if record is not None else None
     if figure is None or not figure.measured:
         return ""
-    if figure.status == "ok" or figure.low is None or figure.high is None:
+    if figure.status == "ok":
         return micro_spread(figure)
+    if figure.low is None or figure.high is None:
+        return f"{micro_spread(figure)} ({figure.status})"
     return between(figure.low / 1e3, figure.high / 1e3)
 
 

@@ -41,19 +41,6 @@ def test_a_difference_or_ratio_of_two_boards_is_refused() -> None:
         first / second
 
 
-def test_a_variant_without_a_base_case_on_its_board_is_not_compared() -> None:
-    pytest.importorskip("matplotlib")
-    from overhead.report.sections.variants import one_change
-
-    from overhead.blocks.parts import Text
-
-    own = driver(4_290.0)
-    variant = msgspec.structs.replace(own, params={**own.params, "wait": "context"}, caller="native")
-    (said,) = one_change(View(fingerprint(driver(4_400.0), variant)))
-    assert isinstance(said, Text)
-    assert "was not measured" in said.paragraphs[1]
-
-
 def test_a_graph_is_compared_with_the_launch_on_its_board() -> None:
     (found,) = graphs(View(fingerprint(_on(0, driver(4_000.0)), _on(0, replay(1_000.0)))))
     assert found.saved_per_node is not None

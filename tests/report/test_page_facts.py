@@ -74,13 +74,13 @@ def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
             parts = [
                 part
                 for s in registered()
-                if s.name in ("axes", "headline", "curves", "synchronisation")
+                if s.name in ("headline", "curves", "synchronisation")
                 for part in s.build(view)
             ]
             return {p.name: draw.svg(p.draw()) for p in parts if isinstance(p, Drawing)}
 
     first = drawings()
-    assert {"axes", "headline", "curves", "synchronisation"} <= set(first)
+    assert {"headline", "curves", "synchronisation"} <= set(first)
     assert drawings() == first
 
 

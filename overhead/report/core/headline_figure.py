@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
 from overhead.reading.format import MICRO, percent, plain
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, WIDE_INCHES, new_figure, plain_log_ticks, style
+from overhead.report.core.draw import (
+    GRID_COLOUR,
+    INK,
+    MUTED,
+    PAPER,
+    SMALL,
+    WIDE_INCHES,
+    new_figure,
+    plain_log_ticks,
+    style,
+)
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_ROWS = 14
+ROWS_DRAWN = 14
 """Rows that are drawn, the cheapest ones."""
 _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
 _PLACES: dict[Kind, dict[str, Any]] = {
@@ -44,7 +54,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
 
     A second panel shows Python's share of the CPU time where the run resolves it for at least one row.
     """
-    rows = costs.rows[:MOST_ROWS]
+    rows = costs.rows[:ROWS_DRAWN]
     split = any(row.python is not None for row in rows)
     shares = _SHARES if split else _SHARES[:1]
     figure, (ax, *others) = new_figure([_ROW_INCHES * len(rows)], len(shares), around=1.3, width=WIDE_INCHES,
@@ -146,7 +156,7 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
     if not row.marks:
         ax.text(0.01, y, plain(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
     ax.annotate(below, (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(), textcoords="offset points", ha="right",
-                va="top", fontsize=_SMALL - 1, color=MUTED)  # fmt: skip
+                va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
 
 
 def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from overhead.blocks.parts import Cards, Cell, Part, Table, Text
-from overhead.reading.dispatch_costs import dispatch_costs, lead_sentences
+from overhead.reading.dispatch_costs import dispatch_costs
+from overhead.reading.dispatch_sentences import lead_sentences
 from overhead.reading.format import micro_spread, plain, spread
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import missing_case, missing_figures

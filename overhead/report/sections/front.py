@@ -13,18 +13,16 @@ from overhead.reading.dispatch_costs import (
     DispatchRow,
     Kind,
     dispatch_costs,
-    lead_sentences,
-    limit_sentences,
     mark_text,
     met_range,
-    trust_sentence,
 )
+from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentence
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, listed, plain
 from overhead.reading.next_run import next_run_sentence, next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
-from overhead.report.core.headline_figure import MOST_ROWS, headline_figure
+from overhead.report.core.headline_figure import ROWS_DRAWN, headline_figure
 from overhead.report.core.registry import register
 from overhead.results import Machine
 
@@ -84,8 +82,8 @@ def _caption(costs: DispatchCosts) -> str:
         )
     if any(row.python for row in costs.rows):
         said.append("CPU time is split where the run resolves the time of the same calls from compiled code.")
-    if len(costs.rows) > MOST_ROWS:
-        said.append(f"The table of stacks has {count(len(costs.rows) - MOST_ROWS, 'dearer row')} more.")
+    if len(costs.rows) > ROWS_DRAWN:
+        said.append(f"The table of stacks has {count(len(costs.rows) - ROWS_DRAWN, 'dearer row')} more.")
     return " ".join(said)
 
 

@@ -12,7 +12,6 @@ import itertools
 from collections.abc import Iterator
 
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import micro_spread, percent
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
 from overhead.results import Comparison, Figure, Record, Value, exactly, why_apart
@@ -30,7 +29,6 @@ TITLES = {
     "rest": "unsplit rest",
 }
 """Layers as pages name them."""
-_PYTHON_LAYERS = frozenset({"binding", "interpreter", "python"})
 BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 """Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
 
@@ -186,8 +184,3 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
     if of is None or (of.target_key, of.pattern, of.unit) != (top.target_key, top.pattern, top.unit):
         return False
     return of.caller == "native" or of.key == top.key
-
-
-def layer_text(share: Share) -> str:
-    """The layer as per cent of the host's time and in µs, with its doubt: ``33 %, 8.0 (7.2 to 8.8), not separable``."""
-    return ", ".join(part for part in (percent(share.of_host), micro_spread(share.figure), share.doubt) if part)

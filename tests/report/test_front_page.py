@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +15,6 @@ from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.glossary import GLOSSARY
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
-from overhead.results import Record
 from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page
@@ -100,32 +98,26 @@ def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(tmp
     assert "the cheapest unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
 
 
-def drawn_boxes(*records: Record) -> list[tuple[str, Any]]:
-    """The values and labels of the headline figure with their boxes; none is cut off."""
+def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from overhead.report.core import draw
     from overhead.report.core.headline_figure import headline_figure
 
-    costs = dispatch_costs(View(fingerprint(*records)))
-    assert costs is not None
-    with draw.style():
-        figure = headline_figure(costs)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        ax = figure.axes[0]
-        found = [(t.get_text(), t.get_window_extent(canvas.get_renderer())) for t in [*ax.texts, *ax.get_yticklabels()]]
-    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for _, box in found)
-    return found
-
-
-def test_the_values_in_the_headline_figure_do_not_overlap() -> None:
     near = [
         record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),
         record("cuda-driver", each=3_990.0, caller="native", **GPU),
         record("cuda-graph", "replay", 3_980.0, params={"maker": "driver"}, **{**GPU, "unit": "node"}),
     ]
-    found = drawn_boxes(*near, *gpu_run()[:6])
+    costs = dispatch_costs(View(fingerprint(*near, *gpu_run()[:6])))
+    assert costs is not None
+    with draw.style():
+        figure = headline_figure(costs)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        texts = [t for t in [*figure.axes[0].texts, *figure.axes[0].get_yticklabels()] if t.get_text()]
+        found = [(t.get_text(), t.get_window_extent(canvas.get_renderer())) for t in texts]
+    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for _, box in found)
     boxes = [box for text, box in found if re.match(r"[\d.]+$", text)]
     assert len(boxes) >= 8
     assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]

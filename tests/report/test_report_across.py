@@ -56,10 +56,6 @@ def side(out: Path) -> Page:
     return Page((out / "pages" / "machines.html").read_text(encoding="utf-8"))
 
 
-def drawn(out: Path, name: str) -> str:
-    return (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-
-
 def test_every_machine_has_a_row_in_the_table_of_machines(side: Page) -> None:
     assert "NVIDIA H200 (this)" in side.text
     assert "13 machines" in side.text

@@ -9,12 +9,10 @@ import contextlib
 import io
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import plain
-from overhead.reading.view import CALLER_WORDS
-from overhead.results import Caller
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +28,6 @@ INK = "#1b1d1f"
 MUTED = "#63686d"
 GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
-CALLER_MARKERS: dict[Caller, str] = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)])
 """Characters that XML forbids: names come from files."""
 _LEGEND_LETTERS = 80
@@ -121,12 +118,6 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
 
     look: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 5}
     add_legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
-
-
-def caller_legend(callers: Iterable[Caller]) -> dict[str, str]:
-    """These callers' markers by the callers in words, for ``add_marker_legend``: ``{"from Python": "o"}``."""
-    found = set(callers)
-    return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 
 
 @style()

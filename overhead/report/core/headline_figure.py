@@ -28,9 +28,9 @@ ROWS_DRAWN = 14
 """Rows that are drawn, the cheapest ones."""
 _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
 _PLACES: dict[Kind, dict[str, Any]] = {
-    "python": {"xytext": (0, 6), "ha": "center", "va": "bottom"},
-    "browser": {"xytext": (0, 6), "ha": "center", "va": "bottom"},
-    "compiled": {"xytext": (0, -7), "ha": "center", "va": "top"},
+    "python": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
+    "browser": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
+    "compiled": {"xytext": (0, -6.5), "ha": "center", "va": "top"},
     "batched": {"xytext": (-9, 0), "ha": "right", "va": "center"},
 }
 """Where the value of a mark stands: each kind on a side of its own, so that no two overlap."""
@@ -42,7 +42,7 @@ _FURTHEST = 4
 _MET_ALPHA = 0.3
 _ROW_INCHES = 0.45
 _TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
-_FONT, _SMALL = 9.5, 8
+_FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
 _SHARES = (3.6, 1.0)
 """Widths of the panels of costs and of CPU time."""
@@ -91,8 +91,8 @@ def _limits(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
     """The ends of the axis: all values and met costs, and of wide intervals at most ``_FURTHEST`` times the value."""
     marks = [cost for row in rows for costs in row.marks.values() for cost in costs]
     values = [end for row in rows for record in row.records.values() for end in met_range(record) or ()]
-    values += [max(cost.floor, cost.value / _FURTHEST) if cost.bounded else cost.value for cost in marks]
-    values += [min(cost.ceiling, cost.value * _FURTHEST) if cost.bounded else cost.value for cost in marks]
+    ends = [(cost.value, end) for cost in marks for end in (cost.value, cost.low, cost.high) if end is not None]
+    values += [min(max(end, value / _FURTHEST), value * _FURTHEST) for value, end in ends]
     low, high = (min(values), max(*values, 10 * min(values))) if values else (1.0, 10.0)
     ax.set_xlim(low / (high / low) ** 0.09, high * (high / low) ** 0.05)
 
@@ -114,7 +114,7 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
                               label="hollow: noisy, or two speeds", **look))  # fmt: skip
     for bound, words in _LIMITS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
-            handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 11}))
+            handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
     if any(met_range(row.records[kind]) for row, kind in drawn):
         handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label="met: fresh processes, not pinned"))
     font = {"size": _FONT + 2.5, "weight": "bold"}

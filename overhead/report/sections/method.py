@@ -14,16 +14,11 @@ from overhead.report.core.registry import register
 _PROCESSES = listed([str(plan.processes) for plan in PROFILES.values()], "or")
 
 
-@register("idea", "Nothing is divided by a count", 0, page="method")
-def idea(_: View) -> Iterator[Part]:
-    """What T(n) is, and why its slope is the cost."""
-    yield Text(_IDEA)
-
-
-@register("valid", "What makes a number valid", 10, page="method")
+@register("valid", "Nothing is divided by a count", 0, page="method")
 def valid(_: View) -> Iterator[Part]:
-    """A table of the rules that a number must pass."""
-    yield Table("What is checked", ["rule", "how"], _RULES, prose=True)
+    """Why the slope of T(n) is the cost, and a table of the rules that a number must pass."""
+    yield Text(_IDEA)
+    yield Table("What makes a number valid", ["rule", "how it is checked"], _RULES, prose=True)
 
 
 @register("glossary", "Terms", 20, page="method")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, between, factor_spread, micro, micro_spread, plain, spread
+from overhead.reading.format import MICRO, between, cost_text, factor_spread, micro_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
@@ -65,9 +65,9 @@ class _Row:
 
     @property
     def alone(self) -> str:
-        """The cost of a unit without a wait; its interval alone if it is noisy."""
-        figure = self.target.base.figure("complete")
-        return micro(figure) if figure and figure.status == "ok" else _cell(self.target.base, "complete")
+        """The cost of a unit without a wait; its interval alone if it is noisy, its status if it has no value."""
+        base = self.target.base
+        return _cell(base) if base.status == "noisy" else cost_text(base)
 
     @property
     def single(self) -> str:
@@ -78,7 +78,7 @@ class _Row:
     @property
     def sentence(self) -> str:
         """The row in words, with the strings of the table."""
-        base, waited = self.target.base, _cell(self.waited, "complete")
+        base, waited = self.target.base, _cell(self.waited)
         unit, who = plain(base.unit, 20), f"{stack_name(self.target)} {CALLER_WORDS[base.caller]}"
         costs = f"{who.replace('the ', 'The ', 1)}: a {unit} costs {self.alone} {MICRO}."
         if waited:
@@ -90,7 +90,7 @@ class _Row:
 def waiting(view: View) -> Iterator[Part]:
     """What a wait or a read after each unit does to it, through each stack: up to two sentences, and a table."""
     targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
-    rows = [row for t in targets for row in _rows(view, t) if row.single or _cell(row.waited, "complete")]
+    rows = [row for t in targets for row in _rows(view, t) if row.single or _cell(row.waited)]
     if not rows:
         yield Text(["No wait was measured."])
         return
@@ -105,13 +105,13 @@ def waiting(view: View) -> Iterator[Part]:
                 Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
                 Cell(row.then),
                 row.alone,
-                _cell(row.waited, "complete"),
+                _cell(row.waited) or (row.waited.status if row.waited else "not measured"),
                 row.single,
             ]
             for row in rows
         ],
         numeric=range(2, 5),
-    ).without_empty(3)
+    )
     yield Text(["T(1) is given as its interval. Elsewhere a range without a value is a noisy figure."], quiet=True)
 
 
@@ -128,15 +128,13 @@ def _base_wait(target: TargetView) -> str:
     return act_name(str(wait_of(target.base) or ""))
 
 
-def _cell(record: Record | None, name: str) -> str:
-    """A figure with its interval, that alone if it is noisy; '' without a value."""
-    figure = record.figure(name) if record is not None else None
+def _cell(record: Record | None) -> str:
+    """The cost of a unit with its interval, that alone if it is noisy; '' without a value."""
+    figure = record.figure("complete") if record is not None else None
     if figure is None or not figure.measured:
         return ""
-    if figure.status == "ok":
-        return micro_spread(figure)
-    if figure.low is None or figure.high is None:
-        return f"{micro_spread(figure)} ({figure.status})"
+    if figure.status == "ok" or figure.low is None or figure.high is None:
+        return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
     return between(figure.low / 1e3, figure.high / 1e3)
 
 

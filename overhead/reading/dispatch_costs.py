@@ -259,7 +259,7 @@ def why_unresolved(record: Record) -> str:
     if figure is None or found is None:
         if figure is not None and figure.status == "nonlinear" and figure.modes:
             return f"nonlinear: {micro_of(figure.modes[0])}, in long chains {micro_of(figure.modes[1])}"
-        return plain(why(record, "complete"), 60)
+        return plain(why(record, "complete"), 160)
     if figure.status == "ok" and found.resolved:
         return ""
     if two_speeds(figure):

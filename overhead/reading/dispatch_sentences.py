@@ -115,8 +115,8 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             continue
         record = row.records["compiled"]
         if (host := record.figure("host")) is not None:
-            words = f"{row.name} {mark_text(row.marks['compiled'])} {MICRO}, CPU busy for {micro(host)}"
-            told[record.bound].append(words)
+            cost = f"{row.name} {mark_text(row.marks['compiled'])} {MICRO}, CPU busy for {micro(host)}"
+            told[record.bound].append(cost)
     words = {
         "device": "the device is the limit",
         "balanced": "CPU and device work at the same time and neither clearly sets the pace",

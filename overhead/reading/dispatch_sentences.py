@@ -32,8 +32,8 @@ _WEBGPU = ("dawn", "wgpu-native")
 
 
 def cheapest(costs: DispatchCosts) -> DispatchRow | None:
-    """The cheapest row with a resolved cost from Python; None without such a row."""
-    return next((row for row in costs.rows if row.is_resolved("python")), None)
+    """The cheapest row with a cost from Python, noisy or not; None without such a row."""
+    return next((row for row in costs.rows if "python" in row.marks), None)
 
 
 def lead_sentences(costs: DispatchCosts) -> list[str]:
@@ -50,8 +50,8 @@ def _cheapest(costs: DispatchCosts) -> str:
     unit = "dispatch" if costs.hardware else "unit of work"
     found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
     again = f" (expect {found} in another run)" if found else ""
-    cost = mark_text(row.marks["python"])
-    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {cost} {MICRO}{again}."
+    cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
+    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {cost}{again}."
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
@@ -111,12 +111,11 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     """Up to two sentences on calls from compiled code: the stacks that the device limits, and those that both limit."""
     told: dict[str, list[str]] = {"device": [], "balanced": []}
     for row in costs.rows:
-        if not row.is_resolved("compiled") or row.limit("compiled") not in told:
+        if "compiled" not in row.marks or row.limit("compiled") not in told:
             continue
-        record = row.records["compiled"]
+        record, cost = row.records["compiled"], f"{mark_text(row.marks['compiled'])} {MICRO}"
         if (host := record.figure("host")) is not None:
-            cost = f"{row.name} {mark_text(row.marks['compiled'])} {MICRO}, CPU busy for {micro(host)}"
-            told[record.bound].append(cost)
+            told[record.bound].append(f"{row.name} {cost}{_doubt(record)}, CPU busy for {micro(host)}")
     words = {
         "device": "the device is the limit",
         "balanced": "CPU and device work at the same time and neither clearly sets the pace",

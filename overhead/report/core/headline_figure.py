@@ -76,7 +76,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     plain_log_ticks(ax.xaxis, close=1e3)
     ax.set_title(f"{MICRO} per dispatch; sorted by the cost from Python, else by the next caller's", fontsize=_FONT)
     for own in others:
-        _draw_shares(own, rows)
+        _draw_shares(figure, own, rows)
     run = costs.view.fingerprint
     about = (
         f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
@@ -94,7 +94,7 @@ def _limits(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
     ends = [(cost.value, end) for cost in marks for end in (cost.value, cost.low, cost.high) if end is not None]
     values += [min(max(end, value / _FURTHEST), value * _FURTHEST) for value, end in ends]
     low, high = (min(values), max(*values, 10 * min(values))) if values else (1.0, 10.0)
-    ax.set_xlim(low / (high / low) ** 0.09, high * (high / low) ** 0.05)
+    ax.set_xlim(low / (high / low) ** 0.1, high * (high / low) ** 0.05)
 
 
 def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
@@ -152,11 +152,10 @@ def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
         left = at.low if kind == "batched" and at.low is not None and not wide else at.value
         ax.annotate(mark_text(costs), (left, y), textcoords="offset points", fontsize=_FONT, color=own, zorder=6,
                     **_PLACES["python" if wide else kind])  # fmt: skip
-    below = "; ".join(row.notes)
     if not row.marks:
         ax.text(0.01, y, plain(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
-    ax.annotate(below, (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(), textcoords="offset points", ha="right",
-                va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
+    ax.annotate("; ".join(row.notes), (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(),
+                textcoords="offset points", ha="right", va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
 
 
 def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
@@ -169,7 +168,7 @@ def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
         ax.vlines(middle / 1e3, *ends, color=own, linewidth=1.6, zorder=2)
 
 
-def _draw_shares(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
+def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
     """A bar of the CPU time of a call from Python: Python's share, and the rest."""
     from matplotlib.patches import Patch
 
@@ -188,5 +187,5 @@ def _draw_shares(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
     ax.set_xticks([0, 50, 100], ["0", "50", "100 %"])
     ax.grid(False)
     ax.set_title("CPU time from Python", fontsize=_FONT)
-    ax.legend(handles=[Patch(facecolor=c, label=t) for t, c in LAYER_COLOURS.items()], loc="upper left", ncols=2,
-              bbox_to_anchor=(-0.04, -0.06), borderaxespad=0, handlelength=1, columnspacing=1)  # fmt: skip
+    handles = [Patch(facecolor=c, label=t) for t, c in LAYER_COLOURS.items()]
+    figure.legend(handles=handles, loc="outside lower right", ncols=2, handlelength=1, columnspacing=1)

@@ -48,15 +48,13 @@ class Cards:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A table cell with more than text. ``stack``: its colour stands before the text; ``machine``: id of a machine, to
-    whose page the text links.
+    """A table cell with more than text. ``stack``: its colour stands before the text.
 
     ``path``: a link to the page with this path; ``hover``: text that a pointer shows.
     """
 
     text: str
     stack: str = ""
-    machine: str = ""
     path: str = ""
     hover: str = ""
 

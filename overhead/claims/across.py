@@ -12,7 +12,7 @@ from overhead.report.core.machines import Machines
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register_across
 
-register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.", any_machine=True)
+register_page("claims", "Claims", 80, "What others published, and what these measurements say of it.")
 
 
 @register_across("claims", "Published claims, judged", 70, page="claims")

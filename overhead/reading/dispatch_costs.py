@@ -1,8 +1,4 @@
-"""What one dispatch costs through each stack, as rows and as sentences, all of one run and one board (GPU).
-
-The headline figure of the front page draws the rows; the sentences stand above and below it. A mark is a cost that is
-resolved: not noisy, and above zero with its interval.
-"""
+"""What one dispatch costs through each stack, as rows, all of one run and one board (GPU): the headline figure."""
 
 from __future__ import annotations
 
@@ -14,24 +10,19 @@ from typing import Literal
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
 from overhead.reading.format import (
-    MICRO,
     between,
     cost_text,
-    factor_spread,
-    listed,
     micro,
     micro_of,
     number,
-    percent,
     plain,
     resolved,
     two_speeds,
     within,
 )
-from overhead.reading.key_figures import overstatement
+from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
-from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
-from overhead.reading.view import CALLER_WORDS, TargetView, View, first_with, graph_maker, with_fields
+from overhead.reading.view import TargetView, View, first_with, with_fields
 from overhead.results import Caller, Record, Scalar, Value, WithFigures
 
 Kind = Literal["python", "compiled", "browser", "batched"]
@@ -39,7 +30,7 @@ KIND_TITLES: dict[Kind, str] = {
     "python": "from Python",
     "compiled": "from compiled code",
     "browser": "from JavaScript",
-    "batched": "batched: a graph's node, or one of many in a pass",
+    "batched": "batched: in a graph or in one pass",
 }
 _CALLERS: dict[Kind, Caller] = {"python": "binding", "compiled": "native", "browser": "browser"}
 KIND_WORDS: dict[Kind, str] = {**KIND_TITLES, "batched": "batched"}
@@ -47,7 +38,6 @@ _LEFT_OUT_FROM = 1.03
 """The mean of all samples is shown if it is at least so many times the quiet cost. Closer values mean the same."""
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
-_WEBGPU = ("dawn", "wgpu-native")
 _ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
 
 
@@ -81,20 +71,23 @@ _ENTRIES = (
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``marks``: the resolved costs in microseconds, by kind (caller, or batched).
+    """One way to call a stack. ``records``: the case of each kind (caller, or batched).
 
-    ``records``: the case of each kind. ``remarks``: by kind, what is not resolved, and what differs in operation.
+    ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
+    ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that
+    Python takes of the CPU time of a call from Python; None where it is not resolved.
     """
 
     label: str
     stack: str
-    marks: Mapping[Kind, float]
+    marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
     remarks: Mapping[Kind, str]
+    python: Value | None = None
 
     @property
     def first(self) -> Kind:
-        """The kind that the row is sorted by: from Python where it is known, else the next caller."""
+        """The kind that the row is sorted by: from Python where it has a cost, noisy or not, else the next caller."""
         return next((kind for kind in ("python", "browser", "compiled", "batched") if kind in self.marks), "python")
 
     @property
@@ -104,15 +97,29 @@ class DispatchRow:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines below the row: each remark with its kind, and the unit where it is neither dispatch nor launch."""
-        unit = next(iter(self.records.values())).unit
-        other = [] if unit in ("dispatch", "launch") else [f"per {plain(unit, 20)} (one call)"]
-        return (*(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items()), *other)
+        """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
+        operand = "x.add_(y)" in self.remarks.get("compiled", "")
+        return tuple(filter(None, [self.other_unit, "compiled code, split: x.add_(y)" if operand else ""]))
 
     @property
-    def met(self) -> tuple[float, float] | None:
-        """The range over unpinned processes of the row's first caller, as ``met_range`` gives it."""
-        return met_range(next(iter(self.records.values())))
+    def other_unit(self) -> str:
+        """What one call does, where it is neither a dispatch nor a launch; else ''."""
+        unit = next(iter(self.records.values())).unit
+        return "" if unit in ("dispatch", "launch") else f"one call is one {plain(unit, 20)}"
+
+    @property
+    def reasons(self) -> str:
+        """The remarks, each with its kind: ``from Python: noisy, 19.6 to 20.4``."""
+        return "; ".join(f"{KIND_WORDS[kind]}: {remark}" for kind, remark in self.remarks.items())
+
+    def is_resolved(self, kind: Kind) -> bool:
+        """Whether the cost is not noisy, has one speed, and lies above zero with its interval."""
+        return kind in self.marks and not why_unresolved(self.records[kind])
+
+    def limit(self, kind: Kind) -> str:
+        """What limits the cost on a GPU: ``host``, ``device`` or ``balanced``; '' where that is not known."""
+        record = self.records[kind]
+        return "" if record.software or record.api == "CPU" else record.bound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +133,11 @@ class DispatchCosts:
     hardware: bool
     rows: tuple[DispatchRow, ...]
     view: View
+
+    @property
+    def has_met(self) -> bool:
+        """Whether the run measured what fresh processes meet that are not pinned."""
+        return any(met_range(record) for row in self.rows for record in row.records.values())
 
     @property
     def title(self) -> str:
@@ -159,7 +171,7 @@ def targets_shown(view: View) -> tuple[list[TargetView], bool]:
 
 
 def _rank(row: DispatchRow) -> tuple[bool, float]:
-    return not row.marks, row.marks.get(row.first, math.inf)
+    return not row.marks, row.marks[row.first][0].value if row.marks else math.inf
 
 
 def _label(target: TargetView, entry: _Entry | None = None) -> str:
@@ -181,13 +193,33 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
         return None
     if (batched := _batched(view, target, entry, next(iter(found.values())).caller)) is not None:
         found["batched"] = batched
-    remarks = {kind: problem for kind, record in found.items() if (problem := why_no_mark(record))}
-    marks = {kind: (r.value("complete") or 0.0) / 1e3 for kind, r in found.items() if kind not in remarks}
+    remarks = {kind: problem for kind, record in found.items() if (problem := why_unresolved(record))}
+    marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
     if operand := _other_operand(target, found.get("compiled")):
         remarks["compiled"] = "; ".join(filter(None, [remarks.get("compiled"), operand]))
     if "batched" not in found and target.stack in _ONE_PASS_STACKS:
         remarks["batched"] = "not measured in this run"
-    return DispatchRow(_label(target, entry), target.stack, marks, found, remarks)
+    python = _python_share(view, found)
+    return DispatchRow(_label(target, entry), target.stack, marks, found, remarks, python)
+
+
+def _costs(record: Record) -> tuple[Value, ...]:
+    """The costs above zero in microseconds: one, or both of two speeds; () where there is none."""
+    figure, found = record.figure("complete"), record.measured("complete")
+    if figure is None:
+        return ()
+    modes = two_speeds(figure) or (tuple(figure.modes) if figure.status == "nonlinear" else ())
+    costs = [Value(mode / 1e3, status=figure.status) for mode in modes] or ([found / 1e3] if found is not None else [])
+    return tuple(cost for cost in costs if cost.value > 0)
+
+
+def _python_share(view: View, records: Mapping[Kind, Record]) -> Value | None:
+    """Python's share of the CPU time, split by the row's calls from compiled code; None where it is not resolved."""
+    compiled = records.get("compiled")
+    for each in view.once(host_shares):
+        if each.python and each.python.bounded and compiled is not None and each.levels[-1].key == compiled.key:
+            return each.python if resolved(each.host) and resolved(compiled.figure("host")) else None
+    return None
 
 
 def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
@@ -220,14 +252,14 @@ def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> R
     return next((r for r in own if not target.varied(r)), None)
 
 
-def why_no_mark(record: Record) -> str:
-    """Why the cost has no mark, with its interval in microseconds where it has one; '' where it is resolved."""
+def why_unresolved(record: Record) -> str:
+    """Why the cost is not resolved, with its interval in microseconds where it has one; '' where it is resolved."""
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:
         if figure is not None and figure.status == "nonlinear" and figure.modes:
             return f"nonlinear: {micro_of(figure.modes[0])}, in long chains {micro_of(figure.modes[1])}"
-        return plain(why(record, "complete"), 60)
+        return plain(why(record, "complete"), 160)
     if figure.status == "ok" and found.resolved:
         return ""
     if two_speeds(figure):
@@ -264,98 +296,6 @@ def over_quiet(record: Record) -> Value | None:
     return everything / quiet.value
 
 
-def cheapest(costs: DispatchCosts) -> DispatchRow | None:
-    """The cheapest row with a resolved cost from Python; None without such a row."""
-    return next((row for row in costs.rows if "python" in row.marks), None)
-
-
-def lead_sentences(costs: DispatchCosts) -> list[str]:
-    """Up to four sentences above the headline figure; those whose figures are missing are left out."""
-    said = (_cheapest(costs), _webgpu(costs), _batches(costs), _overstated(costs))
-    return [sentence for sentence in said if sentence]
-
-
-def _cheapest(costs: DispatchCosts) -> str:
-    row = cheapest(costs)
-    if row is None:
-        return ""
-    unit = "dispatch" if costs.hardware else "unit of work"
-    found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
-    again = f" (expect {found} in another run)" if found else ""
-    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {_of(row, 'python')} {MICRO}{again}."
-
-
-def _webgpu(costs: DispatchCosts) -> str:
-    """What WebGPU costs from Python and from compiled code."""
-    rows = [row for row in costs.rows if row.stack in _WEBGPU and "python" in row.marks]
-    if not rows:
-        return ""
-    python = listed([f"{_of(row, 'python')} {MICRO} through {row.name}" for row in rows])
-    compiled = [f"{_of(row, 'compiled')}" for row in rows if "compiled" in row.marks]
-    rest = f"; from compiled code {listed(compiled)} {MICRO}" if len(compiled) == len(rows) else ""
-    return f"From Python, WebGPU costs {python}{rest}."
-
-
-def _batches(costs: DispatchCosts) -> str:
-    """What a dispatch of a batch costs, for the WebGPU stack or else the first row that has one."""
-    found = [(row, alone) for row in costs.rows if _batch(row) and (alone := _alone(row)) is not None]
-    if not found:
-        return ""
-    row, alone = min(found, key=lambda one: one[0].stack not in _WEBGPU)
-    batch = row.records["batched"]
-    how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
-    doubt = f" ({why_no_mark(alone)})" if alone.status == "noisy" else ""
-    return (
-        f"{how}, a dispatch through {row.name} costs {_batch(row)} {MICRO} instead of {cost_text(alone)}{doubt}, "
-        f"both {CALLER_WORDS[alone.caller]}."
-    )
-
-
-def _alone(row: DispatchRow) -> Record | None:
-    """The case without a batch by the caller of the batch; None where it has no cost above zero."""
-    batch = row.records["batched"]
-    same = (r for r in row.records.values() if r is not batch and r.caller == batch.caller)
-    return next((r for r in same if resolved(r.figure("complete"))), None)
-
-
-def _batch(row: DispatchRow) -> str:
-    """The cost in a batch, or its two speeds; '' if it is not resolved."""
-    if "batched" in row.marks:
-        return _of(row, "batched")
-    record = row.records.get("batched")
-    figure = record.figure("complete") if record is not None else None
-    return cost_text(record) if record is not None and figure is not None and two_speeds(figure) else ""
-
-
-def _overstated(costs: DispatchCosts) -> str:
-    """How far the time of a single dispatch and its wait lies above its cost."""
-    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
-    told = [(times, row) for times, row in found if times is not None and times.high is not None]
-    if not told:
-        return ""
-    times, row = max(told, key=lambda one: one[0].value)
-    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
-    return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
-
-
-def _of(row: DispatchRow, kind: Kind) -> str:
-    return number(within(row.marks[kind], 0.01))
-
-
-def trust_sentence(costs: DispatchCosts) -> str:
-    """How far another run, and a program that is not pinned, may lie from these figures; '' without a GPU."""
-    if not costs.hardware:
-        return ""
-    machine = costs.view.fingerprint.machine
-    spread = spread_of("host", machine)
-    bands = [row for row in costs.rows if row.met is not None]
-    unpinned = "; the bands show how much" if bands else "; this run did not measure how much"
-    again = (
-        next_run_sentence(machine)
-        if spread is None
-        else (
-            "On the same GPU and processor model, 9 of 10 runs should put a CPU-bound figure within "
-            f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
-        )
-    )
-    return f"{again} A program that is not pinned to a quiet processor often pays more{unpinned}."
+def mark_text(costs: tuple[Value, ...]) -> str:
+    """The printed costs of a mark: three digits where resolved, else those that the interval allows; ``3.7 or 4.5``."""
+    return " or ".join(number(within(cost.value, 0.01) if cost.status == "ok" else cost) for cost in costs)

@@ -60,7 +60,7 @@ GLOSSARY = (
     ),
     Term("next run", "The range that should hold the figure of another run on this kind of machine, in 90 % of cases."),
     Term("interval", "The range in brackets: where the value lies with 95 % confidence, within this run."),
-    Term("noisy", "The interval is wider than the profile allows: no mark in a figure."),
+    Term("noisy", "The interval is wider than the profile allows: its mark in a figure is hollow."),
     Term("two speeds", "Two groups of processes with different costs; the file calls it bimodal.", ("bimodal",)),
     Term("nonlinear", "The time does not grow in proportion to the number of units, so there is no slope."),
     Term("below-resolution", "Too small to be told from the clock's step and the wait's own variation."),

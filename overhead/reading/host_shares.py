@@ -12,7 +12,6 @@ import itertools
 from collections.abc import Iterator
 
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import micro_spread, percent
 from overhead.reading.missing_values import why
 from overhead.reading.view import CALLER_WORDS, CALLERS, TargetView, View, by_patterns, with_fields
 from overhead.results import Comparison, Figure, Record, Value, exactly, why_apart
@@ -30,7 +29,6 @@ TITLES = {
     "rest": "unsplit rest",
 }
 """Layers as pages name them."""
-_PYTHON_LAYERS = frozenset({"binding", "interpreter", "python"})
 BELOW_ZERO, UNCLEAR = "below zero", "not separable"
 """Values of ``Share.doubt``: the interval lies below zero, or reaches zero."""
 
@@ -96,12 +94,6 @@ class HostShares:
         return "" if self.shares else why(self.top, "host")
 
 
-def host_ns(found: HostShares) -> float:
-    """The host's time of the case in ns, to sort by; 0 where it has none."""
-    host = found.top.measured("host")
-    return host.value if host else 0.0
-
-
 def host_shares(view: View) -> list[HostShares]:
     """The layers of every case that was measured by several callers, sorted by target, pattern and caller."""
     below = {key for name in _NEXT_LEVEL for c in view.comparisons(name) for key in c.against}
@@ -111,18 +103,6 @@ def host_shares(view: View) -> list[HostShares]:
         for record in by_patterns(target.records)
         if record.key not in below and _compared(view, record)
     ]
-
-
-def bar_pieces(shares: tuple[Share, ...]) -> list[tuple[str, float]]:
-    """Layer and its ns for each piece of a bar that ends at the whole, from left to right, none below zero.
-
-    Where a part of Python is below zero its layers are one piece; a piece below zero is left out.
-    """
-    values = {s.name: found.value for s in shares if (found := s.figure.measured) is not None}
-    if any(values[name] < 0 for name in _PYTHON_LAYERS & values.keys()):
-        whole = sum(values.pop(name) for name in list(values) if name in _PYTHON_LAYERS)
-        values = {"python": whole, **values}
-    return [(name, value) for name, value in reversed(values.items()) if value > 0]
 
 
 def _split(view: View, top: Record) -> HostShares:
@@ -204,8 +184,3 @@ def _same_case(view: View, comparison: Comparison, top: Record) -> bool:
     if of is None or (of.target_key, of.pattern, of.unit) != (top.target_key, top.pattern, top.unit):
         return False
     return of.caller == "native" or of.key == top.key
-
-
-def layer_text(share: Share) -> str:
-    """The layer as per cent of the host's time and in µs, with its doubt: ``33 %, 8.0 (7.2 to 8.8), not separable``."""
-    return ", ".join(part for part in (percent(share.of_host), micro_spread(share.figure), share.doubt) if part)

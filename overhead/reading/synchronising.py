@@ -47,14 +47,13 @@ def waiting_targets(view: View) -> list[TargetView]:
     return [t for t in targets_shown(view)[0] if t.first.api != "CPU" and t.stack != "cuda-graph"]
 
 
-def other_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
-    """Cases with another wait than the base case or with percentiles, and base cases of targets not in the headline."""
-    shown = {target.key for target in waiting_targets(view)}
+def all_waits(view: View) -> Iterator[tuple[TargetView, Record]]:
+    """Base cases, and cases with another wait or with percentiles."""
     for target in (t for t in view.without_floor if t.first.api != "CPU"):
         base = target.base
         for r in target.records:
             same = (r.pattern, r.caller) == (base.pattern, base.caller) and set(target.varied(r)) == {"wait"}
-            if same or r.figure("p50") is not None or (r is base and target.key not in shown):
+            if same or r.figure("p50") is not None or r is base:
                 yield target, r
 
 

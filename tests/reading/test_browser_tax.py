@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from overhead.blocks.parts import Table
+from overhead.blocks.parts import Drawing, Table
 from overhead.reading.browser_tax import Tax, taxes
 from overhead.reading.view import View
 from overhead.report.sections.browser_tax import browser_tax
@@ -99,8 +99,9 @@ def test_a_browser_without_a_value_has_no_ratio_and_the_reason_of_its_library() 
     assert "it bends" in tax.refused["native"]
 
 
-def test_the_section_on_browsers_has_a_table_of_each_case_by_each_caller() -> None:
-    (table,) = browser_tax(View(fingerprint(BROWSER, BINDING, NATIVE)))
+def test_the_section_on_browsers_has_a_figure_and_a_table_of_each_case_by_each_caller() -> None:
+    ratios, table = browser_tax(View(fingerprint(BROWSER, BINDING, NATIVE)))
+    assert isinstance(ratios, Drawing)
     assert isinstance(table, Table)
     through = [row[1] if isinstance(row[1], str) else row[1].text for row in table.rows]
     assert through == ["the browser", "dawn, from Python", "dawn, from compiled code"]

@@ -1,22 +1,17 @@
-"""The rows of the headline figure: one run, one GPU, and words instead of marks for what is not resolved."""
+"""The rows of the headline figure and its sentences: one run, one GPU, and each cost with its doubt."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from overhead.reading.dispatch_costs import (
-    DispatchCosts,
-    DispatchRow,
-    cheapest,
-    dispatch_costs,
-    lead_sentences,
-    trust_sentence,
-)
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs, met_range
+from overhead.reading.dispatch_sentences import cheapest, lead_sentences, limit_sentences, trust_sentence
 from overhead.reading.view import View
 from overhead.results import Figure, Record
-from tests.fakes.report import H200, figure, fingerprint, record
+from tests.fakes.report import H200, figure, fingerprint, record, share
 
 GPU: dict[str, Any] = {"adapter": "Fake GPU 3000", "api": "CUDA", "unit": "launch"}
 VULKAN: dict[str, Any] = {"adapter": "Fake GPU 3000"}
@@ -52,6 +47,10 @@ def row(found: DispatchCosts, label: str) -> DispatchRow:
     return next(one for one in found.rows if one.label == label)
 
 
+def values(found: DispatchCosts, label: str) -> dict[str, list[float]]:
+    return {kind: [cost.value for cost in marks] for kind, marks in row(found, label).marks.items()}
+
+
 def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hardware_only() -> None:
     found = costs(*gpu_run())
     assert found.title == "GPU dispatch overhead on Fake GPU 3000"
@@ -61,22 +60,22 @@ def test_the_rows_of_dispatch_costs_are_sorted_by_cost_from_python_and_hold_hard
 
 def test_a_row_has_a_cost_for_each_caller_and_for_the_graph_node_that_replaces_the_launch() -> None:
     found = costs(*gpu_run())
-    assert row(found, "CUDA driver").marks == {"python": 4.0, "compiled": 3.5, "batched": 0.9}
-    assert row(found, "WebGPU, Dawn").marks == {"python": 25.0, "batched": 3.0}
-    assert row(found, "raw Vulkan").marks == {"compiled": 11.0}
+    assert values(found, "CUDA driver") == {"python": [4.0], "compiled": [3.5], "batched": [0.9]}
+    assert values(found, "WebGPU, Dawn") == {"python": [25.0], "batched": [3.0]}
+    assert values(found, "raw Vulkan") == {"compiled": [11.0]}
 
 
 def test_a_fused_kernel_is_not_shown_as_a_batch() -> None:
     found = costs(record("dawn", **VULKAN), record("dawn", "fused", 40.0, unit="step", adapter="Fake GPU 3000"))
-    assert row(found, "WebGPU, Dawn").marks == {"python": 20.0}
-    assert row(found, "WebGPU, Dawn").notes == ("batched: not measured in this run",)
+    assert values(found, "WebGPU, Dawn") == {"python": [20.0]}
+    assert row(found, "WebGPU, Dawn").reasons == "batched: not measured in this run"
 
 
 def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -> None:
     found = costs(*gpu_run())
-    assert row(found, "WebGPU, Dawn").met == (29.0, 70.0)
-    assert row(found, "CUDA driver").met is None
-    assert "the bands show how much" in trust_sentence(found)
+    assert met_range(row(found, "WebGPU, Dawn").records["python"]) == (29.0, 70.0)
+    assert met_range(row(found, "CUDA driver").records["python"]) is None
+    assert "the strips show how much" in trust_sentence(found)
     assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
 
 
@@ -89,19 +88,18 @@ def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
     assert "in another run" not in " ".join(lead_sentences(unknown))
 
 
-@pytest.mark.parametrize(
-    ("status", "note"),
-    [("noisy", "from Python: noisy, 19.6 to 20.4"), ("bimodal", "from Python: bimodal, 19.6 to 20.4")],
-)
-def test_an_unresolved_cost_is_given_in_words_and_not_as_a_mark(status: Any, note: str) -> None:
-    found = costs(record("dawn", status=status, **VULKAN), record("dawn", caller="native", each=9_000.0, **VULKAN))
-    assert row(found, "WebGPU, Dawn").marks == {"compiled": 9.0}
-    assert row(found, "WebGPU, Dawn").notes[0] == note
-
-
-def test_a_cost_whose_interval_reaches_zero_has_no_mark() -> None:
-    wide = record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN)
-    assert row(costs(wide), "WebGPU, Dawn").notes[0] == "from Python: not above zero, −12 to 36"
+@pytest.mark.parametrize("status", ["noisy", "bimodal"])
+def test_an_unresolved_cost_has_its_value_its_reason_and_its_place_in_the_order(status: Any) -> None:
+    """The row is sorted by the noisy cost from Python, which it shows first, and not by that of compiled code."""
+    dawn = record("dawn", status=status, **VULKAN), record("dawn", caller="native", each=9_000.0, **VULKAN)
+    found = costs(*dawn, record("jax", each=15_000.0, **GPU))
+    assert [one.stack for one in found.rows] == ["jax", "dawn"]
+    assert values(found, "WebGPU, Dawn") == {"python": [20.0], "compiled": [9.0]}
+    assert [row(found, "WebGPU, Dawn").is_resolved(kind) for kind in ("python", "compiled")] == [False, True]
+    assert row(found, "WebGPU, Dawn").remarks["python"] == f"{status}, 19.6 to 20.4"
+    assert cheapest(found) is found.rows[0]
+    wide = costs(record("dawn", each=None, more=(figure("complete", 12_000.0, width=2.0),), **VULKAN))
+    assert wide.rows[0].remarks["python"] == "not above zero, −12 to 36"
 
 
 def test_a_row_notes_an_unusual_unit_or_operation() -> None:
@@ -110,9 +108,30 @@ def test_a_row_notes_an_unusual_unit_or_operation() -> None:
     tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
     native = record("torch", each=5_000.0, params={"operand": "tensor"}, caller="native", **GPU)
     found = costs(compiled, number, tensor, native)
-    assert row(found, "torch.compile, 1 op").notes == ("per step (one call)",)
-    assert row(found, "PyTorch x.add_(1)").marks == {"python": 7.0, "compiled": 5.0}
-    assert row(found, "PyTorch x.add_(1)").notes == ("from compiled code: x.add_(y), 6.00 from Python",)
+    assert "step" in row(found, "torch.compile, 1 op").other_unit
+    assert values(found, "PyTorch x.add_(1)") == {"python": [7.0], "compiled": [5.0]}
+    assert row(found, "PyTorch x.add_(1)").remarks["compiled"] == "x.add_(y), 6.00 from Python"
+
+
+def test_the_device_is_called_the_limit_only_where_the_records_say_so() -> None:
+    bounds = {"vulkan": "device", "dawn": "balanced", "wgpu-native": "host"}
+    made = [record(stack, each=11_430.0, caller="native", **VULKAN) for stack in bounds]
+    found = costs(*(msgspec.structs.replace(one, bound=bounds[one.stack]) for one in made))
+    assert {one.stack: one.limit("compiled") for one in found.rows} == bounds
+    device, balanced = limit_sentences(found)
+    assert "raw Vulkan 11.4" in device
+    assert "Dawn" not in device
+    assert "Dawn 11.4" in balanced
+    assert "wgpu-native" not in device + balanced
+
+
+@pytest.mark.parametrize(("width", "known"), [(0.02, True), (1.5, False)])
+def test_the_share_of_python_is_shown_only_where_both_times_are_resolved(width: float, known: bool) -> None:
+    top, native = record("dawn", each=30e3, **VULKAN), record("dawn", each=10e3, caller="native", **VULKAN)
+    figures = [f if f.name != "host" else figure("host", 8_000.0, width=width) for f in native.figures]
+    native = msgspec.structs.replace(native, figures=figures)
+    share_of_python = row(costs(top, native, comparisons=[share("python-share", top, native, 16e3)]), "WebGPU, Dawn")
+    assert (share_of_python.python is not None) == known
 
 
 def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
@@ -120,10 +139,6 @@ def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
     assert found.title == "Dispatch overhead on Fake CPU, no GPU"
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
     assert trust_sentence(found) == ""
-
-
-def test_an_unknown_stack_has_a_row_with_its_own_name() -> None:
-    assert [one.label for one in costs(record("my-stack", **VULKAN)).rows] == ["my-stack"]
 
 
 def test_a_second_gpu_adds_no_rows() -> None:
@@ -135,7 +150,7 @@ def test_a_second_gpu_adds_no_rows() -> None:
 def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     said = " ".join(lead_sentences(costs(*gpu_run(), machine=H200)))
     assert "the cheapest dispatch here goes through the CUDA driver: 4.00 µs (expect 3.4 to 4.7 in another run)" in said
-    assert "From Python, WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
+    assert "From Python, a dispatch of WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
     assert "In one pass, a dispatch through Dawn costs 3.00 µs instead of 25.0, both from Python." in said
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
@@ -145,7 +160,7 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
     node = record("cuda-graph", "replay", 900.0, params={"maker": "driver"}, **{**GPU, "unit": "node"})
     graphed = [record("cuda-driver", each=4_000.0, **GPU), node]
     found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
-    assert row(found, "WebGPU, Dawn").notes == ("batched: two speeds, 3.7 or 4.5",)
+    assert values(found, "WebGPU, Dawn")["batched"] == [3.7, 4.5]
     said = " ".join(lead_sentences(found))
     assert "In one pass, a dispatch through Dawn costs 3.7 or 4.5 µs instead of 20.0, both from Python." in said
     assert "made by the CUDA driver, a dispatch through the CUDA driver costs 0.900 µs instead of 4.00" in " ".join(
@@ -154,10 +169,8 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
 
 
 def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None:
-    """From Python the cost is noisy, so that the row begins with the cost from compiled code."""
     native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
-    assert row(found, "WebGPU, Dawn").first == "compiled"
     (said,) = (s for s in lead_sentences(found) if "In one pass" in s)
     assert "3.20 µs instead of 26.6 (noisy, 26.1 to 27.1), both from Python" in said
     failed = record("dawn", each=None, status="failed", **VULKAN)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Table
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
 from overhead.report.core.machines import from_fingerprints
-from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack, Value
 from tests.fakes.report import H200, crowded, figure, fingerprint, record, share
 
@@ -63,15 +61,6 @@ def test_the_values_of_key_figures_come_from_the_records() -> None:
     assert dispatch.measured == Value(20_000, 19_600, 20_400)
     assert (dispatch.text, dispatch.record, dispatch.measured.unit) == ("20.0 µs", base.key, "ns")
     assert dispatch.with_interval == "20.0 µs (19.6 to 20.4)"
-
-
-def test_the_key_figure_of_a_wait_equals_the_one_in_the_table_of_waits() -> None:
-    view = View(fingerprint(record("dawn", each=20_000, fixed=60_000), record(each=5_000)))
-    table = next(part for part in waiting(view) if isinstance(part, Table))
-    dawn = next(row for row in table.rows if isinstance(row[0], Cell) and row[0].stack == "dawn")
-    figure = by_label(view.fingerprint)["One dispatch and its wait, Dawn, from Python"]
-    assert value(figure) == 80_000
-    assert figure.with_interval.replace(" µs", "") in dawn
 
 
 def test_a_key_figure_that_the_device_limits_names_that_and_its_cpu_time() -> None:

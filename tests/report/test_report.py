@@ -65,7 +65,7 @@ def assert_links_lead_to_files(path: Path) -> Page:
 
 def test_a_page_needs_no_network_and_no_script(page: Page, out: Path) -> None:
     assert not {"link", "iframe", "object", "form"} & set(page.tags)
-    assert "script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
+    assert "<script" not in (out / "pages" / "method.html").read_text(encoding="utf-8")
     assert all(link.startswith(("#", "figures/", "pages/", "downloads/", "index.html")) for link in page.links)
     assert "default-src 'none'" in page.text
     assert page.tags.count("img") == len(page.drawings) > 0
@@ -148,7 +148,7 @@ def test_dawns_null_backend_is_in_tables_but_not_in_figures(all_text: str, out: 
     assert "dawn on Null backend (runs nothing)" in all_text
 
 
-def test_the_newest_machine_is_shown_in_full_and_the_others_have_a_page(tmp_path: Path) -> None:
+def test_the_newest_machine_is_shown_in_full(tmp_path: Path) -> None:
     from overhead.report import render
 
     runs = [fingerprint(record("numpy", api="CPU"), created=f"2026-01-0{day}T00:00:00Z") for day in (1, 3)]
@@ -156,11 +156,6 @@ def test_the_newest_machine_is_shown_in_full_and_the_others_have_a_page(tmp_path
     text = render(runs, tmp_path).read_text(encoding="utf-8")
     assert "measured 2026-01-03" in text
     assert "measured 2026-01-01" not in text
-    assert (tmp_path / "pages" / "ba9876543210.html").is_file()
-    found = assert_links_lead_to_files(tmp_path / "pages" / "ba9876543210.html")
-    assert "machine" in found.ids
-    assert "Other CPU" in found.text
-    assert "../index.html" in found.links
 
 
 def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_path: Path) -> None:
@@ -174,8 +169,8 @@ def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_p
     text = build([local, references], tmp_path).read_text(encoding="utf-8")
     assert "Fake CPU; measured 2026-01-01" in text
     side = (tmp_path / "pages" / "machines.html").read_text(encoding="utf-8")
-    assert 'href="../index.html">Fake GPU (this)' in side
-    assert 'href="../pages/ba9876543210.html">Other CPU, no GPU' in side
+    assert "Fake GPU (this)" in side
+    assert "Other CPU, no GPU" in side
 
 
 def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(

@@ -25,20 +25,20 @@ _KEY_FIGURE_COLUMNS = (
 
 @register_across("machines", "The machines", 10)
 def machines_table(machines: Machines) -> Iterator[Part]:
-    """A row for each machine: its newest run, main figures, and a link to its page."""
+    """A row for each machine: its newest run, main figures."""
     rows: list[list[str | Cell]] = []
     for view in machines.views:
         run = view.fingerprint
         cards = {card.label: card.text if card.measured else "" for card in view.once(key_figures)}
         figures = (cards.get(label, "") for label in _KEY_FIGURE_COLUMNS)
         rows.append([_name(machines, view), run.created[:10], run.profile, *figures])
-    reasons = "A figure that is missing here has its reason on the machine's own page."
+    reasons = "A figure that is missing here has its reason where the report shows that machine in full."
     yield Text([f"{count(len(rows), 'machine')}, the newest run of each. {reasons}"])
     columns = ["machine", "measured", "profile", *_KEY_FIGURE_COLUMNS]
     yield Table("The machines", columns, rows, numeric=range(3, 3 + len(_KEY_FIGURE_COLUMNS)))
 
 
-def _name(machines: Machines, view: View) -> Cell:
-    """The name of the machine, with a link to its page."""
+def _name(machines: Machines, view: View) -> str:
+    """The name of the machine, with a word at the one that is shown in full."""
     machine = view.fingerprint.machine
-    return Cell(machine_name(machine) + (" (this)" if view is machines.own else ""), machine=machine.id)
+    return machine_name(machine) + (" (this)" if view is machines.own else "")

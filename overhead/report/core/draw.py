@@ -9,12 +9,10 @@ import contextlib
 import io
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import plain
-from overhead.reading.view import CALLER_WORDS
-from overhead.results import Caller
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,15 +20,14 @@ if TYPE_CHECKING:
 
 FIGURE_WIDTH_INCHES = 5.6
 """Inches of a figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
-WIDE_INCHES = 9.3
-"""Inches of a figure of the full width of a page: 1,116 px."""
+WIDE_INCHES = 9.8
+"""Inches of a figure that is as wide as the text of a page: 1,176 px."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
 INK = "#1b1d1f"
 MUTED = "#63686d"
 GRID_COLOUR = "#dadde1"
 PAPER = "#fefefe"
-CALLER_MARKERS: dict[Caller, str] = {"binding": "o", "browser": "^", "ffi": "s", "native": "D"}
 _CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)])
 """Characters that XML forbids: names come from files."""
 _LEGEND_LETTERS = 80
@@ -65,16 +62,18 @@ def style() -> Iterator[None]:
 
 
 def new_figure(
-    heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES, **axes: Any
-) -> tuple[Figure, list[Axes]]:
+    heights: Sequence[float], columns: int = 1, *, around: float = 0.6, width: float = FIGURE_WIDTH_INCHES,
+    shares: Sequence[float] | None = None, **axes: Any,
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
     """A new figure with a grid of axes, and these in reading order.
 
-    ``heights``: inches of each row; ``around``: inches for its title and labels; ``axes``: options of ``subplots``.
+    ``heights``: inches of each row; ``around``: inches for its title and labels; ``shares``: widths of the columns as
+    parts of their sum, else all are alike; ``axes``: options of ``subplots``.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, sum(heights) + around * len(heights) + 0.3), layout="constrained")
-    ratios = {"height_ratios": list(heights)}
+    ratios = {"height_ratios": list(heights), "width_ratios": shares}
     return figure, list(figure.subplots(len(heights), columns, squeeze=False, gridspec_kw=ratios, **axes).flat)
 
 
@@ -119,12 +118,6 @@ def add_marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
 
     look: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 5}
     add_legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
-
-
-def caller_legend(callers: Iterable[Caller]) -> dict[str, str]:
-    """These callers' markers by the callers in words, for ``add_marker_legend``: ``{"from Python": "o"}``."""
-    found = set(callers)
-    return {words: CALLER_MARKERS[caller] for caller, words in CALLER_WORDS.items() if caller in found}
 
 
 @style()

@@ -5,104 +5,187 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind
-from overhead.reading.format import MICRO, between, number, plain, within
-from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, new_figure, plain_log_ticks, style
-from overhead.report.core.palette import CALL_COLOURS
+from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
+from overhead.reading.format import MICRO, percent, plain
+from overhead.report.core.draw import (
+    GRID_COLOUR,
+    INK,
+    MUTED,
+    PAPER,
+    SMALL,
+    WIDE_INCHES,
+    new_figure,
+    plain_log_ticks,
+    style,
+)
+from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "|"}
+ROWS_DRAWN = 14
+"""Rows that are drawn, the cheapest ones."""
+_MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
 _PLACES: dict[Kind, dict[str, Any]] = {
-    "python": {"xytext": (0, 6), "ha": "center", "va": "bottom"},
-    "browser": {"xytext": (0, 6), "ha": "center", "va": "bottom"},
-    "compiled": {"xytext": (0, -6), "ha": "center", "va": "top"},
-    "batched": {"xytext": (-6, 0), "ha": "right", "va": "center"},
+    "python": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
+    "browser": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
+    "compiled": {"xytext": (0, -6.5), "ha": "center", "va": "top"},
+    "batched": {"xytext": (-9, 0), "ha": "right", "va": "center"},
 }
 """Where the value of a mark stands: each kind on a side of its own, so that no two overlap."""
-_MET_TITLE = "met: range over fresh processes, not pinned; the caller's colour"
-_MET_ALPHA = 0.25
-_ROW_INCHES = 0.47
-_NOTE_ROWS = 0.38
-"""Rows that a line of notes takes."""
-_NOTE_LETTERS, _TITLE_LETTERS, _ABOUT_LETTERS = 72, 60, 112
-_WIDTH_INCHES = 7.0
-_FONT, _SMALL = 9.5, 8
+_LIMITS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
+_NARROW = 1.1
+"""An interval whose ends are at most so many times apart is hidden by its mark, unless it is noisy."""
+_FURTHEST = 4
+"""An interval is drawn up to this multiple of its value, and down to this part of it."""
+_MET_ALPHA = 0.3
+_ROW_INCHES = 0.45
+_TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
+_FONT, _SMALL = 9, 8
+_BAND = "#f1f3f5"
+_SHARES = (3.6, 1.0)
+"""Widths of the panels of costs and of CPU time."""
 
 
 @style()
 def headline_figure(costs: DispatchCosts) -> Figure:
-    """The headline figure: a row for each stack, a dot with its printed value for each caller, notes below the row."""
-    notes = [textwrap.wrap("; ".join(row.notes), _NOTE_LETTERS) for row in costs.rows]
-    places, height = [], 0.0
-    for lines in notes:
-        places.append(height)
-        height += 1 + _NOTE_ROWS * len(lines) + (0.2 if lines else 0.0)
-    figure, (ax,) = new_figure([_ROW_INCHES * height], around=1.1, width=_WIDTH_INCHES)
+    """The headline figure: a row for each stack, a mark with its printed value for each caller.
+
+    A second panel shows Python's share of the CPU time where the run resolves it for at least one row.
+    """
+    rows = costs.rows[:ROWS_DRAWN]
+    split = any(row.python is not None for row in rows)
+    shares = _SHARES if split else _SHARES[:1]
+    figure, (ax, *others) = new_figure([_ROW_INCHES * len(rows)], len(shares), around=1.3, width=WIDE_INCHES,
+                                       shares=shares, sharey=True)  # fmt: skip
     ax.set_xscale("log")
-    for row, y, lines in zip(costs.rows, places, notes, strict=True):
-        _draw_row(ax, row, y, lines)
-    values = [v for row in costs.rows for v in (*row.marks.values(), *(row.met or ()))]
-    low, high = (min(values), max(*values, 10 * min(values))) if values else (1.0, 10.0)
-    ax.set_xlim(low / (high / low) ** 0.16, high * (high / low) ** 0.2)
-    ax.set_ylim(height - 0.4, -0.6)
-    ax.set_yticks(places, [row.label for row in costs.rows], fontsize=_FONT)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
-    ax.spines["left"].set_visible(False)
+    _limits(ax, rows)
+    for y, row in enumerate(rows):
+        _draw_row(ax, row, y)
+        if y % 2 == 0:
+            band = ax.axhspan(y - 0.5, y + 0.5, xmin=-1, xmax=2, color=_BAND, linewidth=0, zorder=-2, clip_on=False)
+            band.set_in_layout(False)
+    ax.set_ylim(len(rows) - 0.45, -0.55)
+    ax.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=_FONT)
+    for own in (ax, *others):
+        own.tick_params(axis="y", length=0)
+        own.grid(False, axis="y")
+        own.spines["left"].set_visible(False)
+        own.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
+    ax.set_title(f"{MICRO} per dispatch; sorted by the cost from Python, else by the next caller's", fontsize=_FONT)
+    for own in others:
+        _draw_shares(figure, own, rows)
     run = costs.view.fingerprint
     about = (
         f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
         f"{run.created[:10]}, {plain(run.machine.cpu, 40)}."
     )
     figure.supxlabel(textwrap.fill(about, _ABOUT_LETTERS), x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
-    _legend(figure, costs)
+    _legend(figure, costs.title, rows)
     return figure
 
 
-def _legend(figure: Figure, costs: DispatchCosts) -> None:
+def _limits(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
+    """The ends of the axis: all values and met costs, and of wide intervals at most ``_FURTHEST`` times the value."""
+    marks = [cost for row in rows for costs in row.marks.values() for cost in costs]
+    values = [end for row in rows for record in row.records.values() for end in met_range(record) or ()]
+    ends = [(cost.value, end) for cost in marks for end in (cost.value, cost.low, cost.high) if end is not None]
+    values += [min(max(end, value / _FURTHEST), value * _FURTHEST) for value, end in ends]
+    low, high = (min(values), max(*values, 10 * min(values))) if values else (1.0, 10.0)
+    ax.set_xlim(low / (high / low) ** 0.1, high * (high / low) ** 0.05)
+
+
+def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     """The kinds of marks, with the title of the figure above them."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    kinds = [kind for kind in KIND_TITLES if any(kind in row.marks for row in costs.rows)]
+    look: dict[str, Any] = {"linestyle": "", "markersize": 7}
+    kinds = [kind for kind in KIND_TITLES if any(kind in row.marks for row in rows)]
     handles: list[Any] = [
-        Line2D([], [], linestyle="", marker=_MARKERS[kind], markersize=7, markeredgewidth=2, color=CALL_COLOURS[kind],
-               label=KIND_TITLES[kind])
+        Line2D([], [], marker=_MARKERS[kind], color=CALL_COLOURS[kind], label=KIND_TITLES[kind], **look)
         for kind in kinds
-    ]  # fmt: skip
-    if any(row.met for row in costs.rows):
-        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label=_MET_TITLE))
-    title = textwrap.fill(f"{costs.title}, {MICRO} per dispatch", _TITLE_LETTERS)
+    ]
+    drawn = [(row, kind) for row in rows for kind in row.marks]
+    if any(not row.is_resolved(kind) for row, kind in drawn):
+        handles.append(Line2D([], [], marker="o", color=MUTED, markerfacecolor=PAPER, markeredgewidth=1.6,
+                              label="hollow: noisy, or two speeds", **look))  # fmt: skip
+    for bound, words in _LIMITS.items():
+        if any(row.limit(kind) == bound for row, kind in drawn):
+            handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
+    if any(met_range(row.records[kind]) for row, kind in drawn):
+        handles.append(Patch(facecolor=MUTED, alpha=_MET_ALPHA, label="met: fresh processes, not pinned"))
     font = {"size": _FONT + 2.5, "weight": "bold"}
-    figure.legend(handles=handles, loc="outside upper left", ncols=2, title=title, title_fontproperties=font,
-                  alignment="left")  # fmt: skip
+    figure.legend(handles=handles, loc="outside upper left", ncols=4, title=textwrap.fill(title, _TITLE_LETTERS),
+                  title_fontproperties=font, alignment="left", columnspacing=1.4)  # fmt: skip
 
 
-def _draw_row(ax: Axes, row: DispatchRow, y: float, notes: list[str]) -> None:
-    if len(row.marks) > 1:
-        ax.plot([min(row.marks.values()), max(row.marks.values())], [y, y], color=GRID_COLOUR, linewidth=3, zorder=1)
-    for kind, value in row.marks.items():
-        own, batched = CALL_COLOURS[kind], kind == "batched"
-        ax.plot([value], [y], _MARKERS[kind], markersize=14 if batched else 8, color=own, zorder=3,
-                markeredgecolor=own if batched else PAPER, markeredgewidth=3 if batched else 0.8)  # fmt: skip
-        ax.annotate(
-            number(within(value, 0.01)),
-            (value, y),
-            textcoords="offset points",
-            fontsize=_FONT,
-            color=own,
-            **_PLACES[kind],
-        )
-    if row.met is not None:
-        ax.fill_betweenx([y - 0.22, y + 0.22], *row.met, color=CALL_COLOURS[next(iter(row.records))], alpha=_MET_ALPHA,
-                         linewidth=0)  # fmt: skip
-        end = max(row.met[1], *row.marks.values(), 0)
-        ax.annotate(f"met {between(*row.met)}", (end, y), (7, 0), textcoords="offset points", va="center",
-                    fontsize=_FONT - 1, color=MUTED)  # fmt: skip
-    for i, line in enumerate(notes):
-        ax.text(0.01, y + 0.64 + _NOTE_ROWS * i, line, transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL,
-                color=INK if not row.marks and row.met is None else MUTED)  # fmt: skip
+def _ring(bound: str) -> dict[str, Any]:
+    """The look of the ring around a mark that the device limits, and of the half ring where both do."""
+    from matplotlib.path import Path
+
+    shape: Any = "o" if bound == "device" else Path.arc(-90, 90)
+    return {"marker": shape, "markersize": 13, "markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 1}
+
+
+def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
+    values = [cost.value for costs in row.marks.values() for cost in costs]
+    if len(values) > 1:
+        ax.plot([min(values), max(values)], [y, y], color=GRID_COLOUR, linewidth=2, zorder=1)
+    for kind, costs in row.marks.items():
+        own, solid, bound = CALL_COLOURS[kind], row.is_resolved(kind), row.limit(kind)
+        _draw_met(ax, row, kind, y)
+        lowest, highest = ax.get_xlim()
+        for cost in costs:
+            if cost.low is not None and cost.high is not None and (not solid or cost.high > _NARROW * cost.low):
+                ends = [max(cost.low, lowest), min(cost.high, highest)]
+                ax.plot(ends, [y, y], "|-", color=own, linewidth=1.4, markersize=7, markeredgewidth=1.4, zorder=3)
+            ax.plot([cost.value], [y], _MARKERS[kind], markersize=7, color=own, zorder=4,
+                    markeredgecolor=PAPER if solid else own, markeredgewidth=0.8 if solid else 1.6,
+                    markerfacecolor=own if solid else PAPER)  # fmt: skip
+            if bound in _LIMITS:
+                ax.plot([cost.value], [y], linestyle="", zorder=5, **_ring(bound))
+        at = min(costs, key=lambda cost: cost.value)
+        wide = at.low is not None and at.low <= lowest
+        left = at.low if kind == "batched" and at.low is not None and not wide else at.value
+        ax.annotate(mark_text(costs), (left, y), textcoords="offset points", fontsize=_FONT, color=own, zorder=6,
+                    **_PLACES["python" if wide else kind])  # fmt: skip
+    if not row.marks:
+        ax.text(0.01, y, plain(row.reasons, 110), transform=ax.get_yaxis_transform(), va="center", fontsize=_SMALL)
+    ax.annotate("; ".join(row.notes), (0, y), (-4, -6), xycoords=ax.get_yaxis_transform(),
+                textcoords="offset points", ha="right", va="top", fontsize=SMALL, color=MUTED)  # fmt: skip
+
+
+def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
+    """A strip over the costs that fresh processes met, with a tick at their median."""
+    found = met_range(row.records[kind])
+    middle = row.records[kind].value("met")
+    if found is not None and middle is not None:
+        ends, own = [y - 0.13, y + 0.13], CALL_COLOURS[kind]
+        ax.fill_betweenx(ends, *found, color=own, alpha=_MET_ALPHA, linewidth=0, zorder=2)
+        ax.vlines(middle / 1e3, *ends, color=own, linewidth=1.6, zorder=2)
+
+
+def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
+    """A bar of the CPU time of a call from Python: Python's share, and the rest."""
+    from matplotlib.patches import Patch
+
+    python, rest = LAYER_COLOURS.values()
+    for y, row in enumerate(rows):
+        if row.python is None:
+            ax.text(0, y, "not split", va="center", fontsize=_SMALL, color=MUTED)
+            continue
+        share = 100 * row.python.value
+        ax.barh(y, share, height=0.5, color=python)
+        ax.barh(y, 100 - share, left=share, height=0.5, color=rest)
+        inside = share > 35
+        ax.text(share - 3 if inside else share + 3, y, percent(row.python), va="center", fontsize=_FONT,
+                ha="right" if inside else "left", color=PAPER)  # fmt: skip
+    ax.set_xlim(0, 100)
+    ax.set_xticks([0, 50, 100], ["0", "50", "100 %"])
+    ax.grid(False)
+    ax.set_title("CPU time from Python", fontsize=_FONT)
+    handles = [Patch(facecolor=c, label=t) for t, c in LAYER_COLOURS.items()]
+    figure.legend(handles=handles, loc="outside lower right", ncols=2, handlelength=1, columnspacing=1)

@@ -15,15 +15,13 @@ PAGES_FOLDER = "pages"
 class ReportPage:
     """A page. ``path``: its file in the folder of the report. ``parent``: the name of the page that it belongs to.
 
-    ``order``: its place in the navigation. ``any_machine``: it is about all machines or about none, so the pages of
-    the other machines link to it too. ``answers``: a sentence at its top on what the page answers.
+    ``order``: its place in the navigation. ``answers``: a sentence at its top on what the page answers.
     """
 
     name: str
     title: str
     path: str
     order: int = 0
-    any_machine: bool = False
     parent: str = ""
     answers: str = ""
 
@@ -31,36 +29,28 @@ class ReportPage:
 _pages: dict[str, ReportPage] = {}
 
 
-def register_page(name: str, title: str, order: int, answers: str, *, any_machine: bool = False) -> ReportPage:
+def register_page(name: str, title: str, order: int, answers: str) -> ReportPage:
     """Add a page to the navigation, sorted by ``order``, and return it. A slice does so where its sections are."""
-    _pages[name] = ReportPage(name, title, f"{PAGES_FOLDER}/{name}.html", order, any_machine, answers=answers)
+    _pages[name] = ReportPage(name, title, f"{PAGES_FOLDER}/{name}.html", order, answers=answers)
     return _pages[name]
 
 
-FRONT = _pages["front"] = ReportPage("front", "Overview", "index.html", any_machine=True)
+FRONT = _pages["front"] = ReportPage("front", "Overview", "index.html")
 register_page("chains", "Graph or fused", 10, "Which way to run many dependent steps, and what a CUDA graph costs.")
 register_page(
     "synchronisation",
-    "Synchronisation",
+    "Waiting",
     30,
     "What it costs to wait for the device or to read a value back, and what that does to a step.",
 )
-register_page(
-    "variants",
-    "What one change does",
-    50,
-    "What a case costs when one thing about it changes: its caller, its arguments, its wait, its passes. Base case and "
-    "variant of a comparison come from one run.",
-)
 register_page("lines", "Behind the figures", 55, "The times behind each figure, and why one is noisy.")
 register_page("cases", "All cases", 60, "Every figure of this machine, and what is missing.")
-register_page("machines", "All machines", 70, "The same figures of every machine, side by side.", any_machine=True)
+register_page("machines", "All machines", 70, "The same figures of every machine, side by side.")
 METHOD = register_page(
     "method",
-    "Method",
+    "Method and terms",
     90,
     "How a cost is measured, why no total is divided by a count, and what must hold before a number is shown.",
-    any_machine=True,
 )
 
 

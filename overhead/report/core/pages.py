@@ -29,7 +29,6 @@ from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
 from overhead.report.core import draw
 from overhead.report.core.machines import Machines, machine_name
-from overhead.report.core.method import method_sections
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
@@ -75,7 +74,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
     for folder in (_FIGURES_FOLDER, PAGES_FOLDER, _DOWNLOADS_FOLDER):
         make_folder(out / folder)
     run = machines.own.fingerprint
-    site = Site(out, run.machine.id, len(machines.views), documents)
+    site = Site(out, len(machines.views), documents)
     data = f"{_DOWNLOADS_FOLDER}/{site.unused_name(f'{machine_name(run.machine)} {run.created}', site.tables)}.json"
     write_fingerprint(_fresh(out / data), run)
     with draw.style():
@@ -93,8 +92,6 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             answers=page.answers,
             data=data,
         )
-    for other in machines.views[1:]:
-        _machine_page(site, other)
     return out / FRONT.path
 
 
@@ -108,7 +105,6 @@ def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSecti
         on_page[s.page].append((s.order, (s.name, s.title, make)))
     for across in registered_across():
         on_page[across.page].append((across.order, (across.name, across.title, partial(across.build, machines))))
-    on_page[METHOD.name] += [(0, section) for section in method_sections(view)]
     found: dict[ReportPage, list[PageSection]] = {}
     for page in pages:
         own_sections = (made for _, made in sorted(on_page[page.name], key=operator.itemgetter(0)))
@@ -148,16 +144,6 @@ def _amount(parts: Iterable[Part]) -> int:
     return sum(drawn + (len(table.rows) if isinstance(table, Table) else 0) for drawn, table in both)
 
 
-def _machine_page(site: Site, view: View) -> None:
-    """The page of another machine, without figures: text and tables of the sections that say so."""
-    machine = view.fingerprint.machine
-    links = site.navigation([page for page in known_pages() if page.any_machine])
-    brief: list[MakeSection] = [(s.name, s.title, partial(s.build, view)) for s in registered() if s.brief]
-    sections = site.sections(brief, f"{machine.id}-")
-    heading, about = machine_name(machine), _about(view.fingerprint)
-    site.write_page(site.machine_path(machine.id), sections, links, heading=heading, about=about)
-
-
 def _about(run: Fingerprint) -> str:
     names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
     measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
@@ -176,27 +162,22 @@ def _many(machines: Machines) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What all pages share. ``out``: the folder; ``own``: id of the machine shown in full; ``machines``: their number.
+    """What all pages share. ``out``: the folder; ``machines``: their number.
 
     ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures, subpages and files of
     data that are in use.
     """
 
     out: Path
-    own: str
     machines: int
     documents: str = ""
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
     tables: set[str] = dataclasses.field(default_factory=set)
 
-    def machine_path(self, machine: str) -> str:
-        """The path of a machine's page. An id is twelve hexadecimal digits, so the path stays in its folder."""
-        return FRONT.path if machine == self.own else f"{PAGES_FOLDER}/{machine}.html"
-
-    def navigation(self, pages: Sequence[ReportPage], current: ReportPage | None = None) -> list[Link]:
+    def navigation(self, pages: Sequence[ReportPage], current: ReportPage) -> list[Link]:
         """Links to the main pages, and below the main page that the reader is on to its own subpages."""
-        main = "" if current is None else current.parent or current.name
+        main = current.parent or current.name
         number = {"machines": f" ({self.machines:,})"}
         documents = [Link(self.documents, "Documents", current=False, below=False)] if self.documents else []
         return documents + [
@@ -205,18 +186,18 @@ class Site:
             if not page.parent or page.parent == main
         ]
 
-    def sections(self, sections: Iterable[MakeSection], prefix: str = "", tables: str = "") -> list[PageSection]:
-        """The sections that have parts, ready for the template. Their figures are written to ``prefix`` + name.
+    def sections(self, sections: Iterable[MakeSection], tables: str = "") -> list[PageSection]:
+        """The sections that have parts, ready for the template. Their figures are written.
 
         Their tables are written as CSV, to ``tables`` + caption, if that is given.
         """
         made = [
-            PageSection(name, title, contained(name, partial(self._ready, make, prefix, tables)))
+            PageSection(name, title, contained(name, partial(self._ready, make, tables)))
             for name, title, make in sections
         ]
         return [section for section in made if section.parts]
 
-    def _ready(self, make: Callable[[], Iterable[Part]], prefix: str, tables: str) -> Iterator[Any]:
+    def _ready(self, make: Callable[[], Iterable[Part]], tables: str) -> Iterator[Any]:
         """The parts as the template needs them: for a drawing its figure, whose files are written, and its table."""
         for part in make():
             if not isinstance(part, Part):
@@ -224,7 +205,7 @@ class Site:
             if not isinstance(part, Drawing):
                 yield self._with_file(part, tables) if isinstance(part, Table) else part
                 continue
-            name, figure = self.unused_name(prefix + part.name, self.figures), part.draw()
+            name, figure = self.unused_name(part.name, self.figures), part.draw()
             text = draw.svg(figure)
             _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
             figure.set_layout_engine("none")  # what the SVG has, so that the PNG need not be laid out again
@@ -266,7 +247,6 @@ class Site:
             sections,
             root="../" if "/" in path else "",
             links=links,
-            place=self.machine_path,
             drawn_from=one,
             **{"skipped": (), "linked": str, "answers": "", "data": "", **shown},
         )
@@ -304,7 +284,7 @@ class GlossaryLinks:
 
     def __init__(self, path: str) -> None:
         up = "../" if "/" in path else ""
-        self._glossary = "" if path == FRONT.path else up + FRONT.path
+        self._glossary = "" if path == METHOD.path else up + METHOD.path
         self._linked: set[str] = set()
 
     def __call__(self, text: str) -> Markup:

@@ -28,15 +28,7 @@ STACK_COLOURS = {
 }
 _OTHERS = ("#8a4fb8", "#5f6b1f", "#c02c7c", "#2b6f8f", "#4f7a4a", "#a3502f")
 """For stacks of plugins."""
-LAYER_COLOURS = {
-    "binding": "#4326b0",
-    "interpreter": "#7f5fd0",
-    "python": "#5a2fd6",
-    "api and driver": "#24425c",
-    "library": "#59402e",
-    "driver": "#1d4d3a",
-    "rest": "#6a4a5e",
-}
+LAYER_COLOURS = {"Python": "#5a2fd6", "library, driver": "#24425c"}
 """Colours of the layers of host time: violet for Python, dark for what is below it."""
 CALL_COLOURS = {"python": "#b5432a", "compiled": "#264653", "browser": "#6b4fa0", "batched": "#1b7268"}
 """Colours of the ways to call a stack in the headline figure."""

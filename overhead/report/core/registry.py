@@ -27,7 +27,7 @@ MakeSection = tuple[str, str, Callable[[], Iterable[Part]]]
 class Section(Generic[B]):
     """A section. ``build`` takes the view of a machine's run, or all machines, and returns the parts in order.
 
-    ``page``: name of the page in ``page_list`` where it stands. ``brief``, ``any_run``: see ``register``.
+    ``page``: name of the page in ``page_list`` where it stands. ``any_run``: see ``register``.
     """
 
     name: str
@@ -35,7 +35,6 @@ class Section(Generic[B]):
     order: int
     build: B
     page: str
-    brief: bool = False
     any_run: bool = False
 
 
@@ -57,18 +56,17 @@ _across: Registry[Section[BuildAcross]] = Registry("section", "overhead.report.a
 
 
 def register(
-    name: str, title: str, order: int, *, page: str = "front", brief: bool = False, any_run: bool = False
+    name: str, title: str, order: int, *, page: str = "front", any_run: bool = False
 ) -> Callable[[Build], Build]:
     """Decorator that registers a function as a section of a page, sorted by ``order``.
 
-    Raises ``UsageError`` if the name is taken or there is no such page. ``brief``: the section is also on the page of
-    every other machine, so it must not draw. ``any_run``: where the run shown gives it no table or drawing, the run of
-    the machine that gives it most is its source.
+    Raises ``UsageError`` if the name is taken or there is no such page. ``any_run``: where the run shown gives it no
+    table or drawing, the run of the machine that gives it most is its source.
     """
     page_named(page)
 
     def add(build: Build) -> Build:
-        _sections.add(name, Section(name, title, order, build, page, brief, any_run), build.__module__)
+        _sections.add(name, Section(name, title, order, build, page, any_run), build.__module__)
         return build
 
     return add

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
-from overhead.blocks.parts import Cell, Part, Table, micro_cell
+from overhead.blocks.parts import Cell, Drawing, Part, Table, micro_cell
 from overhead.reading.browser_tax import Tax, taxes
-from overhead.reading.format import MICRO, factor_spread
+from overhead.reading.format import MICRO, factor_spread, listed, number
 from overhead.reading.missing_values import why
-from overhead.reading.view import CALLER_WORDS, View
+from overhead.reading.view import CALLER_WORDS, View, stack_name
+from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.palette import colour
 from overhead.report.core.registry import register
 from overhead.results import Record
 
 _COMPARED_FIGURES = {"complete": "slope", "fixed": "fixed", "empty_wait": "empty wait", "naive": "T(1)"}
 
 
-@register("browser-tax", "What the browser adds", 48, page="variants", any_run=True)
+@register("browser-tax", "What the browser adds", 80, page="machines", any_run=True)
 def browser_tax(view: View) -> Iterator[Part]:
-    """A table for each browser; nothing without a browser."""
-    yield from tax_tables(view)
+    """A figure of ratios and a table for each browser; nothing without a browser."""
+    if rows := [_row(tax) for tax in view.once(taxes) if "native" in tax.against]:
+        yield Drawing(
+            "browser-tax",
+            "A dispatch in the browser over the same dispatch from compiled code",
+            f"The ratios: {listed([f'{row.label} {number(mark.at)}' for row in rows for mark in row.marks])}.",
+            "The slope in the browser over the slope of the library inside it, called from compiled code on the same "
+            "adapter; the line is all that both intervals allow.",
+            partial(dot_figure, {"": rows}, "times the cost from compiled code", line_at_one=True),
+        )
+    yield from (dataclasses.replace(table, folded=True) for table in tax_tables(view))
+
+
+def _row(tax: Tax) -> DotRow:
+    times = tax.slope_ratio("native")
+    marks = [Mark(times, colour(tax.target.stack))] if times is not None else []
+    label = f"{stack_name(tax.target)}, {tax.target.pattern_label(tax.record)}"
+    return DotRow(label, marks, tax.refused.get("native", "") or "not resolved")
 
 
 def tax_tables(view: View) -> list[Table]:

@@ -20,7 +20,7 @@ _MORE_FIGURES = ("issue", "fixed", "device_busy", "device_span", "empty_wait", "
                  "prepare", "first")  # fmt: skip
 
 
-@register("machine", "The machine", 90, page="cases", brief=True)
+@register("machine", "The machine", 90, page="cases")
 def machine(view: View) -> Iterator[Part]:
     """The machine, its state while it was measured, and the versions of everything below a figure."""
     run = view.fingerprint

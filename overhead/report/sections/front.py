@@ -1,13 +1,11 @@
-"""Sections of the front page: what one dispatch costs through each stack, as a figure and as a table, the findings, and
-the glossary.
-"""
+"""Sections of the front page: what one dispatch costs through each stack, as a figure and as a table, and findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Terms, Text, micro_cell
+from overhead.blocks.parts import Cell, Drawing, Listing, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import (
     KIND_TITLES,
     KIND_WORDS,
@@ -15,21 +13,20 @@ from overhead.reading.dispatch_costs import (
     DispatchRow,
     Kind,
     dispatch_costs,
-    lead_sentences,
+    mark_text,
     met_range,
-    trust_sentence,
 )
+from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentence
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, listed, number, plain
-from overhead.reading.glossary import GLOSSARY
+from overhead.reading.format import MICRO, between, count, listed, plain
 from overhead.reading.next_run import next_run_sentence, next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import line_link
-from overhead.report.core.headline_figure import headline_figure
+from overhead.report.core.headline_figure import ROWS_DRAWN, headline_figure
 from overhead.report.core.registry import register
 
-_TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time of it", "next run", "met")]
+_TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
 _MOST_REASONS = 12
 """Missing stacks whose reasons stand on the front page where nothing was measured."""
 
@@ -40,18 +37,18 @@ def headline(view: View) -> Iterator[Part]:
     costs = view.once(dispatch_costs)
     if costs is None or not any(row.marks for row in costs.rows):
         yield Text([_nothing(view, costs)], lead=True)
-        rows = [f"{row.label}: {'; '.join(row.notes)}." for row in costs.rows] if costs is not None else []
+        rows = [f"{row.label}: {row.reasons}." for row in costs.rows] if costs is not None else []
         absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
-        if rows:
-            rows.append("overhead doctor names what disturbs a measurement on this machine.")
         if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
             yield Text(said, quiet=True)
         return
+    if not any(row.is_resolved(kind) for row in costs.rows for kind in row.marks):
+        yield Text([f"{_nothing(view, costs)} overhead doctor names what disturbs a measurement on this machine."])
     yield Text(lead_sentences(costs), lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
-    if trust := trust_sentence(costs):
-        yield Text([trust])
+    if said := [*limit_sentences(costs), *filter(None, [trust_sentence(costs)])]:
+        yield Text(said)
     remarks = (software_sentence(view), speed_change(view), missing_stacks(view, "under All cases"))
     yield Text([text for text in remarks if text], quiet=True)
 
@@ -66,7 +63,9 @@ def _nothing(view: View, costs: DispatchCosts | None) -> str:
 
 def _alternative(costs: DispatchCosts) -> str:
     """The finding of the figure, for screen readers: each row with its first cost."""
-    rows = [f"{row.label} {number(row.marks[row.first])} {KIND_TITLES[row.first]}" for row in costs.rows if row.marks]
+    rows = [
+        f"{row.label} {mark_text(row.marks[row.first])} {KIND_TITLES[row.first]}" for row in costs.rows if row.marks
+    ]
     return f"{costs.title}, {MICRO} per dispatch, from the cheapest to the dearest: {listed(rows)}."
 
 
@@ -75,13 +74,20 @@ def _caption(costs: DispatchCosts) -> str:
         "The cost of one more dispatch (the slope), without the wait at the end. All figures are of one run"
         + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
         "From compiled code the same calls are made without Python.",
+        "A line through a mark is its interval. Reasons of missing marks are in the table of stacks.",
     ]
-    if any(row.met for row in costs.rows):
-        said.append("The band shows what fresh processes met that were not pinned to a quiet processor.")
+    if costs.has_met:
+        said.append(
+            "A strip shows what fresh processes met that were not pinned to a quiet processor, with the median."
+        )
+    if any(row.python for row in costs.rows):
+        said.append("CPU time is split where the run resolves the time of the same calls from compiled code.")
+    if len(costs.rows) > ROWS_DRAWN:
+        said.append(f"The table of stacks has {count(len(costs.rows) - ROWS_DRAWN, 'dearer row')} more.")
     return " ".join(said)
 
 
-@register("to-do", "What to do here", 10, brief=True)
+@register("to-do", "What to do here", 10)
 def to_do(view: View) -> Iterator[Part]:
     """The findings as a list, those that save most first."""
     found = view.once(findings_of)
@@ -91,7 +97,7 @@ def to_do(view: View) -> Iterator[Part]:
     yield Listing([(finding.title, finding.detail) for finding in found])
 
 
-@register("stacks", "The stacks", 25, brief=True)
+@register("stacks", "The stacks", 25)
 def stacks(view: View) -> Iterator[Part]:
     """A table of the headline's cases with their intervals, one caller a row, to sort and to filter."""
     costs = view.once(dispatch_costs)
@@ -99,11 +105,11 @@ def stacks(view: View) -> Iterator[Part]:
         return
     yield Table(
         "One dispatch through each stack, with intervals; each row is one caller",
-        ["stack", "called", "unit", *_TIMES, "bound", "remark"],
+        ["stack", "called", *_TIMES, "bound", "remark"],
         [_row(row, kind, costs.view) for row in costs.rows for kind in {**row.records, **row.remarks}],
-        numeric=range(3, 7),
+        numeric=range(2, 6),
         sortable=True,
-    ).without_empty(3)
+    ).without_empty(2)
     yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
 
 
@@ -111,17 +117,12 @@ def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:
     name, remark = Cell(row.label, row.stack), row.remarks.get(kind, "")
     record = row.records.get(kind)
     if record is None:
-        return [name, KIND_WORDS[kind], *[""] * 6, remark]
+        return [name, KIND_WORDS[kind], *[""] * 5, remark]
     called = ("batched, " if kind == "batched" else "") + CALLER_WORDS[record.caller]
-    cost = micro_cell(record, "complete") if kind in row.marks else ""
+    cost = micro_cell(record, "complete")
     met = met_range(record)
     next_run = next_run_text(record, view.fingerprint.machine)
+    remark = "; ".join(filter(None, [remark, "" if kind == "batched" else row.other_unit]))
     figures = [cost, micro_cell(record, "host"), next_run, between(*met) if met else ""]
     linked = Cell(remark, path=line_link(view, record)) if remark else ""
-    return [name, called, record.unit, *figures, record.bound, linked]
-
-
-@register("glossary", "Terms", 200)
-def glossary(_: View) -> Iterator[Part]:
-    """Every term of the figures with its meaning."""
-    yield Terms(GLOSSARY)
+    return [name, called, *figures, row.limit(kind), linked]

@@ -1,19 +1,19 @@
-"""What waiting costs: one wait through each stack, other ways to wait, and a synchronisation after every step."""
+"""What waiting costs: a wait after each unit, ways to wait, and a synchronisation after every step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, between, factor_spread, micro, micro_spread, plain, spread
+from overhead.reading.format import MICRO, between, cost_text, factor_spread, micro_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
     Synchronised,
+    all_waits,
     in_capture,
-    other_waits,
     step_words,
     synchronised,
     varied_for_label,
@@ -49,78 +49,101 @@ _FIGURES = {
     "naive_idle": f"the same after 50 ms idle, {MICRO}",
 }
 _PERCENTILES = ("p50", "p95", "p99")
+_TOLD = ("torch", "dawn", "wgpu-native")
+"""Stacks whose waits are told in sentences, if they were measured."""
 _Groups = dict[tuple[str, str], list[Synchronised]]
 """By target and step."""
 
 
+@dataclass(frozen=True)
+class _Row:
+    """What follows each unit of the target's base case (``then``), and that case; None where it was not measured."""
+
+    target: TargetView
+    then: str
+    waited: Record | None
+
+    @property
+    def alone(self) -> str:
+        """The cost of a unit without a wait; its interval alone if it is noisy, its status if it has no value."""
+        base = self.target.base
+        return _cell(base) if base.status == "noisy" else cost_text(base)
+
+    @property
+    def single(self) -> str:
+        """The interval of T(1), one unit and its wait; '' of another act than the wait of the base case."""
+        single = self.target.base.measured("naive") if self.then == _base_wait(self.target) else None
+        return "" if single is None or not single.bounded else between(single.floor / 1e3, single.ceiling / 1e3)
+
+    @property
+    def sentence(self) -> str:
+        """The row in words, with the strings of the table."""
+        base, waited = self.target.base, _cell(self.waited)
+        unit, who = plain(base.unit, 20), f"{stack_name(self.target)} {CALLER_WORDS[base.caller]}"
+        costs = f"{who.replace('the ', 'The ', 1)}: a {unit} costs {self.alone} {MICRO}."
+        if waited:
+            return f"{costs} With {self.then} after each it takes {waited}."
+        return f"{costs} One {unit} and its wait take {self.single}."
+
+
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
-    """What one unit and its wait take through each stack: a sentence on the range, and a table."""
-    rows = [t for t in waiting_targets(view) if any(map(t.base.measured, _FIGURES))]
-    rows.sort(key=lambda t: t.base.value("naive") or float("inf"))
+    """What a wait or a read after each unit does to it, through each stack: up to two sentences, and a table."""
+    targets = sorted(waiting_targets(view), key=lambda t: t.base.value("naive") or float("inf"))
+    rows = [row for t in targets for row in _rows(view, t) if row.single or _cell(row.waited)]
     if not rows:
         yield Text(["No wait was measured."])
         return
-    yield Text([_range(rows)])
-    columns = ["stack", "called", "wait", *_FIGURES.values(), f"each unit waited for, {MICRO}",
-               f"each unit not waited for, {MICRO}"]  # fmt: skip
+    known = [row for row in rows if row.target.base.measured("complete")]
+    told = {row.target.stack: row for row in reversed(known)}
+    yield Text([told[stack].sentence for stack in dict.fromkeys([*_TOLD, *told]) if stack in told][:2])
     yield Table(
-        "One wait, and a wait after each unit",
-        columns,
+        f"A unit without a wait, with one after each, and one alone with its wait, T(1): {MICRO}",
+        ["stack", "after each", "without", "with", "T(1)"],
         [
             [
-                Cell(stack_name(t), t.stack),
-                CALLER_WORDS[t.base.caller],
-                str(wait_of(t.base) or ""),
-                *(_cell(t.base, name) for name in _FIGURES),
-                _cell(waited_each(t), "complete"),
-                _cell(t.base, "complete"),
+                Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
+                Cell(row.then),
+                row.alone,
+                _cell(row.waited) or (row.waited.status if row.waited else "not measured"),
+                row.single,
             ]
-            for t in rows
+            for row in rows
         ],
-        numeric=range(3, 8),
+        numeric=range(2, 5),
     )
+    yield Text(["T(1) is given as its interval. Elsewhere a range without a value is a noisy figure."], quiet=True)
 
 
-def _cell(record: Record | None, name: str) -> str:
-    figure = record.figure(name) if record is not None else None
-    if figure is None or figure.status == "ok" or figure.low is None or figure.high is None:
-        return micro_spread(figure)
-    return f"{figure.status}, {between(figure.low / 1e3, figure.high / 1e3)}"
+def _rows(view: View, target: TargetView) -> list[_Row]:
+    """The acts of the base case, those first that cost most; else its wait."""
+    own = [s for s in synchronised(view) if s.every == 1 and s.alone is not None and s.alone.key == target.base.key]
+    acts = [_Row(target, act_name(s.act), s.record) for s in own]
+    wait = _Row(target, _base_wait(target), waited_each(target))
+    acts.sort(key=lambda row: -((row.waited and row.waited.value("complete")) or 0.0))
+    return acts if any(row.then == wait.then for row in acts) else [*acts, wait]
 
 
-def _range(rows: list[TargetView]) -> str:
-    """The range of one unit and its wait through the cheapest and the dearest stack, where it lies above zero."""
-    known = [(t, one) for t in rows if (one := t.base.measured("naive")) is not None and one.floor > 0]
-    if not known:
-        return "This run does not resolve the time of a single unit and its wait."
-    said = [
-        f"{between(one.floor / 1e3, one.ceiling / 1e3)} {MICRO} through {stack_name(t)} "
-        f"{CALLER_WORDS[t.base.caller]}{_of_it(t)}"
-        for t, one in (known[0], known[-1])[: len(known)]
-    ]
-    return f"One unit of work and its wait takes {', and '.join(said)}."
+def _base_wait(target: TargetView) -> str:
+    return act_name(str(wait_of(target.base) or ""))
 
 
-def _of_it(target: TargetView) -> str:
-    """`` (the launch costs 4.40, so the wait adds 6 to 8)``; '' where its cost has no value."""
-    figure = target.base.figure("complete")
-    if figure is None or figure.status != "ok":
+def _cell(record: Record | None) -> str:
+    """The cost of a unit with its interval, that alone if it is noisy; '' without a value."""
+    figure = record.figure("complete") if record is not None else None
+    if figure is None or not figure.measured:
         return ""
-    single, one = target.base.measured("naive"), target.base.measured("complete")
-    added = single - one if single and one else None
-    costs = f"the {target.base.unit} costs {micro(figure)}"
-    if added is None or added.floor <= 0:
-        return f" ({costs})"
-    return f" ({costs}, so the wait adds {between(added.floor / 1e3, added.ceiling / 1e3)})"
+    if figure.status == "ok" or figure.low is None or figure.high is None:
+        return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
+    return between(figure.low / 1e3, figure.high / 1e3)
 
 
-@register("waits", "Other waits", 60, page="synchronisation", any_run=True)
+@register("waits", "Ways to wait", 60, page="synchronisation", any_run=True)
 def waits(view: View) -> Iterator[Part]:
-    """A table of the other ways to wait, with the percentiles of cases that wait after each unit."""
-    rows = list({r.key: (t, r) for t, r in other_waits(view)}.values())
+    """A table of the ways to wait, with the percentiles of cases that wait after each unit."""
+    rows = list({r.key: (t, r) for t, r in all_waits(view)}.values())
     if not rows:
-        yield Text(["No other wait was measured."])
+        yield Text(["No wait was measured."])
         return
     yield Text(["wait-each waits after every unit, read-each reads a value back as well: p50 to p99 are the latency of "
                 "one unit and its wait, as an engine sees it."])  # fmt: skip

@@ -51,13 +51,15 @@ class Cell:
     """A table cell with more than text. ``stack``: its colour stands before the text; ``machine``: id of a machine, to
     whose page the text links.
 
-    ``path``: a link to the page with this path; ``hover``: text that a pointer shows.
+    ``path``: a link to the page with this path; ``url``: a link to this https address; ``hover``: text that a pointer
+    shows.
     """
 
     text: str
     stack: str = ""
     machine: str = ""
     path: str = ""
+    url: str = ""
     hover: str = ""
 
 

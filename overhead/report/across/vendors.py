@@ -75,7 +75,7 @@ def vendors(machines: Machines) -> Iterator[Part]:
 def machines_table(machines: Machines) -> Iterator[Part]:
     """A row for each machine: the run that is shown of it, and what it measured."""
     yield Text([f"{count(len(machines.views), 'machine')}, the run of each that has most."], quiet=True)
-    rows = [
+    rows: list[list[str | Cell]] = [
         [machine_name(run.machine) + (" (this)" if run is machines.own.fingerprint else ""),
          plain(run.machine.cpu, 60), run.created[:10], run.profile, ", ".join(view.stacks),
          Cell("JSON", path=f"{DOWNLOADS_FOLDER}/{run.machine.id}.json")]

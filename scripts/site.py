@@ -1,4 +1,5 @@
-"""Write the static site: ``python scripts/site.py [OUT]``. The documents, and the pages of the runs in reports/data.
+"""Write the static site: ``python scripts/site.py [OUT]``. The documents, the pages of the runs in reports/data
+and reports/contributed, and the page that measures a browser.
 
 It needs the extras ``report`` and ``site``. The documents stand where the repository has them, so their links hold in
 both. ``site.css`` is their look.
@@ -16,17 +17,22 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from overhead.probes.browser.page_files import write_page
 from overhead.report import build
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs", "reports/data")
+RUNS = ("reports/data", "reports/contributed")
+COPIED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs", *RUNS)
 REPORT = "report"
 """The folder of the site with the pages of the runs."""
+MEASURE = "measure.html"
+"""The page that measures the reader's browser, as one file. Links to it are outside this repository: keep the path."""
 
 
 def navigation(index: str) -> list[dict[str, Any]]:
     """The menu: the home page, the pages of the runs, and the sections of docs/index.md with their links."""
     menu: list[dict[str, Any]] = [{"Home": "README.md"}, {"Measurements": f"{REPORT}/index.html"}]
+    menu.append({"Measure this browser": MEASURE})
     for section in re.split(r"\n\n(?=\w)", index)[1:]:
         title, *lines = section.splitlines()
         links = [found for line in lines if (found := re.match(r"- \[(.+?)\]\((.+?)\)", line))]
@@ -84,7 +90,8 @@ def write(out: Path) -> Path:
             shutil.copyfile(ROOT / "scripts" / name, source / name)
         home = source / "README.md"
         home.write_text(home_page(home.read_text("utf-8")), "utf-8")
-        build([ROOT / "reports" / "data"], source / REPORT, documents="../index.html")
+        build([ROOT / name for name in RUNS], source / REPORT, documents="../index.html")
+        write_page(source / MEASURE)
         # MkDocs reads YAML, and JSON is YAML.
         config = Path(folder, "mkdocs.yml")
         config.write_text(json.dumps(configuration(source, out.resolve())), encoding="utf-8")

@@ -174,7 +174,7 @@ def verdicts() -> str:
     for one in (judged[name] for name in _SHOWN_CLAIMS):
         test, flawed = one.claim.test, one.claim.flawed
         assert test is not None
-        source = f"{one.claim.hardware} ({one.source.where})"
+        source = f"{one.claim.hardware} ([{one.source.short}]({one.source.where[0]}))"
         rows.append([f"{one.claim.said} **{one.verdict.capitalize()}.**", source, published_text(one.claim), ""])
         like = _values_by_run(test, [value for value, _ in one.measured])
         as_published = _values_by_run(flawed, one.flawed) if flawed else {}

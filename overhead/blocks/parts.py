@@ -50,12 +50,14 @@ class Cards:
 class Cell:
     """A table cell with more than text. ``stack``: its colour stands before the text.
 
-    ``path``: a link to the page with this path; ``hover``: text that a pointer shows.
+    ``path``: a link to the page with this path; ``url``: a link to this https address; ``hover``: text that a pointer
+    shows.
     """
 
     text: str
     stack: str = ""
     path: str = ""
+    url: str = ""
     hover: str = ""
 
 

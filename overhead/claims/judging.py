@@ -12,11 +12,12 @@ import msgspec
 
 from overhead.claims import rules
 from overhead.claims.measured import ClaimValue, measure, measuring_command
-from overhead.claims.registry import Claim, ClaimTest, Source, Unit, citation, claims, sources
+from overhead.claims.registry import Claim, ClaimTest, Unit, claims, sources
 from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, published
 from overhead.devices import Processor
 from overhead.loading.folders import load_paths, report_skipped
 from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
+from overhead.reading.published import Source
 from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Value
 
@@ -241,10 +242,10 @@ def published_text(claim: Claim) -> str:
     return " to ".join(texts) + ("" if share else _MARKS[claim.unit])
 
 
-def publication_text(claim: Claim, source: Source) -> str:
-    """The published figure, the hardware it was measured on, and where it was published."""
+def publication_text(claim: Claim) -> str:
+    """The published figure, and the hardware it was measured on."""
     figure = "" if claim.test is not None and claim.test.kind == "fails" else f"{published_text(claim)}, "
-    return f"{figure}{claim.hardware}: {citation(source)}"
+    return f"{figure}{claim.hardware}"
 
 
 def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:

@@ -1,4 +1,4 @@
-"""Read the registry: published claims, the test of each on our records, and published points."""
+"""Read the registry: published claims, their sources, and the test of each on our records."""
 
 from __future__ import annotations
 
@@ -9,21 +9,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from overhead.reading.published import Source, SourceId as Id, SourceText as ClaimText, publications
 from overhead.results import Api, Caller, Dependency, Name, Pattern, Scalar
 
 Number = int | float
-ClaimText = Annotated[str, Meta(min_length=1, max_length=1000)]
-Id = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,39}$")]
 Unit = Literal["ratio", "share", "s", "ms", "us", "ns", "GB/s", "1/s", "dispatches"]
 TestKind = Literal["value", "count", "slope", "ratio", "share", "share-left", "stage-share", "fails", "implied"]
-
-
-class Source(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """The publication of a claim or a point. ``where``: DOI, arXiv number, repository or address."""
-
-    title: ClaimText
-    where: ClaimText
-    year: int
 
 
 class Selector(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -108,26 +99,6 @@ class Claim(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     untested: str = ""
 
 
-class PublishedPoint(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One published figure, often of hardware that we do not have; no fit and no ratio uses it.
-
-    ``contract``: what the figure includes, in the terms of docs/claims.md. ``value``: in ``unit`` ("us", "ms", "ns").
-    """
-
-    id: Id
-    source: Id
-    vendor: Name
-    adapter: Name
-    api: Api
-    platform: Name
-    implementation: Name
-    quantity: Literal["dispatch", "wait", "single", "node", "submit", "operation"]
-    value: Number
-    unit: Unit = "us"
-    contract: ClaimText
-    note: str = ""
-
-
 class _Claims(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     source: dict[Id, Source]
     claim: list[Claim]
@@ -144,17 +115,10 @@ def claims() -> list[Claim]:
 
 
 def sources() -> dict[str, Source]:
-    """All sources by id."""
-    return _claims().source
-
-
-@functools.cache
-def published_points() -> list[PublishedPoint]:
-    """All published points, in the order of the file."""
-    text = resources.files(__package__).joinpath("points.toml").read_bytes()
-    return msgspec.toml.decode(text, type=dict[str, list[PublishedPoint]])["point"]
+    """All sources by id, with those of the published points."""
+    return {**publications().source, **_claims().source}
 
 
 def citation(source: Source) -> str:
-    """``title (where, year)`` of the source."""
-    return f"{source.title} ({source.where}, {source.year})"
+    """``title (where, date)`` of the source."""
+    return f"{source.title} ({source.short}, {source.date})"

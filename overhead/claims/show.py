@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.claims.judging import Judged, by_verdict, measured_range, publication_text, published_text, summary
+from overhead.claims.registry import citation
 from overhead.claims.rules import TOLERANCE
 
 
@@ -14,12 +15,18 @@ def verdict_blocks(found: Sequence[Judged]) -> Iterator[Part]:
     yield Text([summary(found), TOLERANCE])
     for title, judged in (("Claims with a verdict", True), ("Claims that these files cannot judge", False)):
         rows = [
-            (f"{one.claim.id}: {one.claim.said}", publication_text(one.claim, one.source), _verdicts(one), _why(one))
+            (
+                f"{one.claim.id}: {one.claim.said}",
+                publication_text(one.claim),
+                Cell(citation(one.source), url=one.source.where[0]),
+                _verdicts(one),
+                _why(one),
+            )
             for one in by_verdict(found)
             if (one.verdict != "not testable here") is judged
         ]
         if rows:
-            yield Table(title, ["claim", "published", "verdict", "why"], rows, folded=not judged, prose=True)
+            yield Table(title, ["claim", "published", "source", "verdict", "why"], rows, folded=not judged, prose=True)
 
 
 def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:

@@ -22,6 +22,10 @@ _MAX_JOURNAL_BYTES = 512_000_000
 _fingerprint_decoder = msgspec.json.Decoder(Fingerprint)
 
 
+class BrowserDownload(BadFile):
+    """The file is what a person downloaded from the browser page, and no fingerprint yet."""
+
+
 def is_journal(path: Path) -> bool:
     """Whether the file name is that of a journal or of raw samples (``.jsonl``, ``.jsonl.gz``)."""
     return path.name.endswith((".jsonl", ".jsonl.gz"))
@@ -50,7 +54,7 @@ def read_fingerprint(path: Path) -> Fingerprint:
     """The fingerprint (all figures of a run) in a file. Raises ``BadFile``."""
     raw = read_whole(path, MAX_FINGERPRINT_BYTES)
     if raw.startswith(b'{"format":"overhead-browser"'):
-        raise BadFile(f"{path}: downloaded from the browser page; convert it first: overhead browser --import {path}")
+        raise BrowserDownload(f"{path}: downloaded from the browser page; convert it: overhead browser --import {path}")
     try:
         found = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

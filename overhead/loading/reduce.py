@@ -63,8 +63,15 @@ def load(path: str | Path) -> Fingerprint:
 
 
 def load_file(path: Path) -> Fingerprint:
-    """The fingerprint in a file, which may be a journal. Raises ``BadFile``, also for a folder."""
-    return reduce_journal(path) if files.is_journal(path) else files.read_fingerprint(path)
+    """The fingerprint in a file, a journal or a download of the browser page. Raises ``BadFile``, also for a folder."""
+    if files.is_journal(path):
+        return reduce_journal(path)
+    try:
+        return files.read_fingerprint(path)
+    except files.BrowserDownload:
+        from overhead.probes.browser.importing import import_file
+
+        return _Journal(path, import_file(path)).fingerprint()
 
 
 def reduce_journal(path: Path) -> Fingerprint:

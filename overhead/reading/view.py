@@ -28,11 +28,12 @@ CALLER_WORDS: dict[Caller, str] = {
     "native": "from compiled code",
 }
 """Callers as pages name them."""
-_STACK_NAMES = {
+STACK_NAMES = {
     "cuda-driver": "the CUDA driver", "cuda-graph": "CUDA graphs", "cupy": "CuPy", "torch": "PyTorch",
     "torch-compile": "torch.compile", "triton": "Triton", "jax": "JAX", "vulkan": "raw Vulkan", "dawn": "Dawn",
     "wgpu-native": "wgpu-native", "chromium": "Chromium", "firefox": "Firefox", "safari": "Safari", "numpy": "NumPy",
 }  # fmt: skip
+"""Stacks inside a sentence."""
 GRAPH_MAKERS = {
     "driver": "the CUDA driver",
     "torch": "PyTorch (torch.cuda.CUDAGraph)",
@@ -250,7 +251,7 @@ def first_with(records: Iterable[Record], **fields: object) -> Record | None:
 def stack_name(target: TargetView) -> str:
     """The stack inside a sentence: ``Dawn``, ``the CUDA driver``; with "(software)" or "(CPU)" where no GPU works."""
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    return _STACK_NAMES.get(target.stack, plain(target.stack, 32)) + where
+    return STACK_NAMES.get(target.stack, plain(target.stack, 32)) + where
 
 
 def graph_maker(graph: Record) -> str:

@@ -40,7 +40,7 @@ def test_a_claim_on_dispatches_of_a_token_is_judged_by_the_measured_count() -> N
     unfused, fused = judged("decode-876-dispatches", *records), judged("decode-564-dispatches", *records)
     assert (unfused.verdict, fused.verdict) == ("reproduced", "reproduced")
     assert "881 dispatches for" in unfused.sentence
-    assert "564 dispatches" in publication_text(fused.claim, fused.source)
+    assert "564 dispatches" in publication_text(fused.claim)
     other = msgspec.structs.replace(records[0], window={"dispatches": 1_151})
     assert judged("decode-876-dispatches", other).verdict == "partial"
 

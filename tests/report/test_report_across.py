@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.blocks.parts import Cell, Table
-from overhead.claims.registry import published_points
 from overhead.loading.files import write_fingerprint
-from overhead.report.across.costs import costs, vendor
+from overhead.reading.published import publications
+from overhead.report.across.vendors import vendor, vendors
+from overhead.report.core.draw import PAPER
 from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.results import Fingerprint, Gpu, Machine
 from tests.fakes.report import crowded, fingerprint, record, share
@@ -56,29 +56,24 @@ def side(out: Path) -> Page:
     return Page((out / "pages" / "machines.html").read_text(encoding="utf-8"))
 
 
-def test_every_machine_has_a_row_in_the_table_of_machines(side: Page) -> None:
+def test_every_machine_and_every_published_point_with_a_link_to_its_source_is_on_the_page(side: Page) -> None:
     assert "NVIDIA H200 (this)" in side.text
     assert "13 machines" in side.text
+    for point in publications().point:
+        assert f"{point.value:,.10g}" in side.text, point.id
+        assert publications().source[point.source].where[0] in side.links, point.id
 
 
-def test_the_page_of_claims_shows_the_published_values(out: Path) -> None:
-    claims = Page((out / "pages" / "claims.html").read_text(encoding="utf-8"))
-    for i, point in enumerate(published_points(), 1):
-        assert f"[{i}] {point.vendor}" in claims.text, point.id
-    assert "arXiv:2604.02344" in claims.text
-    assert "points" in claims.ids
-
-
-def test_the_costs_over_all_machines_are_their_median_and_range() -> None:
-
-    machines = from_fingerprints([run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)])
-    (table,) = [p for p in costs(machines) if isinstance(p, Table)]
-    rows = {(row[4], row[0].text): row for row in table.rows if isinstance(row[0], Cell)}
-    dispatch = rows["a dispatch", "wgpu-native"]
-    assert dispatch[1:4] == ["NVIDIA", "Vulkan", "from Python"]
-    assert dispatch[5:] == ["3", "30.0 (29.4 to 30.6)", "20 (10 to 30)"]
-    assert rows["a node of a recording", "cuda-graph"][7] == "2.0 (1.0 to 3.0)"
-    assert rows["one unit and its wait, warm", "wgpu-native"][5] == "3"
+def test_only_figures_of_the_cost_of_one_more_share_a_panel_with_measured_ones() -> None:
+    runs = [run(i, each=10_000.0 * (i + 1), day=i + 1) for i in range(3)]
+    drawing, *_, measured = list[Any](vendors(from_fingerprints(runs)))
+    dispatch = [row for row in measured.rows if row[:3] == ["dispatch", "slope", "Vulkan: wgpu-native, from Python"]]
+    assert [row[5] for row in dispatch] == ["10.0 (9.8 to 10.2)", "20.0 (19.6 to 20.4)", "30.0 (29.4 to 30.6)"]
+    first, _, *others = drawing.draw().axes
+    for ax in others:
+        assert ax.get_title(loc="left").startswith("Published only")
+        assert all(line.get_markerfacecolor() == PAPER for line in ax.lines if len(line.get_xdata()) == 1)
+    assert any(line.get_markerfacecolor() != PAPER for line in first.lines if len(line.get_xdata()) == 1)
 
 
 def test_a_run_with_other_environment_variables_is_no_source_of_sections() -> None:
@@ -107,14 +102,12 @@ def test_the_page_of_claims_has_a_verdict_on_every_claim(out: Path) -> None:
         ("Adreno (TM) 740", "Vulkan", "Qualcomm"),
         ("Something new", "Vulkan", "another vendor"),
         ("CPU", "CPU", "Intel CPU"),
+        ("AMD llvmpipe", "Vulkan", "software"),
     ],
 )
 def test_the_vendor_follows_from_the_adapter_name(adapter: str, api: Any, expected: str) -> None:
-    assert vendor(record(adapter=adapter, api=api), "Intel(R) Xeon(R) Processor") == expected
-
-
-def test_a_software_adapter_has_no_vendor() -> None:
-    assert vendor(record(adapter="AMD llvmpipe", software=True), "Intel") == "software"
+    found = vendor(record(adapter=adapter, api=api, software=expected == "software"), "Intel(R) Xeon(R) Processor")
+    assert found == expected
 
 
 def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_is_named(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 _IMPORT = re.compile(r'from "\./([\w-]+\.js)"')
 _POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; script-src data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'\">"
+    "content=\"default-src 'none'; script-src data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'\">"
 )
 
 _WAITING_RUNGS = [1, 2, 4, 8]

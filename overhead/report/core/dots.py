@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from overhead.reading.format import number, plain
 from overhead.report.core.draw import (
+    FIGURE_WIDTH_INCHES,
     INK,
     MUTED,
     PAPER,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _ROW_INCHES = 0.27
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
+_LETTERS_AN_INCH = 7.2
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
@@ -35,47 +37,53 @@ _FURTHEST = 10
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, ``at`` a value in the unit of the axis; hollow if its status is not ``ok``."""
+    """A dot with its interval, ``at`` a value in the unit of the axis; hollow on request or if not ``ok``."""
 
     at: Value
     colour: str
     marker: str = "o"
+    hollow: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
-    """A row of dots, with their values at its end. ``note``: text in place of missing dots."""
+    """A row of dots, with their values at its end. ``note``: text in place of missing dots; ``end``: of the values."""
 
     label: str
     marks: Sequence[Mark]
     note: str = ""
+    end: str = ""
 
 
 @style()
 def dot_figure(
     panels: Mapping[str, Sequence[DotRow]],
     unit: str,
-    shapes: Mapping[str, str] | None = None,
+    shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,
     line_at_one: bool = False,
     joined: bool = False,
+    share_axis: bool = True,
+    width: float = FIGURE_WIDTH_INCHES,
 ) -> Figure:
-    """A panel of rows below each title, all on one log axis.
+    """A panel of rows below each title, on one log axis or, unless ``share_axis``, each on its own.
 
-    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``line_at_one``: a line at 1;
+    ``unit``: below each axis; ``shapes``: the legend, as ``add_marker_legend`` takes it; ``line_at_one``: a line at 1;
     ``joined``: a bar between the marks of a row. Of very many rows the first and the last are drawn; a row between
     them tells how many are left out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    figure, axes = new_figure([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True)
+    heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
+    figure, axes = new_figure(heights, width=width, sharex=share_axis)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
         _panel(ax, rows, joined)
-        ax.set_title(wrapped_label(title))
+        ax.set_title(wrapped_label(title, int(_LETTERS_AN_INCH * width)))
         ax.set_xlabel(plain(unit, 60))
         ax.tick_params(axis="x", labelbottom=True)
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    plain_log_ticks(axes[0].xaxis)
+    for ax in axes[:1] if share_axis else axes:
+        plain_log_ticks(ax.xaxis)
     add_marker_legend(figure, shapes or {})
     return figure
 
@@ -102,8 +110,8 @@ def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool) -> None:
         if not shown:
             note = plain(row.note or "not above zero", 60)
             ax.text(0.01, y, note, transform=ends, va="center", fontsize=SMALL, color=MUTED)
-        elif len(shown) <= _MOST_VALUES_PRINTED:
-            values = " · ".join(number(m.at) for m in shown)
+        elif row.end or len(shown) <= _MOST_VALUES_PRINTED:
+            values = row.end or " · ".join(number(m.at) for m in shown)
             ax.text(1.01, y, values, transform=ends, va="center", fontsize=SMALL)
     ax.set_yticks(range(len(rows)), [wrapped_label(row.label) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -118,5 +126,5 @@ def _dot(ax: Axes, y: float, m: Mark) -> None:
         beyond = [(low, "<")] * (at.low < low) + [(high, ">")] * (at.high > high)
         for end, arrow in beyond:
             ax.plot([end], [y], arrow, markersize=4, color=m.colour)
-    inside = m.colour if at.status == "ok" else PAPER
+    inside = m.colour if at.status == "ok" and not m.hollow else PAPER
     ax.plot([at.value], [y], m.marker, markersize=5, color=m.colour, markerfacecolor=inside, markeredgewidth=1.2)

@@ -12,6 +12,9 @@ from overhead.reading.format import plain
 from overhead.reading.view import View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Machine, same_figures
 
+DOWNLOADS_FOLDER = "downloads"
+"""The folder of a report with its runs as JSON and its tables as CSV."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Machines:

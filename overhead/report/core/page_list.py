@@ -45,7 +45,7 @@ register_page(
 )
 register_page("lines", "Behind the figures", 55, "The times behind each figure, and why one is noisy.")
 register_page("cases", "All cases", 60, "Every figure of this machine, and what is missing.")
-register_page("machines", "All machines", 70, "The same figures of every machine, side by side.")
+register_page("machines", "Machines and vendors", 70, "What one more costs on every vendor's devices.")
 METHOD = register_page(
     "method",
     "Method and terms",

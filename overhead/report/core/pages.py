@@ -28,13 +28,13 @@ from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
 from overhead.report.core import draw
-from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.machines import DOWNLOADS_FOLDER, Machines, machine_name
 from overhead.report.core.page_list import FRONT, METHOD, PAGES_FOLDER, ReportPage, pages as known_pages, slug, subpage
 from overhead.report.core.palette import colour
 from overhead.report.core.registry import Build, MakeSection, registered, registered_across, registered_each
 from overhead.results import Fingerprint
 
-_FIGURES_FOLDER, _DOWNLOADS_FOLDER = "figures", "downloads"
+_FIGURES_FOLDER = "figures"
 _REM_AN_INCH = 7.5
 """Width of a figure on a page."""
 _SMALL_INCHES = 4.0
@@ -71,12 +71,13 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
-    for folder in (_FIGURES_FOLDER, PAGES_FOLDER, _DOWNLOADS_FOLDER):
+    for folder in (_FIGURES_FOLDER, PAGES_FOLDER, DOWNLOADS_FOLDER):
         make_folder(out / folder)
     run = machines.own.fingerprint
     site = Site(out, len(machines.views), documents)
-    data = f"{_DOWNLOADS_FOLDER}/{site.unused_name(f'{machine_name(run.machine)} {run.created}', site.tables)}.json"
-    write_fingerprint(_fresh(out / data), run)
+    data = f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
+    for shown in (view.fingerprint for view in machines.views):
+        write_fingerprint(_fresh(out / DOWNLOADS_FOLDER / f"{shown.machine.id}.json"), shown)
     with draw.style():
         found = _sections(site, machines)
     pages = [page for page in found if found[page]]
@@ -224,7 +225,7 @@ class Site:
         """The table with the path of its file, which is written; a table of prose, or without a page, has none."""
         if table.prose or not page:
             return table
-        path = f"{_DOWNLOADS_FOLDER}/{self.unused_name(f'{page} {table.caption}', self.tables)}.csv"
+        path = f"{DOWNLOADS_FOLDER}/{self.unused_name(f'{page} {table.caption}', self.tables)}.csv"
         text = csv_text([table.columns, *(map(cell_text, row) for row in table.rows)])
         _fresh(self.out / path).write_text(text, encoding="utf-8", newline="")
         return dataclasses.replace(table, file=path)

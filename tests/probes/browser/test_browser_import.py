@@ -130,6 +130,7 @@ def test_write_page_writes_one_file_that_refers_to_no_other_file(tmp_path: Path)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(UsageError):
         page_files.write_page(tmp_path / "no" / "page.html")
+    assert re.search(r"content=\"default-src 'none'; script-src data:;(?!.*connect-src).*form-action 'none'\"", text)
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
     assert "http:" not in text.replace("http-equiv", "")
     embedded = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', text)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from overhead.loading.folders import load_paths
 from overhead.probes.arms import open_case
 from overhead.probes.base import Unverified
 from overhead.probes.browser import browsers, messages, page_files
@@ -230,7 +231,7 @@ def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Dri
     driver.until("!document.getElementById('start').disabled")
     driver.evaluate("document.getElementById('start').click()")
     driver.until("!document.getElementById('download').hidden", 120)
-    assert "--import" in driver.evaluate("document.getElementById('status').textContent")
+    assert "overhead show" in driver.evaluate("document.getElementById('status').textContent")
     assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
     assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
     assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
@@ -240,6 +241,10 @@ def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Dri
     assert [line for line in lines if isinstance(line, FailedLine)] == []
     assert len([line for line in lines if isinstance(line, OpenedLine)]) == 2 * 3
     assert len([line for line in lines if isinstance(line, RoundLine)]) == 2 * 3 * 2
+    (loaded,), skipped = load_paths([path.parent])
+    assert ({record.caller for record in loaded.fingerprint.records}, skipped) == ({"browser"}, [])
+    refused = "document.addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective))"
+    assert driver.evaluate(f"new Promise((done) => {{ {refused}; fetch('https://example.org') }})") == "connect-src"
 
 
 def _downloaded(driver: Driver) -> Path:

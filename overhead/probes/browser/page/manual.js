@@ -134,7 +134,7 @@ async function run(pageData, identity, view) {
   if (!replicates.length) return view.showStatus("Stopped before the first replicate was whole: there is nothing to keep.", true);
   download({ format: "overhead-browser", version: 1, created, hidden: visibility.wasHidden, page: identity, replicates });
   view.progress(total, total);
-  view.showStatus("Done. Download the samples, then: overhead browser --import FILE");
+  view.showStatus("Done. Download the samples. To see the figures: overhead show FILE");
 }
 
 export async function offerManualRun(pageData, identity, view) {

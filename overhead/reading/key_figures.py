@@ -6,11 +6,11 @@ A figure that a machine does not have is missing with a reason; no other stack o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from overhead.reading.format import (
     MICRO,
-    factor,
     factor_spread,
     micro,
     micro_of,
@@ -23,9 +23,8 @@ from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import absent_stacks, missing_figure, why
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
-from overhead.results import Caller, Figure, Record, Value, ratio
+from overhead.results import Caller, Figure, Record, Scalar, Value, ratio
 
-_Make = Callable[[View, TargetView], "KeyFigure"]
 _SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
 
 
@@ -35,8 +34,9 @@ class KeyFigure:
 
     ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
     key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
-    ``next_run``: where another run would put it, in microseconds without unit. ``bound``: that the device limits it,
-    and the CPU time of it; '' where the host alone does.
+    ``figure``: the name of the record's figure; '' for a difference or a ratio. ``next_run``: where another run would
+    put it, in microseconds without unit. ``bound``: that the device limits it, and the CPU time of it; '' where the
+    host alone does.
     """
 
     label: str
@@ -45,6 +45,7 @@ class KeyFigure:
     reason: str = ""
     record: str = ""
     of: str = ""
+    figure: str = ""
     next_run: str = ""
     bound: str = ""
 
@@ -57,32 +58,67 @@ class KeyFigure:
         return shown(self.measured)
 
 
+def missing_key_figures(figures: Iterable[KeyFigure]) -> list[str]:
+    """A sentence for each reason why figures have no value, with their labels."""
+    by_reason: dict[str, list[str]] = {}
+    for k in figures:
+        if k.measured is None:
+            by_reason.setdefault(k.reason, []).append(k.label)
+    return [f"Missing: {'; '.join(labels)}: {reason}" for reason, labels in by_reason.items()]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Line:
+    """A line of the list: a label, and where its figure is.
+
+    Without ``pattern`` it is a figure of the base case of the stack, with ``caller``. ``make`` forms what is no figure
+    of a record.
+    """
+
+    label: str
+    stack: str
+    caller: Caller = "binding"
+    figure: str = "complete"
+    pattern: str = ""
+    workload: str = "step"
+    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    make: Callable[[View, TargetView], KeyFigure] | None = None
+
+
 def key_figures(view: View) -> list[KeyFigure]:
     """All fourteen lines in their order, whatever the file holds."""
     made = []
-    for label, stack, make in _LIST:
-        target = view.best(stack)  # other workloads say nothing general about a stack
-        found = make(view, target) if target is not None and target.has_step else _absent(view, stack)
-        made.append(dataclasses.replace(found, label=label))
+    for line in _LIST:
+        target = view.best(line.stack)  # other workloads say nothing general about a stack
+        if target is None or not target.has_step:
+            found = _absent(view, line.stack)
+        else:
+            found = line.make(view, target) if line.make is not None else _measured(view, target, line)
+        made.append(dataclasses.replace(found, label=line.label))
     return made
 
 
-def _base(caller: Caller, name: str = "complete") -> _Make:
-    """A figure of the stack's base case by that caller."""
+def _measured(view: View, target: TargetView, line: _Line) -> KeyFigure:
+    """The figure of the one record of that line."""
+    record = _record(target, line)
+    if record is None:
+        return _not_by(target, line.caller, line.pattern or "per-submit")
+    figure = record.figure(line.figure)
+    if figure is None:
+        return _missing(why(record, line.figure), target, record)
+    made = _of_figure(target, record, figure)
+    bound = _bound(record) if line.figure == "complete" else ""
+    next_run = next_run_text(record, view.fingerprint.machine, line.figure)
+    made = dataclasses.replace(made, figure=line.figure, next_run=next_run, bound=bound)
+    return _with_speeds(view, target, made, figure) if line.pattern == "replay" else made
 
-    def make(view: View, target: TargetView) -> KeyFigure:
-        record = _by_caller(target, caller)
-        return _not_by(target, caller) if record is None else _time(view, target, record, name)
 
-    return make
-
-
-def _fused(view: View, target: TargetView) -> KeyFigure:
-    found = with_fields(target.records, pattern="fused", workload="step", caller="binding")
-    if not found:
-        run = _to_measure(target.stack, "fused")
-        return _missing(f"not measured {CALLER_WORDS['binding']} as one kernel; {run}", target)
-    return _time(view, target, min(found, key=lambda r: bool(target.varied(r))))
+def _record(target: TargetView, line: _Line) -> Record | None:
+    """The record with no other parameters than the line's, or the base case's; None where it was not measured."""
+    if not line.pattern:
+        return _by_caller(target, line.caller)
+    same = with_fields(target.records, caller=line.caller, pattern=line.pattern, workload=line.workload)
+    return next((r for r in same if r.params.items() <= line.params.items()), None)
 
 
 def _submit(view: View, target: TargetView) -> KeyFigure:
@@ -108,15 +144,9 @@ def _python_share(view: View, target: TargetView) -> KeyFigure:
     return KeyFigure("", percent(found), found, caution, top.key, target.label)
 
 
-def _node(view: View, target: TargetView) -> KeyFigure:
-    """A node of the driver's graph: both speeds where the run met both, else the condition that it was met in."""
-    nodes = with_fields(target.records, pattern="replay", workload="step")
-    found = [r for r in nodes if r.params.get("maker", "driver") == "driver"]
-    if not found:
-        return _missing(f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
-    made = _time(view, target, found[0])
-    figure = found[0].figure("complete")
-    if figure is None or made.measured is None:
+def _with_speeds(view: View, target: TargetView, made: KeyFigure, figure: Figure) -> KeyFigure:
+    """A graph's node: both speeds where the run met both, else the condition that it was met in."""
+    if made.measured is None:
         return made
     if speeds := two_speeds(figure):
         return dataclasses.replace(made, text=f"{' or '.join(map(micro_of, speeds))} {MICRO}")
@@ -124,16 +154,6 @@ def _node(view: View, target: TargetView) -> KeyFigure:
     condition = "beside other processes" if others else "alone on the GPU"
     reason = f"{condition}: a node has two speeds (docs/cuda.md), and a process alone meets the slower one more often"
     return dataclasses.replace(made, reason="; ".join(part for part in (made.reason, reason) if part))
-
-
-def _overstatement(_: View, target: TargetView) -> KeyFigure:
-    record = _by_caller(target, "binding")
-    if record is None:
-        return _not_by(target, "binding")
-    found = overstatement(record, "naive")
-    if found is None:
-        return _missing("no slope or no single timed dispatch has a value", target, record)
-    return KeyFigure("", factor(found), found, _caution(found), record.key, target.label)
 
 
 def _by_caller(target: TargetView, caller: Caller) -> Record | None:
@@ -147,8 +167,8 @@ def _to_measure(stack: str, *patterns: str) -> str:
     return " ".join([f"to measure it: overhead run -p {stack}", *(f"--pattern {name}" for name in patterns)])
 
 
-def _not_by(target: TargetView, caller: Caller) -> KeyFigure:
-    return _missing(f"not measured {CALLER_WORDS[caller]}; {_to_measure(target.stack, 'per-submit')}", target)
+def _not_by(target: TargetView, caller: Caller, pattern: str = "per-submit") -> KeyFigure:
+    return _missing(f"not measured {CALLER_WORDS[caller]}; {_to_measure(target.stack, pattern)}", target)
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
@@ -158,14 +178,6 @@ def overstatement(record: Record, figure: str) -> Value | None:
     """
     found = ratio(record.measured(figure), record.measured("complete"))
     return found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
-
-
-def _time(view: View, target: TargetView, record: Record, name: str = "complete") -> KeyFigure:
-    figure = record.figure(name)
-    if figure is None:
-        return _missing(why(record, name), target, record)
-    made, bound = _of_figure(target, record, figure), _bound(record) if name == "complete" else ""
-    return dataclasses.replace(made, next_run=next_run_text(record, view.fingerprint.machine, name), bound=bound)
 
 
 def _bound(record: Record) -> str:
@@ -202,19 +214,20 @@ def _absent(view: View, stack: str) -> KeyFigure:
     return _missing(f"{stack} was not part of this run; {_to_measure(stack)}")
 
 
-_LIST: tuple[tuple[str, str, _Make], ...] = (
-    ("One operation, PyTorch, from Python", "torch", _base("binding")),
-    ("One launch, CUDA driver, from Python", "cuda-driver", _base("binding")),
-    ("One dispatch, raw Vulkan, from compiled code", "vulkan", _base("native")),
-    ("One dispatch, Dawn, from compiled code", "dawn", _base("native")),
-    ("One dispatch, Dawn, from Python", "dawn", _base("binding")),
-    ("One dispatch, wgpu-native, from Python", "wgpu-native", _base("binding")),
-    ("One dispatch, Chromium, from JavaScript", "chromium", _base("browser")),
-    ("One submit, raw Vulkan, from compiled code", "vulkan", _submit),
-    ("One dispatch and its wait, Dawn, from Python", "dawn", _base("binding", "naive")),
-    ("Python's share of the host's time, Dawn", "dawn", _python_share),
-    ("One node of a CUDA graph, CUDA driver", "cuda-graph", _node),
-    ("One fused step, CUDA driver, from Python", "cuda-driver", _fused),
-    ("One fused step, WebGPU (Dawn), from Python", "dawn", _fused),
-    ("A single timed dispatch overstates, Dawn, from Python", "dawn", _overstatement),
+_FUSED: dict[str, Any] = {"pattern": "fused", "workload": "recurrence", "params": {"elements": 4096}}
+_LIST = (
+    _Line("One operation, NumPy, from Python", "numpy"),
+    _Line("One operation, PyTorch, from Python", "torch"),
+    _Line("One launch, CUDA driver, from Python", "cuda-driver"),
+    _Line("One dispatch, Dawn, from Python", "dawn"),
+    _Line("One dispatch, wgpu-native, from Python", "wgpu-native"),
+    _Line("One dispatch, Chromium, from JavaScript", "chromium", "browser"),
+    _Line("One dispatch, Dawn, from compiled code", "dawn", "native"),
+    _Line("One dispatch, raw Vulkan, from compiled code", "vulkan", "native"),
+    _Line("One node of a CUDA graph, CUDA driver", "cuda-graph", pattern="replay", params={"maker": "driver"}),
+    _Line("One step in a fused kernel, CUDA driver, from Python", "cuda-driver", **_FUSED),
+    _Line("One step in a fused kernel, Dawn, from Python", "dawn", **_FUSED),
+    _Line("One submit, raw Vulkan, from compiled code", "vulkan", make=_submit),
+    _Line("One dispatch and its wait, Dawn, from Python", "dawn", figure="naive"),
+    _Line("Python's share of the host's time, Dawn", "dawn", make=_python_share),
 )

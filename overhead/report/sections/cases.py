@@ -1,17 +1,15 @@
-"""Sections of the page of all cases: the key figures, the machine, what is missing and why, and every figure."""
+"""Sections of the page of all cases: the machine, what is missing and why, and every figure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from overhead.blocks.parts import Cards, Cell, Part, Table, Text
-from overhead.reading.dispatch_costs import dispatch_costs, lead_sentences
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.format import micro_spread, plain, spread
-from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import missing_case, missing_figures
-from overhead.reading.next_run import next_run_sentence, next_run_text
-from overhead.reading.summary import left_out, missing_stacks, software_sentence
+from overhead.reading.next_run import next_run_text
+from overhead.reading.summary import left_out
 from overhead.reading.view import CALLER_WORDS, View, boards_of
 from overhead.report.core.registry import register
 from overhead.results import VALUED, Caller, Figure, Record, Scalar
@@ -30,20 +28,6 @@ _FIGURE_COLUMNS = (
     "prepare",
     "first",
 )
-
-
-@register("summary", "Key figures", 10, page="cases", brief=True)
-def summary(view: View) -> Iterator[Part]:
-    """What one dispatch costs in sentences, and the key figures as cards."""
-    costs = view.once(dispatch_costs)
-    lead = lead_sentences(costs) if costs is not None else []
-    yield Text(lead or ["This run has no cost of a dispatch; the reasons are below."], lead=True)
-    cards = key_figures(view)
-    yield Cards(cards)
-    if any(card.measured for card in cards):
-        yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
-    if said := [text for text in (software_sentence(view), missing_stacks(view)) if text]:
-        yield Text(said, quiet=True)
 
 
 @register("machine", "The machine", 90, page="cases", brief=True)

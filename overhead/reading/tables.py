@@ -19,8 +19,6 @@ _CASE_COLUMNS = (
 _FIGURE_COLUMNS = ("figure", "figure_unit", "value", "low", "high", "status", "reason", "rule", "processes", "modes")
 COLUMNS = _RUN_COLUMNS + _CASE_COLUMNS + _FIGURE_COLUMNS
 """``to_pandas``: times (``figure_unit`` "ns") are nanoseconds; ``params`` is ``k=16 wait=poll``."""
-COMPARISON_COLUMNS = (*_RUN_COLUMNS, "comparison", "of", "against", *_FIGURE_COLUMNS)
-"""``comparisons_to_pandas``: ``of`` and ``against`` are record keys, ``against`` joined by `` + ``."""
 
 
 def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
@@ -41,20 +39,6 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
         )  # fmt: skip
         none = Figure(name="none", unit="", status=r.status, reason=r.reason)
         yield from ((*run, *case, *figure) for figure in _figures(r.figures or [none]))
-
-
-def comparisons_to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
-    """One row for each figure of a comparison of two cases: differences in ns, ratios without unit."""
-    require_extra("report", "pandas")
-    from pandas import DataFrame
-
-    run = _run(fingerprint)
-    rows = [
-        (*run, c.name, c.of, " + ".join(c.against), *figure)
-        for c in fingerprint.comparisons
-        for figure in _figures(c.figures)
-    ]
-    return DataFrame(rows, columns=list(COMPARISON_COLUMNS))
 
 
 def _run(fingerprint: Fingerprint) -> tuple[str, str, str, int]:

@@ -11,7 +11,7 @@ from overhead.reading.dispatch_costs import met_range, over_quiet
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor, micro_spread, percent
 from overhead.reading.host_shares import HostShares, host_shares
-from overhead.reading.key_figures import KeyFigure, key_figures, missing_key_figures
+from overhead.reading.key_figures import key_figures, missing_key_figures
 from overhead.reading.missing_values import why
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
@@ -21,6 +21,7 @@ from overhead.reading.summary import (
     software_sentence,
 )
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, without_device
+from overhead.report.across.fingerprint import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
 from overhead.report.sections.front import to_do
 from overhead.results import Fingerprint, Record
@@ -44,9 +45,9 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
             f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}",
         ]
     )
-    figures = key_figures(view)
+    figures = view.once(key_figures)
     if any(figure.measured is not None for figure in figures):
-        yield key_figure_table(figures)
+        yield key_figure_table(view)
         yield Text([next_run_sentence(machine)])
         yield Text(missing_key_figures(figures), quiet=True)
     yield from _findings(view)
@@ -59,19 +60,6 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
         yield Heading("What the browser adds")
         yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
     yield from _missing(fingerprint)
-
-
-def key_figure_table(figures: Sequence[KeyFigure]) -> Table:
-    """The key figures that have a value, with their intervals."""
-    known = [k for k in figures if k.measured is not None]
-    _, device = without_device([k.of for k in known])
-    rows = []
-    for k in known:
-        remarks = ("" if device else k.of, k.bound, k.reason.partition(":")[0])
-        rows.append([k.label, k.with_interval, k.next_run, "; ".join(filter(None, remarks))])
-    title = "Key figures" + (f", {device}" if device else "")
-    columns = ["", "this run", f"next run, {MICRO}", ""]
-    return Table(title, columns, rows, numeric=(1, 2), optional={2: 1}).without_empty()
 
 
 def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:

@@ -94,7 +94,7 @@ def _panel(ax: Axes, rows: Sequence[DotRow]) -> None:
         shown = [m for m in row.marks if m.at.value > 0]
         step = 0.5 / max(len(shown), 2)
         for i, m in enumerate(shown):
-            _dot(ax, y + (i - (len(shown) - 1) / 2) * step, m)
+            draw_mark(ax, y + (i - (len(shown) - 1) / 2) * step, m)
         if not shown:
             note = plain(row.note or "not above zero", 60)
             ax.text(0.01, y, note, transform=ends, va="center", fontsize=SMALL, color=MUTED)
@@ -106,7 +106,8 @@ def _panel(ax: Axes, rows: Sequence[DotRow]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def _dot(ax: Axes, y: float, m: Mark) -> None:
+def draw_mark(ax: Axes, y: float, m: Mark) -> None:
+    """The mark with its interval at that height."""
     at = m.at
     low, high = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:

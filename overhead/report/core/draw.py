@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FIGURE_WIDTH_INCHES = 5.6
 """Inches of a figure. A page draws it 672 px wide on any screen, so a point is 1.67 px."""
+WIDE_INCHES = 9.3
+"""Inches of a figure at the full width of the content: 1,116 px."""
 SMALL = 7.5
 """Points of the smallest text: 12.5 px as drawn."""
 INK = "#1b1d1f"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.beside import (
     Beside,
-    Pair,
     Spreads,
     beside,
     beside_sentence,
@@ -21,23 +19,14 @@ from overhead.reading.beside import (
 from overhead.reading.format import MICRO, factor_spread, plain
 from overhead.reading.key_figures import key_figures
 from overhead.reading.view import View, boards_of, without_device
-from overhead.report.core.dots import Mark, draw_mark
-from overhead.report.core.draw import INK, MUTED, SMALL, WIDE_INCHES, add_legend, new_figure, style
+from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.draw import MUTED, WIDE_INCHES
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_TITLES = {"host": "Bound by the host", "device": "Bound by the device", "": "Waits and shares"}
-_ROW_INCHES = 0.27
-_BAND_COLOUR, _OUTSIDE_COLOUR = "#d5e3f0", "#b5432a"
-_LOOKS = (("#0b5394", "o", -0.12), (MUTED, "D", 0.22))
-"""Colour, marker and place in its row of the first run beside this one, and of the second."""
-_TICKS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 2 / 3, 0.8, 1, 1.25, 1.5, 2, 4, 8, 16)
-_LONG_AXIS = 8
-"""An axis with this ratio of its ends has ticks at powers of two alone."""
+_TITLES = {"host": "Bound by the host", "device": "Bound by the device", "": "Waits, shares, and what differs in bound"}
+_LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
+"""Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
 
 
 @register_across("fingerprint", "This machine beside others", 7, page="front")
@@ -57,7 +46,9 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
         said += [f"Since {_name(one)}: {changes}." if changes else "", left_out_sentence(one)]
-    draw, caption = partial(fingerprint_figure, found), " ".join(filter(None, said))
+    shapes = {f"over {_name(one)}": marker for one, (_, marker) in zip(found, _LOOKS, strict=False)}
+    unit, caption = "this run over the other; left of 1: faster here", " ".join(filter(None, said))
+    draw = partial(dot_figure, _panels(found), unit, shapes, ratios=True, width=WIDE_INCHES)
     yield Drawing("fingerprint", title, " ".join(sentences), caption, draw, table=key_figure_table(view, found))
 
 
@@ -93,71 +84,14 @@ def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
     return Table(title, columns, rows, numeric, folded=bool(found), optional={2: 1}).without_empty()
 
 
-@style()
-def fingerprint_figure(found: Sequence[Beside]) -> Figure:
-    """A row for each key figure: the ratios on a log axis, the band around 1, and the values of all runs behind it."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    first = {label: pair for one in reversed(found) for label, pair in one.pairs.items()}
-    labels = [k.label for k in found[0].view.once(key_figures) if k.label in first]
-    groups = {title: [label for label in labels if first[label].limit == limit] for limit, title in _TITLES.items()}
-    rows = [row for title, own in groups.items() if own for row in (title, *own)]
-    figure, (ax,) = new_figure([_ROW_INCHES * (len(rows) + 1)], around=0.7, width=WIDE_INCHES)
-    headings = [
-        plain(machine_name(one.other.fingerprint.machine), 22)
-        if one.view.fingerprint.machine.id != one.other.fingerprint.machine.id
-        else "before"
-        for one in found
-    ]
-    _values(ax, -1, ["this run", *headings], fontweight="bold")
-    for y, label in enumerate(rows):
-        if label in first:
-            _row(ax, y, first[label], [one.pairs.get(label) for one in found])
-    _axes(ax, rows, [pair for one in found for pair in one.pairs.values()])
-    handles: list[Any] = [
-        Line2D([], [], linestyle="", marker=marker, color=colour, markersize=5, label=f"over {_name(one)}")
-        for one, (colour, marker, _) in zip(found, _LOOKS, strict=False)
-    ]
-    if any(pair.band for pair in first.values()):
-        handles.append(Patch(facecolor=_BAND_COLOUR, label="where another run here would lie; a red mark is outside"))
-    add_legend(figure, handles)
-    return figure
-
-
-def _row(ax: Axes, y: int, first: Pair, pairs: Sequence[Pair | None]) -> None:
-    if first.band is not None:
-        ax.fill_betweenx([y - 0.42, y + 0.42], 1 / first.band, first.band, color=_BAND_COLOUR, linewidth=0)
-    for pair, (colour, marker, place) in zip(pairs, _LOOKS, strict=False):
-        if pair is not None:
-            draw_mark(ax, y + place, Mark(pair.ratio, _OUTSIDE_COLOUR if pair.outside else colour, marker))
-    _values(ax, y, [first.this.text, *(pair.other.text if pair else "" for pair in pairs)])
-
-
-def _values(ax: Axes, y: int, texts: Sequence[str], **look: Any) -> None:
-    for i, text in enumerate(texts):
-        at = {"transform": ax.get_yaxis_transform(), "va": "center", "ha": "right", "fontsize": SMALL}
-        ax.text(1.15 + 0.2 * i, y, text, **at, **look)
-
-
-def _axes(ax: Axes, rows: Sequence[str], pairs: Sequence[Pair]) -> None:
-    from matplotlib.ticker import FuncFormatter
-
-    bands = [pair.band for pair in pairs if pair.band]
-    low = min(1 / 1.5, *(p.ratio.value for p in pairs), *(1 / band for band in bands)) / 1.05
-    high = max(1.5, *(p.ratio.value for p in pairs), *bands) * 1.05
-    ax.set_xscale("log", base=2)
-    ax.set_xticks([t for t in _TICKS if high / low < _LONG_AXIS or t in (1, *_TICKS[:4], *_TICKS[-4:])])
-    ax.set_xticks([], minor=True)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda times, _: f"{times:.3g}×"))
-    ax.set_xlim(low, high)
-    ax.set_xlabel(
-        "← faster here, or a smaller share          this run over the other          slower, or a larger share →"
-    )
-    ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    ax.set_yticks(range(len(rows)), rows)
-    for tick in ax.get_yticklabels():
-        tick.set_fontweight("bold" if tick.get_text() in _TITLES.values() else "normal")
-    ax.set_ylim(len(rows) - 0.4, -1.6)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(False, axis="y")
+def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
+    """Rows by what bounds their figures: this run's value and the ratios, and behind them the values of the others."""
+    panels: dict[str, list[DotRow]] = {}
+    for k in found[0].view.once(key_figures):
+        pairs = [(one.pairs[k.label], look) for one, look in zip(found, _LOOKS, strict=False) if k.label in one.pairs]
+        if pairs:
+            marks = [Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs]
+            values, band = " · ".join(p.other.text for p, _ in pairs), next((p.band for p, _ in pairs if p.band), None)
+            row = DotRow(f"{k.label}: {k.text}", marks, values=values, band=band)
+            panels.setdefault(pairs[0][0].limit, []).append(row)
+    return {title: panels[limit] for limit, title in _TITLES.items() if limit in panels}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import number, plain
 from overhead.report.core.draw import (
+    FIGURE_WIDTH_INCHES,
     INK,
     MUTED,
     PAPER,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _ROW_INCHES = 0.27
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
+_LABEL_LETTERS = 40
+_BAND_COLOUR = "#d5e3f0"
+_LONG_RATIO = 8
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
@@ -44,11 +48,16 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
-    """A row of dots, with their values at its end. ``note``: text in place of missing dots."""
+    """A row of dots, with ``values`` at its end, by default those of the dots. ``note``: text in place of no dot.
+
+    ``band``: a factor; where the dots are ratios, a band around 1 reaches up to it and down to its inverse.
+    """
 
     label: str
     marks: Sequence[Mark]
     note: str = ""
+    values: str = ""
+    band: float | None = None
 
 
 @style()
@@ -57,23 +66,25 @@ def dot_figure(
     unit: str,
     shapes: Mapping[str, str] | None = None,
     *,
-    line_at_one: bool = False,
+    ratios: bool = False,
+    width: float = FIGURE_WIDTH_INCHES,
 ) -> Figure:
     """A panel of rows below each title, all on one log axis.
 
-    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``line_at_one``: a line at 1. Of
-    very many rows the first and the last are drawn; a row between them tells how many are left out.
+    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``ratios``: values are ratios,
+    with a line at 1. Of very many rows the first and the last are drawn; a row between them tells how many are left
+    out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    figure, axes = new_figure([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True)
+    figure, axes = new_figure([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True, width=width)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows)
+        _panel(ax, rows, int(_LABEL_LETTERS * width / FIGURE_WIDTH_INCHES))
         ax.set_title(wrapped_label(title))
         ax.set_xlabel(plain(unit, 60))
         ax.tick_params(axis="x", labelbottom=True)
-        if line_at_one:
+        if ratios:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    plain_log_ticks(axes[0].xaxis)
+    (_ratio_ticks if ratios else plain_log_ticks)(axes[0].xaxis)
     add_marker_legend(figure, shapes or {})
     return figure
 
@@ -86,28 +97,40 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
     return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
-def _panel(ax: Axes, rows: Sequence[DotRow]) -> None:
+def _ratio_ticks(axis: Any) -> None:
+    """Ticks at powers of two, and between them on a short axis."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = axis.get_view_interval()
+    between = () if high > _LONG_RATIO * low else (2 / 3, 0.8, 1.25, 1.5)
+    axis.set_major_locator(FixedLocator(sorted((*(2.0**i for i in range(-9, 10)), *between))))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.2g}"))
+
+
+def _panel(ax: Axes, rows: Sequence[DotRow], letters: int) -> None:
     """The rows from top to bottom with their labels. The marks of a row are slightly offset."""
     ax.set_xscale("log")
     ends = ax.get_yaxis_transform()
     for y, row in enumerate(rows):
         shown = [m for m in row.marks if m.at.value > 0]
+        if row.band is not None:
+            ax.fill_betweenx([y - 0.42, y + 0.42], 1 / row.band, row.band, color=_BAND_COLOUR, linewidth=0)
         step = 0.5 / max(len(shown), 2)
         for i, m in enumerate(shown):
-            draw_mark(ax, y + (i - (len(shown) - 1) / 2) * step, m)
+            _dot(ax, y + (i - (len(shown) - 1) / 2) * step, m)
         if not shown:
             note = plain(row.note or "not above zero", 60)
             ax.text(0.01, y, note, transform=ends, va="center", fontsize=SMALL, color=MUTED)
-        elif len(shown) <= _MOST_VALUES_PRINTED:
-            values = " · ".join(number(m.at) for m in shown)
+        elif row.values or len(shown) <= _MOST_VALUES_PRINTED:
+            values = row.values or " · ".join(number(m.at) for m in shown)
             ax.text(1.01, y, values, transform=ends, va="center", fontsize=SMALL)
-    ax.set_yticks(range(len(rows)), [wrapped_label(row.label) for row in rows])
+    ax.set_yticks(range(len(rows)), [wrapped_label(row.label, letters) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
 
 
-def draw_mark(ax: Axes, y: float, m: Mark) -> None:
-    """The mark with its interval at that height."""
+def _dot(ax: Axes, y: float, m: Mark) -> None:
     at = m.at
     low, high = at.value / _FURTHEST, at.value * _FURTHEST
     if at.low is not None and at.high is not None:

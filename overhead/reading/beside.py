@@ -117,23 +117,22 @@ def earlier_run(view: View, others: Sequence[View], spreads: Spreads) -> Beside 
 
 def beside_sentence(found: Beside, name: str) -> str:
     """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
-    said = ". ".join(filter(None, (_median(found, limit) for limit in ("host", "device"))))
+    said = "; ".join(filter(None, (_median(found, limit) for limit in ("host", "device"))))
     outside = [f"{label} ({_times(p.ratio.value)})" for label, p in found.pairs.items() if p.outside]
     beyond = f" Outside the band: {'; '.join(outside)}." if outside else ""
-    return f"Beside {name}: {said}.{beyond}" if said else ""
+    return f"Beside {name}: {said or 'no cost in common'}.{beyond}"
 
 
 def _median(found: Beside, limit: str) -> str:
-    """``host-bound figures 1.32 times slower (median of 5)``; "alike" inside the median band; '' without a figure."""
+    """``the host's figures are 1.32 times slower (median of 5)``; "alike" inside the median band; '' without one."""
     pairs = [p for p in found.pairs.values() if p.limit == limit]
     if not pairs:
         return ""
     middle = statistics.median(p.ratio.value for p in pairs)
     band = statistics.median([p.band for p in pairs if p.band] or [1.0])
-    if 1 / band <= middle <= band:
-        return f"{limit}-bound figures alike (median of {len(pairs)}: {_times(middle)})"
-    word = "slower" if middle > 1 else "faster"
-    return f"{limit}-bound figures {_times(max(middle, 1 / middle))} {word} (median of {len(pairs)})"
+    slower = f"{_times(max(middle, 1 / middle))} {'slower' if middle > 1 else 'faster'} (median of {len(pairs)})"
+    alike = f"alike ({_times(middle)}, median of {len(pairs)})"
+    return f"the {limit}'s figures are {alike if 1 / band <= middle <= band else slower}"
 
 
 def _times(of: float) -> str:

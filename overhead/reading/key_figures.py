@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
-from overhead.reading.missing_values import absent_stacks, missing_figure, why
+from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
 from overhead.results import Caller, Figure, Pattern, Record, Scalar, Value, ratio
@@ -114,14 +114,13 @@ def overstatement(record: Record, figure: str) -> Value | None:
 def _key_figure(view: View, line: _Line) -> KeyFigure:
     target = view.best(line.stack)  # other workloads say nothing general about a stack
     if target is None or not target.has_step:
-        return KeyFigure(line.label, reason=_absent(view, line))
+        return KeyFigure(line.label, reason=f"{line.stack}: {missing_stack(view.fingerprint, line.stack).text}")
     record = _record(target, line)
     source = view.comparison(line.compared, record.key) if record is not None and line.compared else record
     made = KeyFigure(line.label, record=record, of=target.label)
     if record is None or source is None:
         compared = " in turn with the case that it is compared with" if record is not None else ""
-        reason = f"not measured {CALLER_WORDS[line.caller]}{compared}; {_to_measure(line)}"
-        return dataclasses.replace(made, reason=reason)
+        return dataclasses.replace(made, reason=f"not measured {CALLER_WORDS[line.caller]}{compared}")
     figure = source.figure(line.figure)
     if figure is None or (found := figure.measured) is None:
         return dataclasses.replace(
@@ -158,14 +157,3 @@ def _condition(view: View, target: TargetView, figure: Figure) -> str:
     others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
     condition = "beside other processes" if others else "alone on the GPU"
     return "" if two_speeds(figure) else f"{condition}: a node has two speeds (docs/cuda.md)"
-
-
-def _absent(view: View, line: _Line) -> str:
-    """Why the stack has no target that ran the step, from the run."""
-    for known in absent_stacks(view.fingerprint, (line.stack,)):
-        return "; ".join(filter(None, (f"{known.stack}: {known.reason}", known.mend)))
-    return f"{line.stack} was not part of this run; {_to_measure(line)}"
-
-
-def _to_measure(line: _Line) -> str:
-    return f"to measure it: overhead run -p {line.stack}"

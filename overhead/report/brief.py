@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.errors import without_details
-from overhead.reading.dispatch_costs import met_range, over_quiet
+from overhead.reading.dispatch_costs import dispatch_costs, lead_sentences, met_range, over_quiet
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor, micro_spread, percent
 from overhead.reading.host_shares import HostShares, host_shares
@@ -17,7 +17,6 @@ from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
     left_out,
     missing_stacks,
-    overstatement_sentence,
     software_sentence,
 )
 from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, without_device
@@ -45,14 +44,15 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
             f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}",
         ]
     )
+    if costs := view.once(dispatch_costs):
+        yield Text(lead_sentences(costs))
     figures = view.once(key_figures)
     if any(figure.measured is not None for figure in figures):
         yield key_figure_table(view)
         yield Text([next_run_sentence(machine)])
         yield Text(missing_key_figures(figures), quiet=True)
     yield from _findings(view)
-    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.has_step]
-    yield Text([*filter(None, (overstatement_sentence(best), software_sentence(view), missing_stacks(view)))])
+    yield Text([*filter(None, (software_sentence(view), missing_stacks(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases("All cases" if all_cases else "Base cases", view, shown, " --all")
     yield from _ladders(view)

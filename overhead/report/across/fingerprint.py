@@ -45,10 +45,10 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     said = ["A pair has one stack, one caller and the same parameters.", _band_words(spreads)]
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
-        said += [f"Since {_name(one)}: {changes}." if changes else "", left_out_sentence(one)]
-    shapes = {f"over {_name(one)}": marker for one, (_, marker) in zip(found, _LOOKS, strict=False)}
+        said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else "", left_out_sentence(one)]
+    shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
     unit, caption = "this run over the other; left of 1: faster here", " ".join(filter(None, said))
-    draw = partial(dot_figure, _panels(found), unit, shapes, ratios=True, width=WIDE_INCHES)
+    draw = partial(dot_figure, _panels(found), unit, shapes, line_at_one=True, width=WIDE_INCHES)
     yield Drawing("fingerprint", title, " ".join(sentences), caption, draw, table=key_figure_table(view, found))
 
 
@@ -56,7 +56,7 @@ def _name(found: Beside) -> str:
     """The other run in words, with its board where that is known to be another."""
     own, run = found.view.fingerprint, found.other.fingerprint
     boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
-    board = " on another board" if all(boards) and boards[0] != boards[1] else ""
+    board = ", other board" if all(boards) and boards[0] != boards[1] else ""
     name = f"this machine{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
     return f"{name} ({run.created[:10]}, {run.profile} run, method {run.method_version})"
 
@@ -64,8 +64,9 @@ def _name(found: Beside) -> str:
 def _band_words(spreads: Spreads) -> str:
     if not spreads:
         return "No band shows how far another run here may lie: measure again to get one: make report."
-    runs = max(spread.boards for spread in spreads.values())
-    return f"In 90 % of cases another run here lies in the band, told from {runs} runs. A noisy figure has no band."
+    most = max(spreads.values(), key=lambda spread: spread.boards)
+    source = f"{most.boards} {'runs of this machine' if most.kinds == 1 else 'boards'}"
+    return f"Another run here lies in the band in 90 % of cases ({source}); a noisy figure has none."
 
 
 def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
@@ -92,6 +93,6 @@ def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
         if pairs:
             marks = [Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs]
             values, band = " · ".join(p.other.text for p, _ in pairs), next((p.band for p, _ in pairs if p.band), None)
-            row = DotRow(f"{k.label}: {k.text}", marks, values=values, band=band)
+            row = DotRow(f"{k.label}: {k.text}", marks, end=values, band=band)
             panels.setdefault(pairs[0][0].limit, []).append(row)
     return {title: panels[limit] for limit, title in _TITLES.items() if limit in panels}

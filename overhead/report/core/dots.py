@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _ROW_INCHES = 0.27
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
-_LABEL_LETTERS = 40
-_BAND_COLOUR = "#d5e3f0"
+_LETTERS_AN_INCH = 7.2
+BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
@@ -39,16 +39,17 @@ _FURTHEST = 10
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A dot with its interval, ``at`` a value in the unit of the axis; hollow if its status is not ``ok``."""
+    """A dot with its interval, ``at`` a value in the unit of the axis; hollow on request or if not ``ok``."""
 
     at: Value
     colour: str
     marker: str = "o"
+    hollow: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
-    """A row of dots, with ``values`` at its end, by default those of the dots. ``note``: text in place of no dot.
+    """A row of dots, with their values at its end. ``note``: text in place of missing dots; ``end``: of the values.
 
     ``band``: a factor; where the dots are ratios, a band around 1 reaches up to it and down to its inverse.
     """
@@ -56,7 +57,7 @@ class DotRow:
     label: str
     marks: Sequence[Mark]
     note: str = ""
-    values: str = ""
+    end: str = ""
     band: float | None = None
 
 
@@ -64,27 +65,29 @@ class DotRow:
 def dot_figure(
     panels: Mapping[str, Sequence[DotRow]],
     unit: str,
-    shapes: Mapping[str, str] | None = None,
+    shapes: Mapping[str, str | tuple[str, str]] | None = None,
     *,
-    ratios: bool = False,
+    line_at_one: bool = False,
+    share_axis: bool = True,
     width: float = FIGURE_WIDTH_INCHES,
 ) -> Figure:
-    """A panel of rows below each title, all on one log axis.
+    """A panel of rows below each title, on one log axis or, unless ``share_axis``, each on its own.
 
-    ``unit``: below each axis; ``shapes``: the legend, markers by what they stand for; ``ratios``: values are ratios,
-    with a line at 1. Of very many rows the first and the last are drawn; a row between them tells how many are left
-    out.
+    ``unit``: below each axis; ``shapes``: the legend, as ``add_marker_legend`` takes it; ``line_at_one``: a line at 1.
+    Of very many rows the first and the last are drawn; a row between them tells how many are left out.
     """
     drawn = {title: _first_and_last(rows) for title, rows in panels.items()}
-    figure, axes = new_figure([_ROW_INCHES * len(rows) for rows in drawn.values()], sharex=True, width=width)
+    heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
+    figure, axes = new_figure(heights, width=width, sharex=share_axis)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, int(_LABEL_LETTERS * width / FIGURE_WIDTH_INCHES))
-        ax.set_title(wrapped_label(title))
+        _panel(ax, rows, int(_LETTERS_AN_INCH * width))
+        ax.set_title(wrapped_label(title, int(_LETTERS_AN_INCH * width)))
         ax.set_xlabel(plain(unit, 60))
         ax.tick_params(axis="x", labelbottom=True)
-        if ratios:
+        if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
-    (_ratio_ticks if ratios else plain_log_ticks)(axes[0].xaxis)
+    for ax in axes[:1] if share_axis else axes:
+        (ratio_ticks if line_at_one else plain_log_ticks)(ax.xaxis)
     add_marker_legend(figure, shapes or {})
     return figure
 
@@ -97,15 +100,15 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
     return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
-def _ratio_ticks(axis: Any) -> None:
-    """Ticks at powers of two, and between them on a short axis."""
+def ratio_ticks(axis: Any) -> None:
+    """Put ticks of the log axis at powers of two, and between them where it is short."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
-    between = () if high > _LONG_RATIO * low else (2 / 3, 0.8, 1.25, 1.5)
+    between = () if high > _LONG_RATIO * low else (0.67, 0.8, 0.9, 1.1, 1.25, 1.5)
     axis.set_major_locator(FixedLocator(sorted((*(2.0**i for i in range(-9, 10)), *between))))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.2g}"))
+    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.3g}"))
 
 
 def _panel(ax: Axes, rows: Sequence[DotRow], letters: int) -> None:
@@ -115,15 +118,15 @@ def _panel(ax: Axes, rows: Sequence[DotRow], letters: int) -> None:
     for y, row in enumerate(rows):
         shown = [m for m in row.marks if m.at.value > 0]
         if row.band is not None:
-            ax.fill_betweenx([y - 0.42, y + 0.42], 1 / row.band, row.band, color=_BAND_COLOUR, linewidth=0)
+            ax.fill_betweenx([y - 0.42, y + 0.42], 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0)
         step = 0.5 / max(len(shown), 2)
         for i, m in enumerate(shown):
             _dot(ax, y + (i - (len(shown) - 1) / 2) * step, m)
         if not shown:
             note = plain(row.note or "not above zero", 60)
             ax.text(0.01, y, note, transform=ends, va="center", fontsize=SMALL, color=MUTED)
-        elif row.values or len(shown) <= _MOST_VALUES_PRINTED:
-            values = row.values or " · ".join(number(m.at) for m in shown)
+        elif row.end or len(shown) <= _MOST_VALUES_PRINTED:
+            values = row.end or " · ".join(number(m.at) for m in shown)
             ax.text(1.01, y, values, transform=ends, va="center", fontsize=SMALL)
     ax.set_yticks(range(len(rows)), [wrapped_label(row.label, letters) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -138,5 +141,5 @@ def _dot(ax: Axes, y: float, m: Mark) -> None:
         beyond = [(low, "<")] * (at.low < low) + [(high, ">")] * (at.high > high)
         for end, arrow in beyond:
             ax.plot([end], [y], arrow, markersize=4, color=m.colour)
-    inside = m.colour if at.status == "ok" else PAPER
+    inside = m.colour if at.status == "ok" and not m.hollow else PAPER
     ax.plot([at.value], [y], m.marker, markersize=5, color=m.colour, markerfacecolor=inside, markeredgewidth=1.2)

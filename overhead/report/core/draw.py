@@ -113,12 +113,15 @@ def add_legend(figure: Figure, handles: Sequence[Any]) -> None:
         figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 
 
-def add_marker_legend(figure: Figure, shapes: Mapping[str, str]) -> None:
-    """Add a legend of markers (matplotlib's names) by what they stand for."""
+def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
+    """Add a legend of markers (matplotlib's names, or these with their colours) by what they stand for."""
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 5}
-    add_legend(figure, [Line2D([], [], marker=m, label=plain(name, 60), **look) for name, m in shapes.items()])
+    looks = {name: (look, MUTED) if isinstance(look, str) else look for name, look in shapes.items()}
+    kept: dict[str, Any] = {"linestyle": "", "markersize": 5}
+    add_legend(
+        figure, [Line2D([], [], marker=m, color=c, label=plain(name, 60), **kept) for name, (m, c) in looks.items()]
+    )
 
 
 def caller_legend(callers: Iterable[Caller]) -> dict[str, str]:

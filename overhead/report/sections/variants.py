@@ -71,7 +71,7 @@ def _drawing(found: list[_Change], table: Table) -> Drawing:
         rows.setdefault(change.label, []).append(change)
     drawn = [DotRow(label, [_mark(c) for c in changes]) for label, changes in rows.items()]
     shapes = caller_legend(c.record.caller for c in found)
-    draw = partial(dot_figure, {"": drawn}, "times the cost of the base case", shapes, ratios=True)
+    draw = partial(dot_figure, {"": drawn}, "times the cost of the base case", shapes, line_at_one=True)
     most = max(found, key=lambda c: c.times.value if c.times else 0.0)
     least = min(found, key=lambda c: c.times.value if c.times else 1.0)
     ends = [most] if most is least else [most, least]

@@ -12,15 +12,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from overhead.reading.format import number, within
+from overhead.reading.format import count, number, within
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, FigureClass, half_width, spread_of
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Value, ratio
 
 Spreads = Mapping[FigureClass, ClassSpread]
-_ENOUGH = 0.5
-"""An earlier run with a smaller share of the pairs that the best earlier run has is passed over."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,12 +105,11 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     return known
 
 
-def earlier_run(view: View, others: Sequence[View], spreads: Spreads) -> Beside | None:
-    """This run beside the newest earlier one of the ``others`` with enough figures in common; None without one."""
-    earlier = [beside(view, run, spreads) for run in others if run.fingerprint.created < view.fingerprint.created]
-    least = _ENOUGH * max((len(one.pairs) for one in earlier), default=0)
-    enough = [one for one in earlier if len(one.pairs) >= max(least, 1)]
-    return max(enough, key=lambda one: one.other.fingerprint.created, default=None)
+def full_runs(runs: Sequence[View]) -> list[View]:
+    """The runs with at least half as many key figures as the run with most of them, the oldest first."""
+    measured = {run: sum(k.measured is not None for k in run.once(key_figures)) for run in runs}
+    full = [run for run in runs if 0 < max(measured.values()) <= 2 * measured[run]]
+    return sorted(full, key=lambda run: run.fingerprint.created)
 
 
 def beside_sentence(found: Beside, name: str) -> str:
@@ -142,7 +139,8 @@ def _times(of: float) -> str:
 def left_out_sentence(found: Beside) -> str:
     """How many key figures are no pair, by reason; '' where all are."""
     reasons = Counter(found.left_out.values())
-    return f"Left out: {'; '.join(f'{n} {reason}' for reason, n in reasons.items())}." if reasons else ""
+    said = "; ".join(f"{count(n, 'figure')} {reason}" for reason, n in reasons.items())
+    return f"Left out: {said}." if said else ""
 
 
 def version_changes(before: Fingerprint, after: Fingerprint) -> str:

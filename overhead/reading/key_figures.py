@@ -6,7 +6,7 @@ A figure that a machine does not have is missing with a reason; no other stack o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
@@ -91,15 +91,6 @@ _LIST = (
 def key_figures(view: View) -> list[KeyFigure]:
     """All fourteen lines in their order, whatever the file holds."""
     return [_key_figure(view, line) for line in _LIST]
-
-
-def missing_key_figures(figures: Iterable[KeyFigure]) -> list[str]:
-    """A sentence for each reason why figures have no value, with their labels."""
-    by_reason: dict[str, list[str]] = {}
-    for k in figures:
-        if k.measured is None:
-            by_reason.setdefault(k.reason, []).append(k.label)
-    return [f"Missing: {'; '.join(labels)}: {reason}" for reason, labels in by_reason.items()]
 
 
 def overstatement(record: Record, figure: str) -> Value | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import require_extra
@@ -31,24 +31,15 @@ def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
 
 def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
     """The rows of ``to_pandas`` as tuples, each in the order of ``COLUMNS``."""
-    run = _run(fingerprint)
+    run = fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
     for r in fingerprint.records:
         case = (
             r.stack, r.api, r.adapter, r.device, r.software, r.executes, r.pattern, r.caller, r.dependency, r.unit,
             r.workload, _params(r.params), r.overlap, r.bound, " ".join(r.flags), r.status, r.reason,
         )  # fmt: skip
-        none = Figure(name="none", unit="", status=r.status, reason=r.reason)
-        yield from ((*run, *case, *figure) for figure in _figures(r.figures or [none]))
-
-
-def _run(fingerprint: Fingerprint) -> tuple[str, str, str, int]:
-    return fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
-
-
-def _figures(figures: Iterable[Figure]) -> Iterable[tuple[Any, ...]]:
-    for f in figures:
-        modes = " ".join(map(str, f.modes))
-        yield f.name, f.unit, f.value, f.low, f.high, f.status, f.reason, f.rule, f.processes, modes
+        for f in r.figures or [Figure(name="none", unit="", status=r.status, reason=r.reason)]:
+            modes = " ".join(map(str, f.modes))
+            yield *run, *case, f.name, f.unit, f.value, f.low, f.high, f.status, f.reason, f.rule, f.processes, modes
 
 
 def _params(params: dict[str, Any]) -> str:

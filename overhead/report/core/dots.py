@@ -105,7 +105,7 @@ def ratio_ticks(axis: Any) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
-    between = () if high > _LONG_RATIO * low else (0.67, 0.8, 0.9, 1.1, 1.25, 1.5)
+    between = () if high > _LONG_RATIO * low else (0.67, 0.8, 1.25, 1.5)
     axis.set_major_locator(FixedLocator(sorted((*(2.0**i for i in range(-9, 10)), *between))))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.3g}"))

@@ -51,7 +51,7 @@ def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
     """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError`` for the reference.
 
     The machine of the newest run in the first path that has one is shown in full. Runs of workloads alone count only if
-    there is no other run. ``reference``: the path of a run, or the id or a part of the name of a machine among these;
+    there is no other run. ``reference``: the path of a run, or a part of the id or name of a machine among these;
     by default another kind of machine with a GPU, an H100 first.
     """
     return _machines(*load_paths(paths), reference)
@@ -96,11 +96,11 @@ def _named(views: Sequence[View], reference: str) -> View:
     """The run in that file, or of the one machine with that id or name. Raises ``BadFile`` and ``UsageError``."""
     if os.path.exists(reference):
         return View(load(reference))
-    names = {view: (view.fingerprint.machine.id, machine_name(view.fingerprint.machine)) for view in views}
-    found = [v for v, (own, name) in names.items() if own == reference or reference.lower() in name.lower()]
+    names = {view: f"{view.fingerprint.machine.id} {machine_name(view.fingerprint.machine)}" for view in views}
+    found = [view for view, name in names.items() if reference.lower() in name.lower()]
     if len(found) != 1:
-        known = listed([f"{own} ({name})" for own, name in names.values()]) or "none"
         many = f"{len(found)} machines have" if found else "no file, and no other machine has"
+        known = listed([*names.values()]) or "none"
         raise UsageError(f"--reference {plain(reference)}: {many} this id or name; the others here: {known}")
     return found[0]
 

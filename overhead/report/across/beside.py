@@ -1,9 +1,12 @@
-"""This machine beside others: key figures as ratios to a reference run and to an earlier run of this machine."""
+"""The key figures of this machine beside those of a reference run and of an earlier run, and over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.beside import (
@@ -11,22 +14,32 @@ from overhead.reading.beside import (
     Spreads,
     beside,
     beside_sentence,
-    earlier_run,
+    full_runs,
     left_out_sentence,
     spreads_of,
     version_changes,
 )
-from overhead.reading.format import MICRO, factor_spread, plain
+from overhead.reading.format import MICRO, count, factor_spread, plain
 from overhead.reading.key_figures import key_figures
 from overhead.reading.view import View, boards_of, without_device
-from overhead.report.core.dots import DotRow, Mark, dot_figure
-from overhead.report.core.draw import MUTED, WIDE_INCHES
+from overhead.report.core.dots import DotRow, Mark, dot_figure, ratio_ticks
+from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
+from overhead.results import Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _TITLES = {"host": "Bound by the host", "device": "Bound by the device", "": "Waits, shares, and what differs in bound"}
 _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
 """Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
+_PANEL_COLUMNS, _PANEL_INCHES = 3, 1.15
+_OVER_TIME = (
+    "Each figure over that of the first run that has it with the same parameters; hollow where either is noisy. "
+    "A vertical line: a version differs from the run before. Rented machines of one kind can be on several boards."
+)
+_Point = tuple[datetime, Value]
 
 
 @register_across("fingerprint", "This machine beside others", 7, page="front")
@@ -34,8 +47,10 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     """The picture and its table; a sentence where there is no run to set beside this one."""
     view, reference = machines.own, machines.reference
     spreads = spreads_of(view, machines.others)
-    both = beside(view, reference, spreads) if reference else None, earlier_run(view, machines.others, spreads)
-    found = [one for one in both if one is not None and one.pairs]
+    created = view.fingerprint.created
+    earlier = [run for run in full_runs([view, *machines.others]) if run.fingerprint.created < created]
+    runs = [*([reference] if reference else []), *earlier[-1:]]
+    found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
     if not found:
         yield Text(["No other run has a figure in common with this one. overhead report --reference names one."])
         return
@@ -47,7 +62,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
         said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else "", left_out_sentence(one)]
     shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
-    unit, caption = "this run over the other; left of 1: faster here", " ".join(filter(None, said))
+    unit, caption = "this run over the other; left of 1: faster here", " ".join(dict.fromkeys(filter(None, said)))
     draw = partial(dot_figure, _panels(found), unit, shapes, line_at_one=True, width=WIDE_INCHES)
     yield Drawing("fingerprint", title, " ".join(sentences), caption, draw, table=key_figure_table(view, found))
 
@@ -58,7 +73,7 @@ def _name(found: Beside) -> str:
     boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
     board = ", other board" if all(boards) and boards[0] != boards[1] else ""
     name = f"this machine{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
-    return f"{name} ({run.created[:10]}, {run.profile} run, method {run.method_version})"
+    return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
 
 
 def _band_words(spreads: Spreads) -> str:
@@ -96,3 +111,59 @@ def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
             row = DotRow(f"{k.label}: {k.text}", marks, end=values, band=band)
             panels.setdefault(pairs[0][0].limit, []).append(row)
     return {title: panels[limit] for limit, title in _TITLES.items() if limit in panels}
+
+
+@register_across("over-time", "The runs of this machine over time", 30)
+def over_time(machines: Machines) -> Iterator[Part]:
+    """A panel for each key figure of two or more runs, and a table of the versions that changed; else nothing."""
+    runs = full_runs([machines.own, *machines.others])
+    panels: dict[str, list[_Point]] = {}
+    for i, first in enumerate(runs):
+        later = {run: beside(run, first, {}).pairs for run in runs[i:]}
+        for label in later[first]:
+            points = [(_when(run), pairs[label].ratio) for run, pairs in later.items() if label in pairs]
+            if len(points) > 1:
+                panels.setdefault(label, points)
+    if not panels:
+        return
+    both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
+    changes = [(_when(run), plain(words, 300)) for run, words in both if words]
+    rows = [(f"{when:%Y-%m-%d %H:%M}", words) for when, words in changes]
+    table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
+    said = f"{count(len(panels), 'figure')} of {count(len(runs), 'run')}"
+    draw = partial(_over_time_figure, panels, changes)
+    yield Drawing("over-time", "Key figures over time", said, _OVER_TIME, draw, table=table)
+
+
+def _when(run: View) -> datetime:
+    return datetime.fromisoformat(run.fingerprint.created.removesuffix("Z"))
+
+
+@style()
+def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Sequence[tuple[datetime, str]]) -> Figure:
+    """Panels that share both axes, with a vertical line and its words where a version changed."""
+    from matplotlib.dates import AutoDateLocator, DateFormatter
+
+    rows = -(-len(panels) // _PANEL_COLUMNS)
+    figure, axes = new_figure(
+        [_PANEL_INCHES] * rows, _PANEL_COLUMNS, around=0.4, width=WIDE_INCHES, sharex=True, sharey=True
+    )
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for ax, (label, points) in zip(axes, panels.items(), strict=False):
+        for i, (when, at) in enumerate(points):
+            inside = INK if at.status == "ok" else PAPER
+            if i and at.low and at.high:
+                ax.plot([when, when], [at.low, at.high], color=INK, linewidth=1)
+            ax.plot([when], [at.value], "o", color=INK, markerfacecolor=inside, markersize=4)
+        for when, words in changes:
+            ax.axvline(when, color=MUTED, linestyle=":")
+            ax.text(when, 0.02, f" {plain(words, 24)}", transform=ax.get_xaxis_transform(), rotation=90, fontsize=6)
+        ax.set_title(label, fontsize=SMALL)
+        ax.tick_params(labelbottom=True, labelsize=SMALL)
+    axes[0].set_yscale("log")
+    ratio_ticks(axes[0].yaxis)
+    locator = AutoDateLocator(minticks=2, maxticks=3)
+    axes[0].xaxis.set_major_locator(locator)
+    axes[0].xaxis.set_major_formatter(DateFormatter("%d %b %H:%M"))
+    return figure

@@ -98,8 +98,8 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
         if k.spread_class and k.record and k.measured and k.measured.status == "ok" and k.measured.value > 0:
             logs[k.spread_class].setdefault((k.label, k.record.case.key), []).append(math.log(k.measured.value))
     degrees = min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM)
-    for own, found in logs.items():
-        if variances := [statistics.variance(values) for values in found.values() if len(values) > 1]:
+    for own, by_case in logs.items():
+        if variances := [statistics.variance(values) for values in by_case.values() if len(values) > 1]:
             s = math.sqrt(statistics.fmean(variances))
             known[own] = ClassSpread(s=s, degrees=degrees, boards=len(runs), kinds=1, figures=len(variances))
     return known

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, lead_sentences, met_range, over_quiet
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, factor, micro_spread, percent
-from overhead.reading.host_shares import HostShares, host_shares
+from overhead.reading.format import MICRO, between, count, factor
+from overhead.reading.host_shares import host_shares
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import reasons_said, why
 from overhead.reading.next_run import next_run_sentence
@@ -22,6 +22,7 @@ from overhead.reading.view import CALLER_WORDS, TargetView, View, by_patterns, w
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
 from overhead.report.sections.front import to_do
+from overhead.report.sections.host_shares import layers_table
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
 
@@ -53,7 +54,9 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
     yield Text([*filter(None, (software_sentence(view), missing_stacks(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases("All cases" if all_cases else "Base cases", view, shown, " --all")
-    yield from _ladders(view)
+    if found := [each for each in view.once(host_shares) if each.is_split]:
+        yield Heading("Who takes the host's time")
+        yield dataclasses.replace(layers_table("", found), prose=True).without_empty()
     if tables := tax_tables(view):
         yield Heading("What the browser adds")
         yield from (dataclasses.replace(table, folded=False).without_empty() for table in tables)
@@ -141,25 +144,6 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
         if record.value("complete") is None
     ]
     return reasons_said(missing, "No cost of")
-
-
-def _ladders(view: View) -> Iterator[Part]:
-    """A table of the host's time with a row for each layer of each case."""
-    found = [each for each in view.once(host_shares) if each.is_split]
-    labels, device = without_device([each.target.label for each in found])
-    rows = [row for label, each in zip(labels, found, strict=True) for row in _layers(label, each)]
-    ends = [n - 1 for n, row in enumerate(rows) if row[0]]
-    title = "Who takes the host's time" + (f", {device}" if device else "")
-    if rows:
-        yield Table(title, ["stack", "case", "layer", "share", MICRO, ""], rows, numeric=(3, 4), ends=ends)
-
-
-def _layers(label: str, each: HostShares) -> list[list[str]]:
-    rows = [[label, each.case, "all of the host's time", "", micro_spread(each.host) if each.host else "missing", ""]]
-    rows += [["", "", s.title, percent(s.of_host), micro_spread(s.figure), s.doubt] for s in each.shares]
-    if each.minimal is not None:
-        rows.append(["", "", "a minimal Vulkan program", "", micro_spread(each.minimal), "for comparison, no layer"])
-    return rows
 
 
 def _missing(run: Fingerprint) -> Iterator[Part]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from overhead.reading.beside import (
     spreads_of,
     version_changes,
 )
-from overhead.reading.format import MICRO, count, factor_spread, plain
+from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
 from overhead.reading.view import View, boards_of, without_device
 from overhead.report.core.dots import DotRow, Mark, dot_figure, ratio_ticks
@@ -39,7 +38,7 @@ _OVER_TIME = (
     "Each figure over that of the first run that has it with the same parameters; hollow where either is noisy. "
     "A vertical line: a version differs from the run before. Rented machines of one kind can be on several boards."
 )
-_Point = tuple[datetime, Value]
+_Point = tuple[float, Value]
 
 
 @register_across("fingerprint", "This machine beside others", 7, page="front")
@@ -127,20 +126,23 @@ def over_time(machines: Machines) -> Iterator[Part]:
     if not panels:
         return
     both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
-    changes = [(_when(run), plain(words, 300)) for run, words in both if words]
-    rows = [(f"{when:%Y-%m-%d %H:%M}", words) for when, words in changes]
+    changes = [(run, plain(words, 300)) for run, words in both if words]
+    rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
     table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
     said = f"{count(len(panels), 'figure')} of {count(len(runs), 'run')}"
-    draw = partial(_over_time_figure, panels, changes)
+    draw = partial(_over_time_figure, panels, {_when(run): words for run, words in changes})
     yield Drawing("over-time", "Key figures over time", said, _OVER_TIME, draw, table=table)
 
 
-def _when(run: View) -> datetime:
-    return datetime.fromisoformat(run.fingerprint.created.removesuffix("Z"))
+def _when(run: View) -> float:
+    """The time of the run as matplotlib counts it."""
+    from matplotlib.dates import datestr2num
+
+    return float(datestr2num(run.fingerprint.created))
 
 
 @style()
-def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Sequence[tuple[datetime, str]]) -> Figure:
+def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]) -> Figure:
     """Panels that share both axes, with a vertical line and its words where a version changed."""
     from matplotlib.dates import AutoDateLocator, DateFormatter
 
@@ -156,7 +158,7 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Sequence[
             if i and at.low and at.high:
                 ax.plot([when, when], [at.low, at.high], color=INK, linewidth=1)
             ax.plot([when], [at.value], "o", color=INK, markerfacecolor=inside, markersize=4)
-        for when, words in changes:
+        for when, words in changes.items():
             ax.axvline(when, color=MUTED, linestyle=":")
             ax.text(when, 0.02, f" {plain(words, 24)}", transform=ax.get_xaxis_transform(), rotation=90, fontsize=6)
         ax.set_title(label, fontsize=SMALL)

@@ -35,7 +35,7 @@ def other_cases(view: View) -> Iterator[Part]:
     """A table of the CPU time by layer of every other case; nothing without such a case."""
     shown = {each.top.key for each in _base_cases(view)}
     if found := [each for each in view.once(host_shares) if each.top.key not in shown]:
-        yield _table("The host's time of the other cases, layer by layer", found)
+        yield layers_table("The host's time of the other cases, layer by layer", found)
 
 
 def _drawing(found: Sequence[HostShares]) -> Drawing:
@@ -56,7 +56,7 @@ def _drawing(found: Sequence[HostShares]) -> Drawing:
         "library's wrapper objects add. The bar ends at the CPU time from Python. Where the two parts of Python cannot "
         "be told apart they are one piece. All cases has the other patterns.",
         partial(bar_figure, rows, f"{MICRO} of CPU time per dispatch or launch"),
-        table=_table("The CPU time of the base cases, layer by layer", found),
+        table=layers_table("The CPU time of the base cases, layer by layer", found),
     )
 
 
@@ -105,7 +105,8 @@ def _base_cases(view: View) -> list[HostShares]:
     return sorted(found, key=host_ns)
 
 
-def _table(caption: str, found: Sequence[HostShares]) -> Table:
+def layers_table(caption: str, found: Sequence[HostShares]) -> Table:
+    """A row for each case, a column for each layer."""
     names = [n for n in TITLES if any(s.name == n for f in found for s in f.shares)]
     rows: list[list[str | Cell]] = []
     for each in found:

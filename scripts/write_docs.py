@@ -100,7 +100,7 @@ def _marked(figure: KeyFigure) -> str:
     """The figure with its interval, and its status or condition where it has one."""
     state = figure.reason.partition(":")[0]
     next_run = f"next run {figure.next_run}" if figure.next_run else ""
-    return ", ".join(part for part in (figure.with_interval, figure.bound, state, next_run) if part)
+    return ", ".join(part for part in (figure.with_interval, state, next_run) if part)
 
 
 def references() -> str:

@@ -110,8 +110,8 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     source = view.comparison(line.compared, record.key) if record is not None and line.compared else record
     made = KeyFigure(line.label, record=record, of=target.label)
     if record is None or source is None:
-        compared = " in turn with the case that it is compared with" if record is not None else ""
-        return dataclasses.replace(made, reason=f"not measured {CALLER_WORDS[line.caller]}{compared}")
+        compared = "not compared with another case in this run"
+        return dataclasses.replace(made, reason=compared if record else f"not measured {CALLER_WORDS[line.caller]}")
     figure = source.figure(line.figure)
     if figure is None or (found := figure.measured) is None:
         return dataclasses.replace(

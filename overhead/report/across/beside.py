@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -52,6 +53,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
     if not found:
         yield Text(["No other run has a figure in common with this one. overhead report --reference names one."])
+        yield dataclasses.replace(key_figure_table(view), folded=True)
         return
     sentences = [beside_sentence(one, _name(one)) for one in found]
     yield Text(sentences)
@@ -93,7 +95,8 @@ def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
         for one in found:
             pair = one.pairs.get(k.label)
             row += [pair.other.with_interval, factor_spread(pair.ratio)] if pair else ["", one.left_out[k.label]]
-        rows.append([*row, "; ".join(filter(None, ("" if device else k.of, k.reason.partition(":")[0])))])
+        remark = "; ".join(filter(None, ("" if device else k.of, k.reason.partition(":")[0])))
+        rows.append([*row, Cell(remark, hover=k.reason) if remark else ""])
     columns = ["", "this run", f"next run, {MICRO}", *(c for one in found for c in (_name(one), "this over it")), ""]
     title, numeric = "Key figures" + (f", {device}" if device else ""), range(1, len(columns) - 1)
     return Table(title, columns, rows, numeric, folded=bool(found), optional={2: 1}).without_empty()

@@ -18,6 +18,7 @@ from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, Figu
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Value, ratio
 
+_ROUNDS_TO_ONE = 1.005
 Spreads = Mapping[FigureClass, ClassSpread]
 
 
@@ -126,7 +127,7 @@ def _median(found: Beside, limit: str) -> str:
     if not pairs:
         return ""
     middle = statistics.median(p.ratio.value for p in pairs)
-    band = statistics.median([p.band for p in pairs if p.band] or [1.0])
+    band = statistics.median([p.band for p in pairs if p.band] or [_ROUNDS_TO_ONE])
     slower = f"{_times(max(middle, 1 / middle))} {'slower' if middle > 1 else 'faster'} (median of {len(pairs)})"
     alike = f"alike ({_times(middle)}, median of {len(pairs)})"
     return f"the {limit}'s figures are {alike if 1 / band <= middle <= band else slower}"

@@ -9,7 +9,6 @@ from overhead.blocks.parts import Cell, Table
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
-from overhead.report.core.machines import from_fingerprints
 from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack, Value
 from tests.fakes.report import H200, crowded, figure, fingerprint, record, share
@@ -74,15 +73,6 @@ def test_the_key_figure_of_a_wait_equals_the_one_in_the_table_of_waits() -> None
     figure = by_label(view.fingerprint)["One dispatch and its wait, Dawn, from Python"]
     assert value(figure) == 80_000
     assert figure.with_interval.replace(" µs", "") in dawn
-
-
-def test_the_key_figures_come_from_the_run_that_is_shown() -> None:
-    shown = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
-    more = record("chromium", caller="browser"), record("dawn", each=9_000)
-    other = fingerprint(*more, created="2026-01-02T00:00:00Z")
-    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).own)}
-    assert value(found["One dispatch, Dawn, from Python"]) == 20_000
-    assert found["One dispatch, Chromium, from JavaScript"].measured is None
 
 
 def test_key_figures_prefer_hardware_to_software_and_never_use_the_null_backend() -> None:

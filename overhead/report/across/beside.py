@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.beside import (
@@ -22,7 +22,7 @@ from overhead.reading.beside import (
 from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
 from overhead.reading.view import View, boards_of, without_device
-from overhead.report.core.dots import DotRow, Mark, dot_figure, ratio_ticks
+from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TITLES = {"host": "Bound by the host", "device": "Bound by the device", "": "Waits, shares, and what differs in bound"}
 _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
 """Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
-_PANEL_COLUMNS, _PANEL_INCHES = 3, 1.15
+_PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
 _OVER_TIME = (
     "Each figure over that of the first run that has it with the same parameters; hollow where either is noisy. "
     "A vertical line: a version differs from the run before. Rented machines of one kind can be on several boards."
@@ -58,7 +58,10 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     sentences = [beside_sentence(one, _name(one)) for one in found]
     yield Text(sentences)
     title = f"{machine_name(view.fingerprint.machine)} beside {_name(found[0])}"
-    said = ["A pair has one stack, one caller and the same parameters.", _band_words(spreads)]
+    said = [
+        "A pair has one stack, one caller and the same parameters. A row ends with the values of the other runs.",
+        _band_words(spreads),
+    ]
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
         said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else "", left_out_sentence(one)]
@@ -82,7 +85,7 @@ def _band_words(spreads: Spreads) -> str:
         return "No band shows how far another run here may lie: measure again to get one: make report."
     most = max(spreads.values(), key=lambda spread: spread.boards)
     source = f"{most.boards} {'runs of this machine' if most.kinds == 1 else 'boards'}"
-    return f"Another run here lies in the band in 90 % of cases ({source}); a noisy figure has none."
+    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. A noisy figure has none."
 
 
 def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
@@ -126,6 +129,7 @@ def over_time(machines: Machines) -> Iterator[Part]:
             points = [(_when(run), pairs[label].ratio) for run, pairs in later.items() if label in pairs]
             if len(points) > 1:
                 panels.setdefault(label, points)
+    panels = {k.label: panels[k.label] for k in machines.own.once(key_figures) if k.label in panels}
     if not panels:
         return
     both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
@@ -163,7 +167,14 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[f
             ax.plot([when], [at.value], "o", color=INK, markerfacecolor=inside, markersize=4)
         for when, words in changes.items():
             ax.axvline(when, color=MUTED, linestyle=":")
-            ax.text(when, 0.02, f" {plain(words, 24)}", transform=ax.get_xaxis_transform(), rotation=90, fontsize=6)
+            place: dict[str, Any] = {
+                "transform": ax.get_xaxis_transform(),
+                "rotation": 90,
+                "ha": "right",
+                "fontsize": 5.5,
+            }
+            ax.text(when, 0.02, plain(words, _WORD_LETTERS), **place)
+        ax.axhspan(*LEAST_RATIOS, alpha=0)
         ax.set_title(label, fontsize=SMALL)
         ax.tick_params(labelbottom=True, labelsize=SMALL)
     axes[0].set_yscale("log")

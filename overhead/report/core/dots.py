@@ -31,6 +31,8 @@ _MOST_VALUES_PRINTED = 3
 _LETTERS_AN_INCH = 7.2
 BAND_COLOUR = "#d5e3f0"
 _LONG_RATIO = 8
+LEAST_RATIOS = (0.75, 1.35)
+"""An axis of ratios shows these at least."""
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
@@ -86,6 +88,7 @@ def dot_figure(
         ax.tick_params(axis="x", labelbottom=True)
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
+            ax.axvspan(*LEAST_RATIOS, alpha=0)
     for ax in axes[:1] if share_axis else axes:
         (ratio_ticks if line_at_one else plain_log_ticks)(ax.xaxis)
     add_marker_legend(figure, shapes or {})
@@ -101,7 +104,7 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
 
 
 def ratio_ticks(axis: Any) -> None:
-    """Put ticks of the log axis at powers of two, and between them where it is short."""
+    """Put ticks of the log axis at powers of two, between them on a short one."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()

@@ -8,11 +8,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from overhead.reading.format import count, number, within
+from overhead.reading.format import number, within
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, FigureClass, half_width, spread_of
 from overhead.reading.view import View
@@ -135,13 +134,6 @@ def _median(found: Beside, limit: str) -> str:
 
 def _times(of: float) -> str:
     return f"{number(within(of, 0.01))} times"
-
-
-def left_out_sentence(found: Beside) -> str:
-    """How many key figures are no pair, by reason; '' where all are."""
-    reasons = Counter(found.left_out.values())
-    said = "; ".join(f"{count(n, 'figure')} {reason}" for reason, n in reasons.items())
-    return f"Left out: {said}." if said else ""
 
 
 def version_changes(before: Fingerprint, after: Fingerprint) -> str:

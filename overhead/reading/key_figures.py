@@ -12,7 +12,7 @@ from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spr
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
-from overhead.results import Caller, Figure, Pattern, Record, Scalar, Value, ratio
+from overhead.results import Caller, Pattern, Record, Scalar, Value, ratio
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +120,10 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     share = found.unit == "ratio"
     found = found.share_saved if share else found
     reasons = ["" if found.status == "ok" else ": ".join(filter(None, (found.status, found.reason)))]
-    reasons += [_condition(view, target, figure)] if line.pattern == "replay" else []
+    if line.pattern == "replay" and not two_speeds(figure):
+        others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
+        condition = "beside other processes" if others else "alone on the GPU"
+        reasons.append(f"{condition}: a node has two speeds (docs/cuda.md)")
     made = dataclasses.replace(made, measured=found, reason="; ".join(filter(None, reasons)))
     if share or line.compared:
         return dataclasses.replace(made, text=percent(found) if share else f"{micro(figure)} {MICRO}")
@@ -141,10 +144,3 @@ def _record(target: TargetView, line: _Line) -> Record | None:
         return next((r for r in same if not target.varied(r)), None)
     same = with_fields(target.records, caller=line.caller, pattern=line.pattern, workload=line.workload)
     return next((r for r in same if r.params.items() <= line.params.items()), None)
-
-
-def _condition(view: View, target: TargetView, figure: Figure) -> str:
-    """The condition that a node of a graph was met in, which decides its speed; '' where both speeds are known."""
-    others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
-    condition = "beside other processes" if others else "alone on the GPU"
-    return "" if two_speeds(figure) else f"{condition}: a node has two speeds (docs/cuda.md)"

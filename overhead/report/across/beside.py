@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -15,7 +16,6 @@ from overhead.reading.beside import (
     beside,
     beside_sentence,
     full_runs,
-    left_out_sentence,
     spreads_of,
     version_changes,
 )
@@ -64,7 +64,9 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     ]
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
-        said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else "", left_out_sentence(one)]
+        said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else ""]
+        left_out = (f"{count(n, 'figure')} {reason}" for reason, n in Counter(one.left_out.values()).items())
+        said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
     shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
     unit, caption = "this run over the other; left of 1: faster here", " ".join(dict.fromkeys(filter(None, said)))
     draw = partial(dot_figure, _panels(found), unit, shapes, line_at_one=True, width=WIDE_INCHES)

@@ -90,6 +90,8 @@ def _add_reading(added: Any) -> None:
     report.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=paths)
     out = "folder to write index.html to"
     report.add_argument("--out", metavar="DIR", type=Path, default=Path("reports"), help=out)
+    reference = "file of a run, or id or name of a machine among these, to set the machine beside"
+    report.add_argument("--reference", metavar="RUN", default="", help=reference)
     _answers(report, commands.report_command)
 
     export = added.add_parser("export", help="convert the figures of runs for other programs")

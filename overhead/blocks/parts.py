@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from overhead.reading.format import MICRO, micro_spread
+from overhead.reading.format import micro_spread
 from overhead.reading.glossary import Term
-from overhead.reading.key_figures import KeyFigure
-from overhead.reading.view import without_device
 from overhead.results import Record
 
 if TYPE_CHECKING:
@@ -36,14 +34,6 @@ class Text:
     quiet: bool = False
     lead: bool = False
     folded: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Cards:
-    """A row of cards with one key figure each."""
-
-    kind: ClassVar[str] = "cards"
-    figures: Sequence[KeyFigure]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,36 +143,16 @@ class Drawing:
     table: Table | None = None
 
 
-Part = Heading | Text | Cards | Table | StatusLine | Listing | Terms | Drawing
+Part = Heading | Text | Table | StatusLine | Listing | Terms | Drawing
 """What a section may yield."""
 
 
 def without_pictures(blocks: Iterable[Part]) -> Iterator[Part]:
-    """The blocks for a renderer of text: tables and sentences in place of cards and drawings."""
+    """The blocks for a renderer of text: tables and sentences in place of drawings."""
     for block in blocks:
-        if isinstance(block, Cards):
-            yield from _cards(block)
-        elif not isinstance(block, Drawing):
+        if not isinstance(block, Drawing):
             yield block
         elif block.table is None:
             yield Text([f"{block.title}: {block.alt}"], quiet=True)
         else:
             yield dataclasses.replace(block.table, folded=False)
-
-
-def _cards(cards: Cards) -> Iterator[Part]:
-    """The key figures with their intervals as a table, and the reasons for those that have no value."""
-    known = [k for k in cards.figures if k.measured is not None]
-    _, device = without_device([k.of for k in known])
-    rows = []
-    for k in known:
-        remarks = ("" if device else k.of, k.bound, k.reason.partition(":")[0])
-        rows.append([k.label, k.with_interval, k.next_run, "; ".join(filter(None, remarks))])
-    title = "Key figures" + (f", {device}" if device else "")
-    columns = ["", "this run", f"next run, {MICRO}", ""]
-    yield Table(title, columns, rows, numeric=(1, 2), optional={2: 1}).without_empty()
-    by_reason: dict[str, list[str]] = {}
-    for k in cards.figures:
-        if k.measured is None:
-            by_reason.setdefault(k.reason, []).append(k.label)
-    yield Text([f"Missing: {'; '.join(labels)}: {reason}" for reason, labels in by_reason.items()], quiet=True)

@@ -6,149 +6,91 @@ A figure that a machine does not have is missing with a reason; no other stack o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from overhead.reading.format import (
-    MICRO,
-    factor,
-    factor_spread,
-    micro,
-    micro_of,
-    percent,
-    percent_spread,
-    time_spread,
-    two_speeds,
-)
-from overhead.reading.host_shares import host_shares
-from overhead.reading.missing_values import absent_stacks, missing_figure, why
-from overhead.reading.next_run import next_run_text
+from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
+from overhead.reading.missing_values import missing_figure, missing_stack, why
+from overhead.reading.next_run import FigureClass, class_of, next_run_text
 from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
-from overhead.results import Caller, Figure, Record, Value, ratio
-
-_Make = Callable[[View, TargetView], "KeyFigure"]
-_SMOKE_TEST = "a smoke test: on a software adapter the device's work shares cores with the caller"
+from overhead.results import Caller, Pattern, Record, Scalar, Value, ratio
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyFigure:
-    """One line. ``measured``: its value, with the unit ``ns``, ``share`` (0.46 is 46 %) or ``ratio``.
+    """One line. ``measured``: its value, with the unit ``ns`` or ``share`` (0.46 is 46 %).
 
-    ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. ``record`` is the record's
-    key, ``of`` the target's label. With a value, ``reason`` is its status or condition, a colon, and details.
-    ``next_run``: where another run would put it, in microseconds without unit. ``bound``: that the device limits it,
-    and the CPU time of it; '' where the host alone does.
+    ``text`` is ready to print, "missing" where there is no value; then ``reason`` says why. With a value, ``reason`` is
+    its status or condition, a colon, and details. ``record`` is what was measured, ``of`` the target's label.
+    ``next_run``: where another run would put it, in microseconds without unit. ``spread_class``: the class of its
+    spread between runs; None for differences and ratios. ``limit``: "host" or "device", what bounds a cost; '' for the
+    rest.
     """
 
     label: str
-    text: str
+    text: str = "missing"
     measured: Value | None = None
     reason: str = ""
-    record: str = ""
+    record: Record | None = None
     of: str = ""
     next_run: str = ""
-    bound: str = ""
+    spread_class: FigureClass | None = None
+    limit: str = ""
 
     @property
     def with_interval(self) -> str:
         """The text with its interval: ``26.3 µs (25.9 to 26.7)``; the text alone where there is not one value."""
         if self.measured is None or " or " in self.text:
             return self.text
-        shown = {"share": percent_spread, "ratio": factor_spread}.get(self.measured.unit, time_spread)
-        return shown(self.measured)
+        return (percent_spread if self.measured.unit == "share" else time_spread)(self.measured)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Line:
+    """A line of the list. Without ``pattern`` it is of the base case of the stack, with ``caller``.
+
+    ``compared``: the figure is of this named comparison of the case with another, else of the case.
+    """
+
+    label: str
+    stack: str
+    caller: Caller = "binding"
+    figure: str = "complete"
+    pattern: Pattern | None = None
+    workload: str = "step"
+    params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    compared: str = ""
+
+
+_FUSED_STEPS = {"elements": 4096}
+_LIST = (
+    _Line("One operation, NumPy, from Python", "numpy"),
+    _Line("One operation, PyTorch, from Python", "torch"),
+    _Line("One launch, CUDA driver, from Python", "cuda-driver"),
+    _Line("One dispatch, Dawn, from Python", "dawn"),
+    _Line("One dispatch, wgpu-native, from Python", "wgpu-native"),
+    _Line("One dispatch, Chromium, from JavaScript", "chromium", "browser"),
+    _Line("One dispatch, Dawn, from compiled code", "dawn", "native"),
+    _Line("One dispatch, raw Vulkan, from compiled code", "vulkan", "native"),
+    _Line("One node of a CUDA graph, CUDA driver", "cuda-graph", pattern="replay", params={"maker": "driver"}),
+    _Line(
+        "One fused step, CUDA driver, from Python",
+        "cuda-driver",
+        "binding",
+        "complete",
+        "fused",
+        "recurrence",
+        _FUSED_STEPS,
+    ),
+    _Line("One fused step, Dawn, from Python", "dawn", "binding", "complete", "fused", "recurrence", _FUSED_STEPS),
+    _Line("One submit, raw Vulkan, from compiled code", "vulkan", "native", "per_submit", compared="marginal"),
+    _Line("One dispatch and its wait, Dawn, from Python", "dawn", figure="naive"),
+    _Line("Python's share of the host's time, Dawn", "dawn", figure="ratio", compared="python-share"),
+)
 
 
 def key_figures(view: View) -> list[KeyFigure]:
     """All fourteen lines in their order, whatever the file holds."""
-    made = []
-    for label, stack, make in _LIST:
-        target = view.best(stack)  # other workloads say nothing general about a stack
-        found = make(view, target) if target is not None and target.has_step else _absent(view, stack)
-        made.append(dataclasses.replace(found, label=label))
-    return made
-
-
-def _base(caller: Caller, name: str = "complete") -> _Make:
-    """A figure of the stack's base case by that caller."""
-
-    def make(view: View, target: TargetView) -> KeyFigure:
-        record = _by_caller(target, caller)
-        return _not_by(target, caller) if record is None else _time(view, target, record, name)
-
-    return make
-
-
-def _fused(view: View, target: TargetView) -> KeyFigure:
-    found = with_fields(target.records, pattern="fused", workload="step", caller="binding")
-    if not found:
-        run = _to_measure(target.stack, "fused")
-        return _missing(f"not measured {CALLER_WORDS['binding']} as one kernel; {run}", target)
-    return _time(view, target, min(found, key=lambda r: bool(target.varied(r))))
-
-
-def _submit(view: View, target: TargetView) -> KeyFigure:
-    record = _by_caller(target, "native")
-    comparison = view.comparison("marginal", record.key) if record is not None else None
-    figure = comparison.figure("per_submit") if comparison is not None else None
-    if record is None or figure is None:
-        return _missing(f"not measured; {_to_measure('vulkan', 'per-submit', 'one-pass')}", target)
-    return _of_figure(target, record, figure)
-
-
-def _python_share(view: View, target: TargetView) -> KeyFigure:
-    top, compiled = _by_caller(target, "binding"), _by_caller(target, "native")
-    if top is None or compiled is None:
-        return _not_by(target, "binding" if top is None else "native")
-    for record in (top, compiled):
-        if record.measured("host") is None:
-            return _missing(why(record, "host"), target, record)
-    found = next((each.python for each in view.once(host_shares) if each.top.key == top.key), None)
-    if found is None:
-        return _missing("the two callers have no rounds in common in this file", target)
-    caution = "; ".join(filter(None, [_caution(found), _SMOKE_TEST if target.software else ""]))
-    return KeyFigure("", percent(found), found, caution, top.key, target.label)
-
-
-def _node(view: View, target: TargetView) -> KeyFigure:
-    """A node of the driver's graph: both speeds where the run met both, else the condition that it was met in."""
-    nodes = with_fields(target.records, pattern="replay", workload="step")
-    found = [r for r in nodes if r.params.get("maker", "driver") == "driver"]
-    if not found:
-        return _missing(f"not measured; {_to_measure('cuda-graph', 'replay')}", target)
-    made = _time(view, target, found[0])
-    figure = found[0].figure("complete")
-    if figure is None or made.measured is None:
-        return made
-    if speeds := two_speeds(figure):
-        return dataclasses.replace(made, text=f"{' or '.join(map(micro_of, speeds))} {MICRO}")
-    others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
-    condition = "beside other processes" if others else "alone on the GPU"
-    reason = f"{condition}: a node has two speeds (docs/cuda.md), and a process alone meets the slower one more often"
-    return dataclasses.replace(made, reason="; ".join(part for part in (made.reason, reason) if part))
-
-
-def _overstatement(_: View, target: TargetView) -> KeyFigure:
-    record = _by_caller(target, "binding")
-    if record is None:
-        return _not_by(target, "binding")
-    found = overstatement(record, "naive")
-    if found is None:
-        return _missing("no slope or no single timed dispatch has a value", target, record)
-    return KeyFigure("", factor(found), found, _caution(found), record.key, target.label)
-
-
-def _by_caller(target: TargetView, caller: Caller) -> Record | None:
-    """The target's base case by that caller, with the base's parameters; None where it was not measured."""
-    same = with_fields(target.records, caller=caller, pattern=target.base.pattern)
-    return next((r for r in same if not target.varied(r)), None)
-
-
-def _to_measure(stack: str, *patterns: str) -> str:
-    """How to get the figure, in words: ``to measure it: overhead run -p STACK --pattern PATTERN``."""
-    return " ".join([f"to measure it: overhead run -p {stack}", *(f"--pattern {name}" for name in patterns)])
-
-
-def _not_by(target: TargetView, caller: Caller) -> KeyFigure:
-    return _missing(f"not measured {CALLER_WORDS[caller]}; {_to_measure(target.stack, 'per-submit')}", target)
+    return [_key_figure(view, line) for line in _LIST]
 
 
 def overstatement(record: Record, figure: str) -> Value | None:
@@ -160,61 +102,45 @@ def overstatement(record: Record, figure: str) -> Value | None:
     return found if found is None or found.bounded else dataclasses.replace(found, low=None, high=None)
 
 
-def _time(view: View, target: TargetView, record: Record, name: str = "complete") -> KeyFigure:
-    figure = record.figure(name)
-    if figure is None:
-        return _missing(why(record, name), target, record)
-    made, bound = _of_figure(target, record, figure), _bound(record) if name == "complete" else ""
-    return dataclasses.replace(made, next_run=next_run_text(record, view.fingerprint.machine, name), bound=bound)
+def _key_figure(view: View, line: _Line) -> KeyFigure:
+    target = view.best(line.stack)  # other workloads say nothing general about a stack
+    if target is None or not target.has_step:
+        return KeyFigure(line.label, reason=f"{line.stack}: {missing_stack(view.fingerprint, line.stack).text}")
+    record = _record(target, line)
+    source = view.comparison(line.compared, record.key) if record is not None and line.compared else record
+    made = KeyFigure(line.label, record=record, of=target.label)
+    if record is None or source is None:
+        compared = "not compared with another case in this run"
+        return dataclasses.replace(made, reason=compared if record else f"not measured {CALLER_WORDS[line.caller]}")
+    figure = source.figure(line.figure)
+    if figure is None or (found := figure.measured) is None:
+        return dataclasses.replace(
+            made, reason=missing_figure(figure, record).text if figure else why(record, line.figure)
+        )
+    share = found.unit == "ratio"
+    found = found.share_saved if share else found
+    reasons = ["" if found.status == "ok" else ": ".join(filter(None, (found.status, found.reason)))]
+    if line.pattern == "replay" and not two_speeds(figure):
+        others = any(t.key != target.key and t.first.api != "CPU" and not t.software for t in view.executing)
+        condition = "beside other processes" if others else "alone on the GPU"
+        reasons.append(f"{condition}: a node has two speeds (docs/cuda.md)")
+    made = dataclasses.replace(made, measured=found, reason="; ".join(filter(None, reasons)))
+    if share or line.compared:
+        return dataclasses.replace(made, text=percent(found) if share else f"{micro(figure)} {MICRO}")
+    own, speeds = class_of(record, line.figure), two_speeds(figure)
+    return dataclasses.replace(
+        made,
+        text=f"{' or '.join(map(micro_of, speeds)) if speeds else micro(figure)} {MICRO}",
+        next_run=next_run_text(record, view.fingerprint.machine, line.figure),
+        spread_class=own,
+        limit="" if line.figure != "complete" else "host" if own == "host" else "device",
+    )
 
 
-def _bound(record: Record) -> str:
-    """``bound by the device, CPU time 5.10 µs``; '' where the host alone is the limit or no GPU does the work."""
-    limit = {"device": "bound by the device", "balanced": "bound by the device and the CPU"}.get(record.bound, "")
-    host = record.figure("host")
-    if not limit or record.software or record.api == "CPU" or host is None or not host.measured:
-        return ""
-    return f"{limit}, CPU time {micro(host)} {MICRO}"
-
-
-def _of_figure(target: TargetView, record: Record, figure: Figure) -> KeyFigure:
-    found = figure.measured
-    if found is None:
-        return _missing(missing_figure(figure, record).text, target, record)
-    return KeyFigure("", f"{micro(figure)} {MICRO}", found, _caution(found), record.key, target.label)
-
-
-def _caution(of: Value) -> str:
-    return "" if of.status == "ok" else of.status + (f": {of.reason}" if of.reason else "")
-
-
-def _missing(reason: str, target: TargetView | None = None, record: Record | None = None) -> KeyFigure:
-    key, of = record.key if record else "", target.label if target else ""
-    return KeyFigure("", "missing", reason=reason.removesuffix(": "), record=key, of=of)
-
-
-def _absent(view: View, stack: str) -> KeyFigure:
-    """The line where the stack has no target that ran the step, with the reason from the run."""
-    if view.best(stack) is not None:
-        return _missing(f"not part of this run; {_to_measure(stack)} --workload step")
-    for known in absent_stacks(view.fingerprint, (stack,)):
-        return _missing(f"{known.stack}: {known.reason}{f'; {known.mend}' if known.mend else ''}")
-    return _missing(f"{stack} was not part of this run; {_to_measure(stack)}")
-
-
-_LIST: tuple[tuple[str, str, _Make], ...] = (
-    ("One operation, PyTorch, from Python", "torch", _base("binding")),
-    ("One launch, CUDA driver, from Python", "cuda-driver", _base("binding")),
-    ("One dispatch, raw Vulkan, from compiled code", "vulkan", _base("native")),
-    ("One dispatch, Dawn, from compiled code", "dawn", _base("native")),
-    ("One dispatch, Dawn, from Python", "dawn", _base("binding")),
-    ("One dispatch, wgpu-native, from Python", "wgpu-native", _base("binding")),
-    ("One dispatch, Chromium, from JavaScript", "chromium", _base("browser")),
-    ("One submit, raw Vulkan, from compiled code", "vulkan", _submit),
-    ("One dispatch and its wait, Dawn, from Python", "dawn", _base("binding", "naive")),
-    ("Python's share of the host's time, Dawn", "dawn", _python_share),
-    ("One node of a CUDA graph, CUDA driver", "cuda-graph", _node),
-    ("One fused step, CUDA driver, from Python", "cuda-driver", _fused),
-    ("One fused step, WebGPU (Dawn), from Python", "dawn", _fused),
-    ("A single timed dispatch overstates, Dawn, from Python", "dawn", _overstatement),
-)
+def _record(target: TargetView, line: _Line) -> Record | None:
+    """The record with no other parameters than the line's, or the base case's; None where it was not measured."""
+    if line.pattern is None:
+        same = with_fields(target.records, caller=line.caller, pattern=target.base.pattern)
+        return next((r for r in same if not target.varied(r)), None)
+    same = with_fields(target.records, caller=line.caller, pattern=line.pattern, workload=line.workload)
+    return next((r for r in same if r.params.items() <= line.params.items()), None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from overhead.errors import without_details
 from overhead.reading.format import plain
 from overhead.results import VALUED, Figure, Fingerprint, MissingStack, Record
 
+_MOST_NAMED = 3
 _WHOLE_TARGET = "all"
 """In ``LeftOut.case``: the planner left the whole target out."""
 
@@ -80,3 +82,21 @@ def why(record: Record, figure: str) -> str:
     if found is not None:
         return plain(missing_figure(found, record).text)
     return plain("not measured" if record.status in VALUED else MissingValue(record.status, record.reason).text)
+
+
+def reasons_said(missing: Iterable[tuple[str, str]], start: str) -> list[str]:
+    """A sentence for each reason, with what it explains: ``missing`` has names with their reasons.
+
+    Reasons of one cause count as one; the first of them stands. Three names are said, and how many more there are.
+    """
+    causes: dict[str, list[tuple[str, str]]] = {}
+    for name, reason in missing:
+        causes.setdefault(without_details(reason), []).append((name, reason))
+    said = []
+    for alike in causes.values():
+        others = f" and {len(alike) - _MOST_NAMED:,} more" if len(alike) > _MOST_NAMED else ""
+        differ = (
+            " (the first; the others differ in numbers or names)" if len({reason for _, reason in alike}) > 1 else ""
+        )
+        said.append(f"{start} {'; '.join(name for name, _ in alike[:_MOST_NAMED])}{others}: {alike[0][1]}{differ}")
+    return said

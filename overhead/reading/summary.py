@@ -1,10 +1,9 @@
-"""Sentences on a whole run: how far a single timing misleads, what was verified, what is missing."""
+"""Sentences on a whole run: the processor's speed, software adapters, what is missing."""
 
 from __future__ import annotations
 
-from overhead.reading.format import MICRO, count, factor, listed, percent
-from overhead.reading.key_figures import overstatement
-from overhead.reading.view import CALLER_WORDS, TargetView, View
+from overhead.reading.format import MICRO, count, listed, percent
+from overhead.reading.view import View
 
 _STEADY_RATIO = 1.05
 """Slowest over fastest canary up to which the processor counts as steady."""
@@ -20,27 +19,6 @@ def speed_change(view: View) -> str:
         f"The speed of the CPU changed by {percent(most / least - 1)} between processes: the canary, a fixed loop that "
         f"is timed beside every sample, took {least:.4g} to {most:.4g} {MICRO}. CPU-bound costs changed with it."
     )
-
-
-def overstatement_sentence(targets: list[TargetView]) -> str:
-    """A sentence on how many times the cost of a unit a single timing, T(1), is; '' where no target has both.
-
-    Targets on the CPU and ratios without an upper end count only where there are no others.
-    """
-    targets = [t for t in targets if t.first.api != "CPU"] or targets
-    found = [(ratio, t) for t in targets if (ratio := overstatement(t.base, "naive")) is not None]
-    found = [f for f in found if f[0].high is not None] or found
-    if not found:
-        return ""
-    (low, least), (high, most) = min(found, key=lambda f: f[0].value), max(found, key=lambda f: f[0].value)
-    start = "Timing a single unit and its wait, as most benchmarks do, would have given"
-    if least is most:
-        return f"{start} {factor(low)} that for {_called(most)}."
-    return f"{start} {factor(low)} ({_called(least)}) to {factor(high)} ({_called(most)}) as much."
-
-
-def _called(target: TargetView) -> str:
-    return f"{target.label}, {CALLER_WORDS[target.base.caller]}"
 
 
 def software_sentence(view: View) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from overhead.errors import require_extra
@@ -19,8 +19,6 @@ _CASE_COLUMNS = (
 _FIGURE_COLUMNS = ("figure", "figure_unit", "value", "low", "high", "status", "reason", "rule", "processes", "modes")
 COLUMNS = _RUN_COLUMNS + _CASE_COLUMNS + _FIGURE_COLUMNS
 """``to_pandas``: times (``figure_unit`` "ns") are nanoseconds; ``params`` is ``k=16 wait=poll``."""
-COMPARISON_COLUMNS = (*_RUN_COLUMNS, "comparison", "of", "against", *_FIGURE_COLUMNS)
-"""``comparisons_to_pandas``: ``of`` and ``against`` are record keys, ``against`` joined by `` + ``."""
 
 
 def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
@@ -33,38 +31,15 @@ def to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
 
 def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
     """The rows of ``to_pandas`` as tuples, each in the order of ``COLUMNS``."""
-    run = _run(fingerprint)
+    run = fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
     for r in fingerprint.records:
         case = (
             r.stack, r.api, r.adapter, r.device, r.software, r.executes, r.pattern, r.caller, r.dependency, r.unit,
             r.workload, _params(r.params), r.overlap, r.bound, " ".join(r.flags), r.status, r.reason,
         )  # fmt: skip
-        none = Figure(name="none", unit="", status=r.status, reason=r.reason)
-        yield from ((*run, *case, *figure) for figure in _figures(r.figures or [none]))
-
-
-def comparisons_to_pandas(fingerprint: Fingerprint) -> pandas.DataFrame:
-    """One row for each figure of a comparison of two cases: differences in ns, ratios without unit."""
-    require_extra("report", "pandas")
-    from pandas import DataFrame
-
-    run = _run(fingerprint)
-    rows = [
-        (*run, c.name, c.of, " + ".join(c.against), *figure)
-        for c in fingerprint.comparisons
-        for figure in _figures(c.figures)
-    ]
-    return DataFrame(rows, columns=list(COMPARISON_COLUMNS))
-
-
-def _run(fingerprint: Fingerprint) -> tuple[str, str, str, int]:
-    return fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
-
-
-def _figures(figures: Iterable[Figure]) -> Iterable[tuple[Any, ...]]:
-    for f in figures:
-        modes = " ".join(map(str, f.modes))
-        yield f.name, f.unit, f.value, f.low, f.high, f.status, f.reason, f.rule, f.processes, modes
+        for f in r.figures or [Figure(name="none", unit="", status=r.status, reason=r.reason)]:
+            modes = " ".join(map(str, f.modes))
+            yield *run, *case, f.name, f.unit, f.value, f.low, f.high, f.status, f.reason, f.rule, f.processes, modes
 
 
 def _params(params: dict[str, Any]) -> str:

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["build", "register", "register_across", "render"]
 
 
-def build(paths: Sequence[Path], out: Path, documents: str = "") -> Path:
+def build(paths: Sequence[Path], out: Path, documents: str = "", reference: str = "") -> Path:
     """Draw the pages from fingerprints, journals and folders of them; returns the first page's path.
 
     It opens with the newest run of the first path that holds one. A bad file named alone raises ``BadFile``; among
     several, or in a folder, it is skipped and listed on stderr and in the page. An output folder that cannot be written
     raises ``UsageError``. ``documents``: where the first page finds the documents, so that all pages link to them.
+    ``reference``: the run to set the machine beside, as ``from_paths`` has it.
     """
     require_extra("report", "jinja2", "matplotlib", "seaborn")
     from overhead.report.core.machines import from_paths
 
-    machines = from_paths(paths)
+    machines = from_paths(paths, reference)
     report_skipped(machines.skipped)
     return _write(machines, out, documents)
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from overhead.blocks.parts import Cards, Heading, Part, Table, Text, micro_cell
-from overhead.errors import without_details
-from overhead.reading.dispatch_costs import met_range, over_quiet
+from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
+from overhead.reading.dispatch_costs import dispatch_costs, met_range, over_quiet
+from overhead.reading.dispatch_sentences import lead_sentences
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, factor
 from overhead.reading.key_figures import key_figures
-from overhead.reading.missing_values import why
+from overhead.reading.missing_values import reasons_said, why
 from overhead.reading.next_run import next_run_sentence
 from overhead.reading.summary import (
     left_out,
     missing_stacks,
-    overstatement_sentence,
     software_sentence,
 )
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
+from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables
 from overhead.report.sections.front import to_do
 from overhead.report.sections.host_shares import layers
@@ -30,8 +30,6 @@ _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
 _COLUMNS = ["stack", "case", "called", "per", *(f"{name}, {MICRO}" for name in _FIGURES), "up to n", "status"]
 _OPTIONAL = {3: 6, 5: 0, 6: 2, 7: 3, 8: 5, 9: 4}
-_MOST_NAMED = 3
-"""The most cases that a sentence names; it counts the others."""
 
 
 def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[Part]:
@@ -44,13 +42,16 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
             f"measured {fingerprint.created}, profile {fingerprint.profile}, machine {machine.id}",
         ]
     )
-    figures = key_figures(view)
+    if costs := view.once(dispatch_costs):
+        yield Text(lead_sentences(costs))
+    figures = view.once(key_figures)
     if any(figure.measured is not None for figure in figures):
-        yield Cards(figures)
+        yield key_figure_table(view)
         yield Text([next_run_sentence(machine)])
+        missing = ((k.label, k.reason) for k in figures if k.measured is None)
+        yield Text(reasons_said(missing, "Missing:"), quiet=True)
     yield from _findings(view)
-    best = [t for stack in view.stacks if (t := view.best(stack)) is not None and t.has_step]
-    yield Text([*filter(None, (overstatement_sentence(best), software_sentence(view), missing_stacks(view)))])
+    yield Text([*filter(None, (software_sentence(view), missing_stacks(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
     yield from _cases("All cases" if all_cases else "Base cases", view, shown, " --all")
     yield from layers(view)
@@ -112,20 +113,13 @@ def _row(target: TargetView, record: Record) -> list[str]:
 
 
 def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
-    """Each reason for a missing cost once, with the cases that it explains. Reasons of one cause count as one."""
-    causes: dict[str, dict[str, list[str]]] = {}
-    for target, record in cases:
-        if record.value("complete") is None:
-            case = f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}"
-            reason = why(record, "complete")
-            causes.setdefault(without_details(reason), {}).setdefault(reason, []).append(case)
-    said = []
-    for reasons in causes.values():
-        named = [case for cases in reasons.values() for case in cases]
-        others = f" and {count(len(named) - _MOST_NAMED, 'more case')}" if len(named) > _MOST_NAMED else ""
-        alike = " (the first; the others differ in numbers or names)" if len(reasons) > 1 else ""
-        said.append(f"No cost of {'; '.join(named[:_MOST_NAMED])}{others}: {next(iter(reasons))}{alike}")
-    return said
+    """Each reason for a missing cost once, with the cases that it explains."""
+    missing = [
+        (f"{target.label} {target.pattern_label(record)} {CALLER_WORDS[record.caller]}", why(record, "complete"))
+        for target, record in cases
+        if record.value("complete") is None
+    ]
+    return reasons_said(missing, "No cost of")
 
 
 def _missing(run: Fingerprint) -> Iterator[Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes.report import crowded, fingerprint, record, share
+from tests.fakes.report import crowded, fingerprint, record
 
 pytestmark = pytest.mark.needs("pandas")
 
@@ -29,16 +29,6 @@ def test_the_data_frame_has_values_and_parameters_in_their_columns() -> None:
     assert (row.stack, row.pattern, row.params, row.figure_unit) == ("dawn", "per-k", "k=16 wait=poll", "ns")
     assert (row.value, row.low, row.high) == pytest.approx((20_000, 19_600, 20_400))
     assert frame.value.dtype.kind == "f"
-
-
-def test_comparisons_become_a_data_frame_of_their_own() -> None:
-    from overhead.reading.tables import COMPARISON_COLUMNS, comparisons_to_pandas
-
-    top, ffi = record(caller="binding"), record(caller="ffi")
-    frame = comparisons_to_pandas(fingerprint(top, ffi, comparisons=[share("binding-share", top, ffi, 5e3)]))
-    assert tuple(frame.columns) == COMPARISON_COLUMNS
-    assert list(frame.figure) == ["difference", "ratio"]
-    assert set(frame.of) == {top.key}
 
 
 def test_an_empty_run_becomes_an_empty_data_frame() -> None:

@@ -30,7 +30,7 @@ def everything() -> Fingerprint:
 
 
 def page_facts() -> str:
-    """The numbers in cards and tables of all sections but those that repeat the input or other sections."""
+    """The numbers in tables of all sections but those that repeat the input or other sections."""
     from overhead.report.core import draw
     from overhead.report.core.registry import registered
 
@@ -46,12 +46,10 @@ def page_facts() -> str:
 
 
 def _facts(part: object) -> Iterator[str]:
-    from overhead.blocks.parts import Cards, Drawing, Table, cell_text
+    from overhead.blocks.parts import Drawing, Table, cell_text
 
     table = part.table if isinstance(part, Drawing) else part
-    if isinstance(part, Cards):
-        yield from (f"{card.of} | {card.label} | {card.text}" for card in part.figures if card.measured)
-    elif isinstance(table, Table) and table.numeric:
+    if isinstance(table, Table) and table.numeric:
         for row in table.rows:
             cells = [cell_text(cell) for cell in row]
             label = ", ".join(cells[: min(table.numeric)])

@@ -8,8 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Drawing
+from overhead.errors import UsageError
 from overhead.loading.files import write_fingerprint
 from overhead.reading.published import publications
+from overhead.report.across.beside import fingerprint as beside, over_time
 from overhead.report.across.vendors import vendor, vendors
 from overhead.report.core.draw import PAPER
 from overhead.report.core.machines import from_fingerprints, from_paths
@@ -132,3 +135,26 @@ def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_i
     assert "From the quick run of 2026-01-01 00:00 UTC." in (out / "pages" / "machines.html").read_text("utf-8")
     assert not named["index.html"]
     assert not named["cases.html"]
+
+
+def test_the_reference_is_another_kind_of_machine_or_the_one_that_is_named(tmp_path: Path) -> None:
+    for i, gpu in enumerate(("NVIDIA A10", "NVIDIA H100", "AMD Radeon")):
+        write_fingerprint(tmp_path / f"{i}.json", run(i, gpu, day=9 - i))
+    paths = [tmp_path / "0.json", tmp_path]
+    found = [from_paths(paths, name).reference for name in ("", "radeon", str(tmp_path / "2.json"))]
+    assert [view and view.fingerprint.machine.gpus[0].name for view in found] == [
+        "NVIDIA H100",
+        "AMD Radeon",
+        "AMD Radeon",
+    ]
+    with pytest.raises(UsageError, match=r"--reference nothing: .* the others here: "):
+        from_paths(paths, "nothing")
+
+
+def test_the_key_figures_are_drawn_beside_the_reference_and_over_time() -> None:
+    runs = [run(1, each=20_000.0 * k, day=k) for k in (1, 2, 3)]
+    machines = from_fingerprints([*runs, run(2, "NVIDIA H100")])
+    (picture,), (over_all,) = ([p for p in make(machines) if isinstance(p, Drawing)] for make in (beside, over_time))
+    assert "NVIDIA H100" in picture.title
+    assert over_all.alt.endswith("of 3 runs")
+    assert list(over_time(from_fingerprints(runs[:1]))) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from overhead.reading.format import number, plain
 from overhead.report.core.draw import (
@@ -29,6 +29,10 @@ _ROW_INCHES = 0.27
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
 _LETTERS_AN_INCH = 7.2
+BAND_COLOUR = "#d5e3f0"
+_LONG_RATIO = 8
+LEAST_RATIOS = (0.75, 1.35)
+"""An axis of ratios shows these at least."""
 _MOST_ROWS = 40
 """Rows of a panel: more than these cannot be compared by eye."""
 _FURTHEST = 10
@@ -47,12 +51,16 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class DotRow:
-    """A row of dots, with their values at its end. ``note``: text in place of missing dots; ``end``: of the values."""
+    """A row of dots, with their values at its end. ``note``: text in place of missing dots; ``end``: of the values.
+
+    ``band``: a factor; where the dots are ratios, a band around 1 reaches up to it and down to its inverse.
+    """
 
     label: str
     marks: Sequence[Mark]
     note: str = ""
     end: str = ""
+    band: float | None = None
 
 
 @style()
@@ -76,14 +84,15 @@ def dot_figure(
     heights = [_ROW_INCHES * len(rows) for rows in drawn.values()]
     figure, axes = new_figure(heights, width=width, sharex=share_axis)
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, joined)
+        _panel(ax, rows, joined, int(_LETTERS_AN_INCH * width))
         ax.set_title(wrapped_label(title, int(_LETTERS_AN_INCH * width)))
         ax.set_xlabel(plain(unit, 60))
         ax.tick_params(axis="x", labelbottom=True)
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
+            ax.axvspan(*LEAST_RATIOS, alpha=0)
     for ax in axes[:1] if share_axis else axes:
-        plain_log_ticks(ax.xaxis)
+        (ratio_ticks if line_at_one else plain_log_ticks)(ax.xaxis)
     add_marker_legend(figure, shapes or {})
     return figure
 
@@ -96,12 +105,25 @@ def _first_and_last(rows: Sequence[DotRow]) -> Sequence[DotRow]:
     return [*rows[:half], DotRow(f"{left_out:,} more", [], "in the table"), *rows[-half:]]
 
 
-def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool) -> None:
+def ratio_ticks(axis: Any) -> None:
+    """Put ticks of the log axis at powers of two, between them on a short one."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = axis.get_view_interval()
+    between = () if high > _LONG_RATIO * low else (0.67, 0.8, 1.25, 1.5)
+    axis.set_major_locator(FixedLocator(sorted((*(2.0**i for i in range(-9, 10)), *between))))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:.3g}"))
+
+
+def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool, letters: int) -> None:
     """The rows from top to bottom with their labels. The marks of a row are slightly offset."""
     ax.set_xscale("log")
     ends = ax.get_yaxis_transform()
     for y, row in enumerate(rows):
         shown = [m for m in row.marks if m.at.value > 0]
+        if row.band is not None:
+            ax.fill_betweenx([y - 0.42, y + 0.42], 1 / row.band, row.band, color=BAND_COLOUR, linewidth=0)
         step = 0.0 if joined else 0.5 / max(len(shown), 2)
         if joined and shown:
             ax.plot([shown[0].at.value, shown[-1].at.value], [y, y], color=shown[0].colour, linewidth=5, alpha=0.25)
@@ -113,7 +135,7 @@ def _panel(ax: Axes, rows: Sequence[DotRow], joined: bool) -> None:
         elif row.end or len(shown) <= _MOST_VALUES_PRINTED:
             values = row.end or " · ".join(number(m.at) for m in shown)
             ax.text(1.01, y, values, transform=ends, va="center", fontsize=SMALL)
-    ax.set_yticks(range(len(rows)), [wrapped_label(row.label) for row in rows])
+    ax.set_yticks(range(len(rows)), [wrapped_label(row.label, letters) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from overhead.errors import UsageError
 from overhead.loading.folders import Loaded, Skipped, load_paths
-from overhead.reading.format import plain
+from overhead.loading.reduce import load
+from overhead.reading.format import listed, plain
+from overhead.reading.next_run import kind_of
 from overhead.reading.view import View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Machine, same_figures
 
 DOWNLOADS_FOLDER = "downloads"
 """The folder of a report with its runs as JSON and its tables as CSV."""
+_USUAL_REFERENCE = "H100"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,13 +25,15 @@ class Machines:
     """``views``: one for each machine, of the run that its page shows: first the one shown in full, then the newest.
 
     ``runs``: all runs of all machines. ``others``: further runs of the first machine, the newest first, that form
-    figures in the same way and set the same variables. ``skipped``: files that could not be read.
+    figures in the same way and set the same variables. ``skipped``: files that could not be read. ``reference``: the
+    run that the first machine is set beside; None without one.
     """
 
     views: Sequence[View]
     runs: Sequence[View]
     others: Sequence[View] = ()
     skipped: Sequence[Skipped] = ()
+    reference: View | None = None
 
     @property
     def own(self) -> View:
@@ -43,13 +49,14 @@ def machine_name(machine: Machine) -> str:
     return plain(", ".join(kinds) + many if kinds else f"{machine.cpu}, no GPU", 60)
 
 
-def from_paths(paths: Sequence[Path]) -> Machines:
-    """The machines of the runs in these files and folders. Raises ``BadFile``.
+def from_paths(paths: Sequence[Path], reference: str = "") -> Machines:
+    """The machines of the runs in these files and folders. Raises ``BadFile``, and ``UsageError`` for the reference.
 
     The machine of the newest run in the first path that has one is shown in full. Runs of workloads alone count only if
-    there is no other run.
+    there is no other run. ``reference``: the path of a run, or a part of the id or name of a machine among these;
+    by default another kind of machine with a GPU, an H100 first.
     """
-    return _machines(*load_paths(paths))
+    return _machines(*load_paths(paths), reference)
 
 
 def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Skipped] = ()) -> Machines:
@@ -60,7 +67,7 @@ def from_fingerprints(fingerprints: Iterable[Fingerprint], skipped: Sequence[Ski
     return _machines(runs, skipped)
 
 
-def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped]) -> Machines:
+def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: str = "") -> Machines:
     first = min(one.argument for one in loaded)
     runs = [View(one.fingerprint, one.path) for one in loaded]
     shown = max((run for run, one in zip(runs, loaded, strict=True) if one.argument == first), key=_rank)
@@ -76,7 +83,28 @@ def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped]) -> Machines:
         and same_figures(run.fingerprint.method_version, full.method_version)
         and run.fingerprint.environment == full.environment
     ]
-    return Machines(views, runs, others, skipped)
+    beside = _named(views[1:], reference) if reference else _usual(views)
+    return Machines(views, runs, others, skipped, beside)
+
+
+def _usual(views: Sequence[View]) -> View | None:
+    """Of the other kinds of machine with a GPU an H100, else the newest."""
+    kinds = [(kind_of(view.fingerprint.machine), view) for view in views]
+    others = [(kind, view) for kind, view in kinds[1:] if kind not in ("", kinds[0][0])]
+    return min(others, key=lambda one: _USUAL_REFERENCE not in one[0], default=(None, None))[1]
+
+
+def _named(views: Sequence[View], reference: str) -> View:
+    """The run in that file, or of the one machine with that id or name. Raises ``BadFile`` and ``UsageError``."""
+    if os.path.exists(reference):
+        return View(load(reference))
+    names = {view: f"{view.fingerprint.machine.id} {machine_name(view.fingerprint.machine)}" for view in views}
+    found = [view for view, name in names.items() if reference.lower() in name.lower()]
+    if len(found) != 1:
+        many = f"{len(found)} machines have" if found else "no file, and no other machine has"
+        known = listed([*names.values()]) or "none"
+        raise UsageError(f"--reference {plain(reference)}: {many} this id or name; the others here: {known}")
+    return found[0]
 
 
 def _to_show(runs: Sequence[View]) -> View:

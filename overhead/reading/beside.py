@@ -1,0 +1,143 @@
+"""The key figures of a run beside those of another run, as ratios, and how far another run of the machine may lie.
+
+A pair has the same stack, API, caller and parameters in both runs. Boards may differ: that is what the ratio shows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from overhead.reading.format import number, within
+from overhead.reading.key_figures import KeyFigure, key_figures
+from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, FigureClass, half_width, spread_of
+from overhead.reading.view import View
+from overhead.results import Fingerprint, Value, ratio
+
+_ROUNDS_TO_ONE = 1.005
+Spreads = Mapping[FigureClass, ClassSpread]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A key figure of this run and of the ``other``. ``ratio``: this over the other.
+
+    ``band``: the factor by which two runs of this machine differ at most in 90 % of cases; None where it is not known.
+    """
+
+    this: KeyFigure
+    other: KeyFigure
+    ratio: Value
+    band: float | None
+
+    @property
+    def limit(self) -> str:
+        """What bounds the figure in both runs, ``host`` or ``device``; '' for waits, shares, and where it differs."""
+        return self.this.limit if self.this.limit == self.other.limit else ""
+
+    @property
+    def outside(self) -> bool:
+        """Whether the ratio is one that another run of this machine would rarely show."""
+        return self.band is not None and not 1 / self.band <= self.ratio.value <= self.band
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """A run beside another. ``pairs`` by label, in the order of the list; ``left_out``: the other labels, with why."""
+
+    view: View
+    other: View
+    pairs: Mapping[str, Pair]
+    left_out: Mapping[str, str]
+
+
+def beside(view: View, other: View, spreads: Spreads) -> Beside:
+    """The key figures of ``view`` beside those of ``other``. ``spreads``: of the runs of the first machine."""
+    pairs: dict[str, Pair] = {}
+    left_out: dict[str, str] = {}
+    for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
+        both = [dataclasses.replace(k.measured, source="") if k.measured else None for k in (this, that)]
+        found = ratio(*both)
+        if reason := _apart(this, that):
+            left_out[this.label] = reason
+        elif found is None:
+            left_out[this.label] = "not above zero"
+        else:
+            known = spreads.get(this.spread_class) if this.spread_class and found.status == "ok" else None
+            pairs[this.label] = Pair(this, that, found, math.exp(half_width(known)) if known else None)
+    return Beside(view, other, pairs, left_out)
+
+
+def _apart(this: KeyFigure, that: KeyFigure) -> str:
+    """Why the two are no pair; '' where they are one."""
+    mine, theirs = this.record, that.record
+    if this.measured is None or that.measured is None or mine is None or theirs is None:
+        return "only this run has it" if this.measured else "only the other has it" if that.measured else "in neither"
+    if mine.software != theirs.software:
+        return "on a software adapter in one of them"
+    same = (mine.stack, mine.api, mine.case) == (theirs.stack, theirs.api, theirs.case)
+    return "" if same else "through another API or with other parameters"
+
+
+def spreads_of(view: View, others: Sequence[View]) -> Spreads:
+    """How far runs of the machine of ``view`` differ, by class: from the table if it knows the kind of machine.
+
+    Else from the ``others``, runs of the same machine, if there are two or more; from this run and one other; {}
+    without another run. The variance of ln(figure) is averaged over the key figures of a class that are ``ok``.
+    """
+    classes: tuple[FigureClass, ...] = get_args(FigureClass)
+    known = {c: found for c in classes if (found := spread_of(c, view.fingerprint.machine)) is not None}
+    runs = others if len(others) > 1 else [view, *others]
+    if known or len(runs) < 2:
+        return known
+    logs: dict[FigureClass, dict[tuple[str, str], list[float]]] = {c: {} for c in classes}
+    for k in (k for run in runs for k in run.once(key_figures)):
+        if k.spread_class and k.record and k.measured and k.measured.status == "ok" and k.measured.value > 0:
+            logs[k.spread_class].setdefault((k.label, k.record.case.key), []).append(math.log(k.measured.value))
+    degrees = min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM)
+    for own, by_case in logs.items():
+        if variances := [statistics.variance(values) for values in by_case.values() if len(values) > 1]:
+            s = math.sqrt(statistics.fmean(variances))
+            known[own] = ClassSpread(s=s, degrees=degrees, boards=len(runs), kinds=1, figures=len(variances))
+    return known
+
+
+def full_runs(runs: Sequence[View]) -> list[View]:
+    """The runs with at least half as many key figures as the run with most of them, the oldest first."""
+    measured = {run: sum(k.measured is not None for k in run.once(key_figures)) for run in runs}
+    full = [run for run in runs if 0 < max(measured.values()) <= 2 * measured[run]]
+    return sorted(full, key=lambda run: run.fingerprint.created)
+
+
+def beside_sentence(found: Beside, name: str) -> str:
+    """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
+    said = "; ".join(filter(None, (_median(found, limit) for limit in ("host", "device"))))
+    outside = [f"{label} ({_times(p.ratio.value)})" for label, p in found.pairs.items() if p.outside]
+    beyond = f" Outside the band: {'; '.join(outside)}." if outside else ""
+    return f"Beside {name}: {said or 'no cost in common'}.{beyond}"
+
+
+def _median(found: Beside, limit: str) -> str:
+    """``the host's figures are 1.32 times slower (median of 5)``; "alike" inside the median band; '' without one."""
+    pairs = [p for p in found.pairs.values() if p.limit == limit]
+    if not pairs:
+        return ""
+    middle = statistics.median(p.ratio.value for p in pairs)
+    band = statistics.median([p.band for p in pairs if p.band] or [_ROUNDS_TO_ONE])
+    slower = f"{_times(max(middle, 1 / middle))} {'slower' if middle > 1 else 'faster'} (median of {len(pairs)})"
+    alike = f"alike ({_times(middle)}, median of {len(pairs)})"
+    return f"the {limit}'s figures are {alike if 1 / band <= middle <= band else slower}"
+
+
+def _times(of: float) -> str:
+    return f"{number(within(of, 0.01))} times"
+
+
+def version_changes(before: Fingerprint, after: Fingerprint) -> str:
+    """What changed between two runs that name the same software: ``nvidia-driver 580.1 → 590.2; torch 2.11 → 2.12``."""
+    old, new = ({"method": str(run.method_version), **run.versions} for run in (before, after))
+    names = sorted(old.keys() & new.keys())
+    return "; ".join(f"{name} {old[name]} → {new[name]}" for name in names if old[name] != new[name])

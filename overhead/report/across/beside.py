@@ -1,0 +1,187 @@
+"""The key figures of this machine beside those of a reference run and of an earlier run, and over time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
+from overhead.reading.beside import (
+    Beside,
+    Spreads,
+    beside,
+    beside_sentence,
+    full_runs,
+    spreads_of,
+    version_changes,
+)
+from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
+from overhead.reading.key_figures import key_figures
+from overhead.reading.view import View, boards_of, without_device
+from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
+from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
+from overhead.report.core.machines import Machines, machine_name
+from overhead.report.core.registry import register_across
+from overhead.results import Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TITLES = {"host": "Bound by the host", "device": "Bound by the device", "": "Waits, shares, and what differs in bound"}
+_LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
+"""Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
+_PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
+_OVER_TIME = (
+    "Each figure over that of the first run that has it with the same parameters; hollow where either is noisy. "
+    "A vertical line: a version differs from the run before. Rented machines of one kind can be on several boards."
+)
+_Point = tuple[float, Value]
+
+
+@register_across("fingerprint", "This machine beside others", 7, page="front")
+def fingerprint(machines: Machines) -> Iterator[Part]:
+    """The picture and its table; a sentence where there is no run to set beside this one."""
+    view, reference = machines.own, machines.reference
+    spreads = spreads_of(view, machines.others)
+    created = view.fingerprint.created
+    earlier = [run for run in full_runs([view, *machines.others]) if run.fingerprint.created < created]
+    runs = [*([reference] if reference else []), *earlier[-1:]]
+    found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
+    if not found:
+        yield Text(["No other run has a figure in common with this one. overhead report --reference names one."])
+        yield dataclasses.replace(key_figure_table(view), folded=True)
+        return
+    sentences = [beside_sentence(one, _name(one)) for one in found]
+    yield Text(sentences)
+    title = f"{machine_name(view.fingerprint.machine)} beside {_name(found[0])}"
+    said = [
+        "A pair has one stack, one caller and the same parameters. A row ends with the values of the other runs.",
+        _band_words(spreads),
+    ]
+    for one in found:
+        changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
+        said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else ""]
+        left_out = (f"{count(n, 'figure')} {reason}" for reason, n in Counter(one.left_out.values()).items())
+        said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
+    shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
+    unit, caption = "this run over the other; left of 1: faster here", " ".join(dict.fromkeys(filter(None, said)))
+    draw = partial(dot_figure, _panels(found), unit, shapes, line_at_one=True, width=WIDE_INCHES)
+    yield Drawing("fingerprint", title, " ".join(sentences), caption, draw, table=key_figure_table(view, found))
+
+
+def _name(found: Beside) -> str:
+    """The other run in words, with its board where that is known to be another."""
+    own, run = found.view.fingerprint, found.other.fingerprint
+    boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
+    board = ", other board" if all(boards) and boards[0] != boards[1] else ""
+    name = f"this machine{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
+    return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
+
+
+def _band_words(spreads: Spreads) -> str:
+    if not spreads:
+        return "No band shows how far another run here may lie: measure again to get one: make report."
+    most = max(spreads.values(), key=lambda spread: spread.boards)
+    source = f"{most.boards} {'runs of this machine' if most.kinds == 1 else 'boards'}"
+    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. A noisy figure has none."
+
+
+def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
+    """The key figures that have a value, with their intervals, and what stands beside them, or why nothing does."""
+    known = [k for k in view.once(key_figures) if k.measured is not None]
+    _, device = without_device([k.of for k in known])
+    rows: list[list[str | Cell]] = []
+    for k in known:
+        row: list[str | Cell] = [k.label, k.with_interval, k.next_run]
+        for one in found:
+            pair = one.pairs.get(k.label)
+            row += [pair.other.with_interval, factor_spread(pair.ratio)] if pair else ["", one.left_out[k.label]]
+        remark = "; ".join(filter(None, ("" if device else k.of, k.reason.partition(":")[0])))
+        rows.append([*row, Cell(remark, hover=k.reason) if remark else ""])
+    columns = ["", "this run", f"next run, {MICRO}", *(c for one in found for c in (_name(one), "this over it")), ""]
+    title, numeric = "Key figures" + (f", {device}" if device else ""), range(1, len(columns) - 1)
+    return Table(title, columns, rows, numeric, folded=bool(found), optional={2: 1}).without_empty()
+
+
+def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
+    """Rows by what bounds their figures: this run's value and the ratios, and behind them the values of the others."""
+    panels: dict[str, list[DotRow]] = {}
+    for k in found[0].view.once(key_figures):
+        pairs = [(one.pairs[k.label], look) for one, look in zip(found, _LOOKS, strict=False) if k.label in one.pairs]
+        if pairs:
+            marks = [Mark(p.ratio, _OUTSIDE if p.outside else own, marker) for p, (own, marker) in pairs]
+            values, band = " · ".join(p.other.text for p, _ in pairs), next((p.band for p, _ in pairs if p.band), None)
+            row = DotRow(f"{k.label}: {k.text}", marks, end=values, band=band)
+            panels.setdefault(pairs[0][0].limit, []).append(row)
+    return {title: panels[limit] for limit, title in _TITLES.items() if limit in panels}
+
+
+@register_across("over-time", "The runs of this machine over time", 30)
+def over_time(machines: Machines) -> Iterator[Part]:
+    """A panel for each key figure of two or more runs, and a table of the versions that changed; else nothing."""
+    runs = full_runs([machines.own, *machines.others])
+    panels: dict[str, list[_Point]] = {}
+    for i, first in enumerate(runs):
+        later = {run: beside(run, first, {}).pairs for run in runs[i:]}
+        for label in later[first]:
+            points = [(_when(run), pairs[label].ratio) for run, pairs in later.items() if label in pairs]
+            if len(points) > 1:
+                panels.setdefault(label, points)
+    panels = {k.label: panels[k.label] for k in machines.own.once(key_figures) if k.label in panels}
+    if not panels:
+        return
+    both = ((after, version_changes(before.fingerprint, after.fingerprint)) for before, after in pairwise(runs))
+    changes = [(run, plain(words, 300)) for run, words in both if words]
+    rows = [(run_time(run.fingerprint.created), words) for run, words in changes]
+    table = Table("Versions that changed", ["run", "from the run before"], rows) if rows else None
+    said = f"{count(len(panels), 'figure')} of {count(len(runs), 'run')}"
+    draw = partial(_over_time_figure, panels, {_when(run): words for run, words in changes})
+    yield Drawing("over-time", "Key figures over time", said, _OVER_TIME, draw, table=table)
+
+
+def _when(run: View) -> float:
+    """The time of the run as matplotlib counts it."""
+    from matplotlib.dates import datestr2num
+
+    return float(datestr2num(run.fingerprint.created))
+
+
+@style()
+def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]) -> Figure:
+    """Panels that share both axes, with a vertical line and its words where a version changed."""
+    from matplotlib.dates import AutoDateLocator, DateFormatter
+
+    rows = -(-len(panels) // _PANEL_COLUMNS)
+    figure, axes = new_figure(
+        [_PANEL_INCHES] * rows, _PANEL_COLUMNS, around=0.4, width=WIDE_INCHES, sharex=True, sharey=True
+    )
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for ax, (label, points) in zip(axes, panels.items(), strict=False):
+        for i, (when, at) in enumerate(points):
+            inside = INK if at.status == "ok" else PAPER
+            if i and at.low and at.high:
+                ax.plot([when, when], [at.low, at.high], color=INK, linewidth=1)
+            ax.plot([when], [at.value], "o", color=INK, markerfacecolor=inside, markersize=4)
+        for when, words in changes.items():
+            ax.axvline(when, color=MUTED, linestyle=":")
+            place: dict[str, Any] = {
+                "transform": ax.get_xaxis_transform(),
+                "rotation": 90,
+                "ha": "right",
+                "fontsize": 5.5,
+            }
+            ax.text(when, 0.02, plain(words, _WORD_LETTERS), **place)
+        ax.axhspan(*LEAST_RATIOS, alpha=0)
+        ax.set_title(label, fontsize=SMALL)
+        ax.tick_params(labelbottom=True, labelsize=SMALL)
+    axes[0].set_yscale("log")
+    ratio_ticks(axes[0].yaxis)
+    locator = AutoDateLocator(minticks=2, maxticks=3)
+    axes[0].xaxis.set_major_locator(locator)
+    axes[0].xaxis.set_major_formatter(DateFormatter("%d %b %H:%M"))
+    return figure

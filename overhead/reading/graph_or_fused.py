@@ -225,22 +225,18 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> str:
     return reasons[0] if reasons else ""
 
 
-def lead(found: Sequence[WorkRow]) -> str:
-    """When fused WGSL is cheaper than the CUDA driver's graph, when not, and why; '' without both."""
+def lead(found: Sequence[WorkRow]) -> list[str]:
+    """When fused WGSL is cheaper than the CUDA driver's graph; and of each other workload why not. Empty without both."""
     chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
     if not any(row.graph for row in chains):
         said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
-        return f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}." if said else ""
+        return [f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}."] if said else []
     chains = [row for row in chains if row.graph]
     won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
-    others = [f"{row.name} ({', '.join(_by_verdict(row))}{_why(row)})" for row in chains if row not in won]
-    if not won:
-        return f"Fused WGSL is not cheaper than the CUDA driver's graph for {listed(others, 'or')}."
     where = " where a step costs less than handing it over" if all(map(_is_below_hand_over, won)) else ""
     names = listed([f"{row.name} ({_range(row)})" for row in won])
-    mixed = any(row.verdict(w) == "cheaper" for row in chains if row not in won for w in row.of_kind("fused-wgsl"))
-    rest = f" It is not{', or not in every stack,' if mixed else ''} for {listed(others, 'or')}." if others else ""
-    return f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}.{rest}"
+    others = [f"Fused WGSL, {row.name}: {', '.join(_by_verdict(row))}{_why(row)}." for row in chains if row not in won]
+    return [*([f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []), *others]
 
 
 def remarks(found: Sequence[WorkRow]) -> list[str]:
@@ -278,9 +274,9 @@ def _why(row: WorkRow) -> str:
         return ""
     graph, cuda, wgsl = steps
     if (graph - cuda).floor < _LITTLE * cuda.value:
-        return f": the step itself takes {number(cuda.value / 1e3)} {MICRO}"
+        return f"; the step itself takes {number(cuda.value / 1e3)} {MICRO}"
     if (slower := wgsl / cuda).floor > _LEAST_KERNEL_RATIO:
-        return f": a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
+        return f"; a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
     return ""
 
 

@@ -28,7 +28,7 @@ MOST_DEGREES_OF_FREEDOM = 4
 """All figures of a run move together, so the boards are counted and not the figures, and no more than this."""
 NEXT_RUN_SENTENCE = (
     "Next run: the range that should contain the figure of another run on this kind of machine in 90 % of cases. The "
-    "host's figures of a run move together: if one lies outside, expect most to."
+    "host's figures of a run shift together: if one is out of range, most will be."
 )
 _ONE_SUBMISSION = ("fused", "replay", "one-pass", "per-pass", "hybrid")
 _HOST_FIGURES = ("issue", "host", "naive", "empty_wait")

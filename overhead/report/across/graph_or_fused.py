@@ -39,8 +39,8 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     run, with_graph = machines.own.fingerprint, any(row.graph for row in found)
     drawn = [row for row in found if row.of_kind("fused-cuda", "fused-wgsl") and (row.graph or not with_graph)]
     nothing = "These times have nothing beside them: no CUDA graph and no unfused dispatches were measured."
-    first, *more = [*filter(None, [lead(found)]), *remarks(found)] or [nothing]
-    yield Text([first])
+    said = [*lead(found), *remarks(found)] or [nothing]
+    yield Text(said)
     if not drawn:
         yield _table(found, folded=False)
         return
@@ -50,13 +50,13 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     yield Drawing(
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",
-        first,
+        said[0],
         f"{_CAPTION} {source}",
         partial(_draw, drawn, base, f"{question} {machine_name(run.machine)}, from Python", source),
         table=_table(found),
     )
-    more += [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
-    yield Text(more, quiet=True)
+    alone = [f"In the table alone, without a graph's time: {row.name}." for row in found if row not in drawn]
+    yield Text(alone, quiet=True)
 
 
 def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW_INCHES = 0.27
+_ROW_INCHES = 0.24
 _MOST_VALUES_PRINTED = 3
 """Values that stand at the end of a row; the table has those of a row with more."""
 _LETTERS_AN_INCH = 7.2
@@ -86,8 +86,8 @@ def dot_figure(
     for ax, (title, rows) in zip(axes, drawn.items(), strict=True):
         _panel(ax, rows, joined, int(_LETTERS_AN_INCH * width))
         ax.set_title(wrapped_label(title, int(_LETTERS_AN_INCH * width)))
-        ax.set_xlabel(plain(unit, 60))
-        ax.tick_params(axis="x", labelbottom=True)
+        if not share_axis or ax is axes[-1]:
+            ax.set_xlabel(plain(unit, 60))
         if line_at_one:
             ax.axvline(1, color=INK, linewidth=0.9, zorder=1)
             ax.axvspan(*LEAST_RATIOS, alpha=0)

@@ -47,10 +47,8 @@ def headline(view: View) -> Iterator[Part]:
     yield Text(lead_sentences(costs), lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
-    if said := [*limit_sentences(costs), *filter(None, [trust_sentence(costs)])]:
-        yield Text(said)
-    remarks = (software_sentence(view), speed_change(view), missing_stacks(view, "under All cases"))
-    yield Text([text for text in remarks if text], quiet=True)
+    remarks = (trust_sentence(costs), software_sentence(view), speed_change(view), missing_stacks(view, "under All cases"))
+    yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
 
 def _nothing(view: View, costs: DispatchCosts | None) -> str:
@@ -71,7 +69,7 @@ def _alternative(costs: DispatchCosts) -> str:
 
 def _caption(costs: DispatchCosts) -> str:
     said = [
-        "The cost of one more dispatch (the slope), without the wait at the end. All figures are of one run"
+        "All figures are of one run"
         + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
         "From compiled code the same calls are made without Python.",
         "A line through a mark is its interval. Reasons of missing marks are in the table of stacks.",

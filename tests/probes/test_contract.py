@@ -22,7 +22,7 @@ from overhead.probes.base import Probe
 from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads import OPERATIONS, UNROLLED
+from overhead.workloads import UNROLLED
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
 
@@ -218,9 +218,7 @@ def test_targets_carry_whether_the_callers_of_their_stack_make_the_same_calls() 
         assert [target.same_calls for target in probes.targets_of(probes.registry()[name])] == [same]
 
 
-@pytest.mark.parametrize(
-    ("stack", "workload"), [("torch", OPERATIONS), ("torch-compile", UNROLLED), ("dawn", DECODERS[0])]
-)
+@pytest.mark.parametrize(("stack", "workload"), [("torch-compile", UNROLLED), ("dawn", DECODERS[0])])
 def test_a_run_includes_heavy_workloads_only_if_the_user_names_them(stack: str, workload: str) -> None:
     probe = probes.registry()[stack]
     target = Target(stack=stack, api="CUDA", adapter="A", options={"device": "cuda:0"})

@@ -38,11 +38,6 @@ def _swiftshader(patch: pytest.MonkeyPatch) -> None:
         patch.setenv(variable, str(adapters.swiftshader_manifest()))
 
 
-def _dawn_null(patch: pytest.MonkeyPatch) -> None:
-    _swiftshader(patch)
-    patch.setenv("WGPU_BACKEND_TYPE", "Null")
-
-
 def _fake_cupy(patch: pytest.MonkeyPatch) -> None:
     cuda_driver.install(patch)
     patch.setitem(sys.modules, "cupy", cupy.module())
@@ -72,12 +67,11 @@ class Subject:
     slow: Callable[[Case], bool] = _never
     window: Mapping[str, Scalar] = field(default_factory=dict)
     """Part of the window of every case."""
-    executes: bool = True
 
     @property
     def declared(self) -> Target:
         """A target of this kind, made without loading the stack's library."""
-        return Target(stack=self.stack, api=self.api, adapter="any", executes=self.executes)
+        return Target(stack=self.stack, api=self.api, adapter="any")
 
     def needs(self, case: Case) -> tuple[str, ...]:
         """The optional parts that the case needs, including numba if it is called from compiled code."""
@@ -87,7 +81,6 @@ class Subject:
 _SOFTWARE_ADAPTERS = (
     Subject("wgpu-native", "Vulkan", ("wgpu", "numba", "lavapipe"), slow=_like_another),
     Subject("dawn", "Vulkan", ("wgpudawn", "numba", "swiftshader"), _swiftshader, slow=_like_another),
-    Subject("dawn", "Null", ("wgpudawn", "numba"), _dawn_null, slow=_like_another, executes=False),
     Subject("vulkan", "Vulkan", ("vulkan", "numba", "lavapipe")),
 )
 _FAKES = (

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,7 @@ def test_overhead_list_finds_a_stack_and_removes_its_temporary_files(tmp_path: P
 
 @pytest.mark.parametrize("case", list(step_space().star()), ids=lambda case: case.key)
 def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.BrowserProbe, case: Any) -> None:
-    chain = open_case(probe, probe.targets()[0], case)
-    try:
+    with closing(open_case(probe, probe.targets()[0], case)) as chain:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
         rows = chain.sample(ns, False)
         assert [row[0] for row in rows] == ns
@@ -85,8 +85,6 @@ def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.Brow
         assert chain.executed() == chain.units(ns)
         assert chain.kernels()
         assert chain.window()["wait"]
-    finally:
-        chain.close()
 
 
 def test_a_long_fused_chain_in_a_browser_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
@@ -209,12 +207,6 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_is_too_large(probe:
     chain.close()
 
 
-@pytest.fixture(scope="module", params=KINDS[:1])
-def driver() -> Iterator[Driver]:
-    with drive() as one:
-        yield one
-
-
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page as one file, with a short plan."""
@@ -224,19 +216,20 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path.as_uri()
 
 
-def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Driver, page: str) -> None:
+@pytest.mark.needs("chromium")
+def test_a_person_can_open_the_page_start_it_and_import_the_download(page: str) -> None:
     """Open the page as a file, start it by keyboard or click, look at samples, download, import."""
-    driver.go(page)
-    driver.until("!document.getElementById('start').disabled")
-    driver.evaluate("document.getElementById('start').click()")
-    driver.until("!document.getElementById('download').hidden", 120)
-    assert "--import" in driver.evaluate("document.getElementById('status').textContent")
-    assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
-    assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
-    assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
-    driver.evaluate("document.getElementById('download').click()")
-    path = _downloaded(driver)
-    lines = import_file(path)
+    with drive() as driver:
+        driver.go(page)
+        driver.until("!document.getElementById('start').disabled")
+        driver.evaluate("document.getElementById('start').click()")
+        driver.until("!document.getElementById('download').hidden", 120)
+        assert "--import" in driver.evaluate("document.getElementById('status').textContent")
+        assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
+        assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
+        assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
+        driver.evaluate("document.getElementById('download').click()")
+        lines = import_file(_downloaded(driver))
     assert [line for line in lines if isinstance(line, FailedLine)] == []
     assert len([line for line in lines if isinstance(line, OpenedLine)]) == 2 * 3
     assert len([line for line in lines if isinstance(line, RoundLine)]) == 2 * 3 * 2

@@ -207,6 +207,12 @@ def test_the_page_refuses_a_program_that_does_not_compile_or_is_too_large(probe:
     chain.close()
 
 
+@pytest.fixture(scope="module", params=KINDS[:1])
+def driver() -> Iterator[Driver]:
+    with drive() as one:
+        yield one
+
+
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page as one file, with a short plan."""
@@ -216,20 +222,19 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path.as_uri()
 
 
-@pytest.mark.needs("chromium")
-def test_a_person_can_open_the_page_start_it_and_import_the_download(page: str) -> None:
+def test_a_person_can_open_the_page_start_it_and_import_the_download(driver: Driver, page: str) -> None:
     """Open the page as a file, start it by keyboard or click, look at samples, download, import."""
-    with drive() as driver:
-        driver.go(page)
-        driver.until("!document.getElementById('start').disabled")
-        driver.evaluate("document.getElementById('start').click()")
-        driver.until("!document.getElementById('download').hidden", 120)
-        assert "--import" in driver.evaluate("document.getElementById('status').textContent")
-        assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
-        assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
-        assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
-        driver.evaluate("document.getElementById('download').click()")
-        lines = import_file(_downloaded(driver))
+    driver.go(page)
+    driver.until("!document.getElementById('start').disabled")
+    driver.evaluate("document.getElementById('start').click()")
+    driver.until("!document.getElementById('download').hidden", 120)
+    assert "--import" in driver.evaluate("document.getElementById('status').textContent")
+    assert driver.evaluate("document.querySelectorAll('#plot circle').length") > 0
+    assert "preview" in driver.evaluate("document.getElementById('plot').textContent")
+    assert driver.evaluate("document.querySelectorAll('#cases tr').length") == 3
+    driver.evaluate("document.getElementById('download').click()")
+    path = _downloaded(driver)
+    lines = import_file(path)
     assert [line for line in lines if isinstance(line, FailedLine)] == []
     assert len([line for line in lines if isinstance(line, OpenedLine)]) == 2 * 3
     assert len([line for line in lines if isinstance(line, RoundLine)]) == 2 * 3 * 2

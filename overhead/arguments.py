@@ -98,9 +98,13 @@ def _add_reading(added: Any) -> None:
 
 
 def _add_compare(added: Any) -> None:
-    compare = added.add_parser("compare", help="compare two runs case by case: faster, slower or no difference")
+    compare = added.add_parser(
+        "compare", help="compare two runs, or variants inside one run, case by case: faster, slower or no difference"
+    )
     compare.add_argument("base", metavar="BASE", type=Path, help="fingerprint, journal, or folder of runs")
-    compare.add_argument("new", metavar="NEW", type=Path, help="the same; ratios are NEW over BASE")
+    compare.add_argument("new", metavar="NEW", nargs="?", type=Path, help="the same; ratios are NEW over BASE")
+    across = "in place of NEW: compare variants inside one run with the first, such as wait=stream,event"
+    compare.add_argument("--across", metavar="AXIS=VALUE,VALUE", help=across)
     limit = "exit 1 if a case is slower by more than this, with its whole interval; 3 if a case could not detect it"
     compare.add_argument("--fail-over", metavar="PCT", type=float, help=limit)
     compare.add_argument("--allow-missing", action="store_true", help="forgive cases without a value on one side")

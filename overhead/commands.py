@@ -161,7 +161,7 @@ def compare_command(a: argparse.Namespace) -> int:
 
     if a.allow_missing and a.fail_over is None:
         raise UsageError("--allow-missing: only with --fail-over")
-    found = compare(a.base, a.new, a.fail_over)
+    found = compare(a.base, a.new, a.fail_over, across=a.across)
     answer(a, found.to_dict, comparison_blocks(found))
     if a.fail_over is None:
         return DONE

@@ -17,9 +17,11 @@ from overhead.comparing.decide import ALPHA, Paces, Runs, Shifts
 from overhead.comparing.pairing import (
     ABSENT,
     pair_cases,
+    read_variants,
     runs_taken_together,
     samples_in_turn,
     why_incomparable,
+    window_changes,
 )
 from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
@@ -58,6 +60,48 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     )
 
 
+def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
+    """The verdict on every pair of variants, both of which each process measured. ``asked``: as in ``read_variants``.
+
+    Raises ``UsageError`` if no case is as asked.
+    """
+    variants = read_variants(asked, run)
+    paired = {new.name for _, new in variants.pairs}
+    base, *others = variants.names
+    opened = []
+    for b, n in variants.pairs:
+        blank = replace(
+            _blank(n),
+            against=b.key,
+            label=f"{_blank(b).label} \u2192 {plain(n.name)}",
+            also=plain(window_changes(variants.axis, b.record, n.record)),
+        )
+        units = [case.record.unit for case in (b, n)]
+        if units[0] != units[1]:
+            refused = f"unit differs between {b.name} and {n.name}: {units[0]} and {units[1]}"
+        else:
+            refused = why_incomparable(b) or why_incomparable(n)
+        opened.append(_both(blank, b, n, refused, [(one, one) for one in run.runs]))
+    alone = [
+        plain(f"{name}: none of its cases is equal to one with {base} on all other axes")
+        for name in others
+        if name not in paired
+    ]
+    return Verdicts(
+        base=(base,),
+        new=tuple(name for name in others if name in paired),
+        same_machine=True,
+        differences=(),
+        yardstick=spread_sentence(
+            [one for one in opened if isinstance(one, CaseSamples)], " in the same processes; their ratios differ"
+        ),
+        fail_over=fail_over,
+        cases=_closed(opened, fail_over),
+        skipped=(*alone, *_skipped(run)),
+        inside=_names(run),
+    )
+
+
 def _closed(opened: Sequence[CaseVerdict | CaseSamples], fail_over: float | None) -> tuple[CaseVerdict, ...]:
     """All verdicts in the same order."""
     found = iter(verdicts_by_test([one for one in opened if isinstance(one, CaseSamples)], fail_over))
@@ -68,10 +112,10 @@ def _skipped(*sides: Side) -> tuple[str, ...]:
     return tuple(plain(f"{s.path.name}: {s.reason}") for side in sides for s in side.skipped)
 
 
-def _names(side: Side, other: Side) -> tuple[str, ...]:
+def _names(side: Side, other: Side | None = None) -> tuple[str, ...]:
     """The file names of the side, with their folder if the other side has a file of the same name."""
     names = [run.path.name for run in side.runs]
-    if not {*names}.isdisjoint(run.path.name for run in other.runs):
+    if other is not None and not {*names}.isdisjoint(run.path.name for run in other.runs):
         names = [f"{run.path.parent.name}/{run.path.name}" for run in side.runs]
     return tuple(map(plain, names))
 
@@ -102,7 +146,7 @@ def _both(
     new: SideCase,
     refused: str,
     runs: Sequence[tuple[Run, Run]],
-    same_machine: bool,
+    same_machine: bool = True,
 ) -> CaseVerdict | CaseSamples:
     """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
     below, above = base.value, new.value
@@ -277,12 +321,12 @@ def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
     return decide.side_shifts(*sides, paces=[c.paces for c in cases])
 
 
-def spread_sentence(cases: Sequence[CaseSamples]) -> str:
-    """Words on the spread that the verdicts assume."""
+def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:
+    """Words on the spread that the verdicts assume. ``in_turn``: what differs if both sides were measured in turn."""
     if not cases:
         return "no case could be tested"
     if cases[0].paired:
-        said, spreads = "measured in turn; pairs of processes differ", [float(c.differences.std(ddof=1)) for c in cases]
+        said, spreads = f"measured in turn{in_turn}", [float(c.differences.std(ddof=1)) for c in cases]
     else:
         several = [c.slopes for c in cases if len(c.base) + len(c.new) - 2 >= decide.LEAST_RUNS_DF]
         if not several:

@@ -20,10 +20,12 @@ _MOST_NAMED = 3
 def summary_lines(found: Verdicts) -> list[str]:
     """The lines above the table: what differs between the sides, how many cases have each verdict, and the test."""
     changed = [f"{d.field} {d.base} \u2192 {d.new}" for d in found.differences]
-    lines = [f"BASE {', '.join(found.base)}; NEW {', '.join(found.new)}."]
+    inside = f"; in {', '.join(found.inside)}" if found.inside else ""
+    lines = [f"BASE {', '.join(found.base)}; NEW {', '.join(found.new)}{inside}."]
     if not found.same_machine:
         lines.append("BASE and NEW are two machines: ratios only, no test.")
-    lines.append(f"What changed: {'; '.join(changed) or 'nothing that the files record'}.")
+    if not found.inside:
+        lines.append(f"What changed: {'; '.join(changed) or 'nothing that the files record'}.")
     counts = [f"{found.count(verdict)} {_WORDS.get(verdict, verdict)}" for verdict in _ORDER if found.count(verdict)]
     lines.append(f"Result: {', '.join(counts) or 'no case'}.")
     if found.same_machine:
@@ -52,7 +54,7 @@ def cases_by_change(found: Verdicts) -> list[CaseVerdict]:
 
 
 def reason_sentences(found: Verdicts) -> list[str]:
-    """A line for each reason why cases have no test, with these cases; then the verdicts over all rounds."""
+    """A line for each reason why cases have no test, with these cases; then what else differs between variants."""
     labels, _ = _labels(found)
     by_reason: dict[tuple[str, str], list[str]] = {}
     for case in sorted(found.cases, key=lambda case: _ORDER.index(case.verdict)):
@@ -60,6 +62,8 @@ def reason_sentences(found: Verdicts) -> list[str]:
             verdict = _WORDS.get(case.verdict, case.verdict).capitalize()
             by_reason.setdefault((verdict, case.reason), []).append(labels[case.case])
     for case in cases_by_change(found):
+        if case.also:
+            by_reason.setdefault(("The window differs too", case.also), []).append(labels[case.case])
         if (whole := case.all_rounds) and whole.ratio:
             told = f"{_WORDS.get(whole.verdict, whole.verdict)}, {spread(whole.ratio)}{TIMES}"
             by_reason.setdefault(("Over all rounds, also those that figures leave out", told), []).append(

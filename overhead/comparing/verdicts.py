@@ -19,7 +19,8 @@ class CaseVerdict:
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
     ``label``: target, case and caller in words, ``target`` its first part.
     ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least
-    one side has a value; ``missing``: only one has. ``all_rounds``: the verdict over all rounds, also those that
+    one side has a value; ``missing``: only one has. ``against``: the base's key where variants of one run are
+    compared. ``also``: what else differs in their windows. ``all_rounds``: the verdict over all rounds, also those that
     figures leave out, where it tells another story; else None.
     """
 
@@ -38,6 +39,8 @@ class CaseVerdict:
     failed: bool = False
     measured: bool = True
     missing: bool = False
+    against: str = ""
+    also: str = ""
     all_rounds: CaseVerdict | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,7 +65,7 @@ class Verdicts:
     """The result of a comparison, with one verdict per case.
 
     ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base`` and ``new`` name
-    files.
+    files. If variants inside runs are compared, they name these (``wait=event``), and ``inside`` names the files.
     """
 
     base: tuple[str, ...]
@@ -73,6 +76,7 @@ class Verdicts:
     fail_over: float | None
     cases: tuple[CaseVerdict, ...]
     skipped: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
 
     @property
     def failed(self) -> list[CaseVerdict]:

@@ -1,0 +1,104 @@
+"""Test the comparison of variants inside one run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from overhead.cli import main
+from overhead.comparing import compare
+from overhead.errors import UsageError
+from overhead.loading import files
+from overhead.loading.reduce import load
+from overhead.results import Fingerprint, Record
+from tests.fakes.runs import Made
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "compare" / "numpy-2.4.json"
+COSTS = {"small": 1_000.0, "middle": 1_020.0, "large": 1_000.0}
+
+
+def made(folder: Path, *, samples: bool = True, **changes: object) -> Path:
+    """A run whose processes differ by 20 %, and in which ``middle`` costs 2 % more than the others."""
+    drift = {number: 1 + 0.2 * math.sin(number) for number in range(9)}
+    run = dataclasses.replace(Made(seed=1, costs=COSTS, drift=drift), **changes)  # type: ignore[arg-type]
+    return run.write(folder / "run.json", samples=samples)
+
+
+def changed(path: Path, size: str, **changes: object) -> Path:
+    """The same file with other fields in the record of one size."""
+
+    def new(record: Record) -> Record:
+        return msgspec.structs.replace(record, **changes) if record.params["size"] == size else record
+
+    run: Fingerprint = load(path)
+    files.write_fingerprint(path, msgspec.structs.replace(run, records=[new(record) for record in run.records]))
+    return path
+
+
+def test_variants_are_tested_pair_by_pair_against_the_first(tmp_path: Path) -> None:
+    found = compare(made(tmp_path), across="size=small,middle,large")
+    assert [(case.label, case.verdict) for case in found.cases] == [
+        ("fake: per-submit, from Python \u2192 size=middle", "slower"),
+        ("fake: per-submit, from Python \u2192 size=large", "same"),
+    ]
+    assert found.base == ("size=small",)
+    assert found.new == ("size=middle", "size=large")
+    assert found.inside == ("run.json",)
+    assert found.yardstick.startswith("measured in turn in the same processes")
+    slower = found.cases[0]
+    assert slower.ratio is not None
+    assert slower.ratio.value == pytest.approx(1.02, rel=0.005)
+    assert slower.against.endswith("size=small")
+    assert slower.case.endswith("size=middle")
+    assert (slower.processes, slower.runs) == ((5, 5), (1, 1))
+
+
+def test_variants_are_pairs_of_cases_that_differ_on_the_named_axis_alone() -> None:
+    found = compare(EXAMPLE, across="caller=binding,native,ffi")
+    assert [case.case for case in found.cases] == ["numpy@CPU:CPU step per-submit native chained alloc=in-place"]
+    assert found.new == ("caller=native",)
+    assert found.skipped[0].startswith("caller=ffi: none of its cases is equal to one with caller=binding")
+    with pytest.raises(UsageError, match=r"^no case with caller=binding is equal to one with caller=ffi on all other"):
+        compare(EXAMPLE, across="caller=binding,ffi")
+
+
+def test_variants_with_different_units_are_refused(tmp_path: Path) -> None:
+    path = changed(made(tmp_path), "middle", unit="10 launches")
+    refused, other = compare(path, across="size").cases
+    assert (refused.verdict, refused.ratio) == ("refused", None)
+    assert refused.reason == "unit differs between size=small and size=middle: dispatch and 10 launches"
+    assert other.verdict == "same"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("sizes=small,large", "unknown axis 'sizes', did you mean 'size'? known: size"),
+        ("size=small,larg", "unknown value of size 'larg', did you mean 'large'? known: large, middle, small"),
+        ("size=small", "--across size=small: name two or more different values"),
+        ("size=small,small", "--across size=small,small: name two or more different values"),
+        ("", "unknown axis ''; known: size"),
+    ],
+)
+def test_a_wrong_axis_or_value_is_refused_in_one_line_with_exit_code_2(
+    asked: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(made(tmp_path)), "--across", asked]) == 2
+    assert capsys.readouterr().err == f"overhead: {said}\n"
+
+
+def test_compare_across_prints_json_and_exits_with_1_over_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["compare", str(made(tmp_path)), "--across", "size=small,middle"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["inside"] == ["run.json"]
+    assert found["cases"][0]["verdict"] == "slower"
+    assert main([*asked, "--fail-over", "1"]) == 1
+    assert main([*asked, "--fail-over", "5"]) == 0

@@ -53,7 +53,6 @@ class CheckedCalls:
                 ("sample()", self._own_loop) if self.chain.own_loop else ("wait() after one unit", self._blocking),
                 ("device()", lambda: _optional(self._device)),
                 ("stages()", lambda: (self.chain.stages(5), self.chain.wait())),
-                ("start_latency()", lambda: _optional(lambda: self.chain.start_latency(3))),
                 ("making()", self.chain.making),
             ):
                 with self._step(step):

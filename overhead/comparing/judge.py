@@ -167,7 +167,7 @@ def _both(
         return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
     held = samples_in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
     pythons = {run.fingerprint.versions.get("python") for run in (*base.runs, *new.runs)}
-    found = CaseSamples.of(blank, *held, bool(runs), loop="pace" if len(pythons) == 1 else "canary")
+    found = CaseSamples.of(blank, *held, bool(runs), paced=len(pythons) == 1)
     if min(found.case.processes) < 2:
         return replace(found.case, reason="one process a side: no spread is known")
     return found
@@ -226,9 +226,9 @@ class CaseSamples:
 
     @classmethod
     def of(
-        cls, case: CaseVerdict, base: Sequence[Sampled], new: Sequence[Sampled], paired: bool, *, loop: str = "pace"
+        cls, case: CaseVerdict, base: Sequence[Sampled], new: Sequence[Sampled], paired: bool, *, paced: bool = True
     ) -> CaseSamples:
-        """The case over the rounds of its figures. ``loop``: the canary that shows the speed of the processor."""
+        """The case over the rounds of its figures. ``paced``: one Python on both sides, whose loop shows the speed."""
         counted = [s.counted for s in base], [s.counted for s in new]
         if paired:
             counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
@@ -237,10 +237,8 @@ class CaseSamples:
         case = replace(case, processes=(counts[0], counts[1]), runs=(runs[0], runs[1]))
         several = sum(runs) - 2 >= decide.LEAST_RUNS_DF
         paces = None
-        if not (paired or several) and min(counts) > 1:
-            paces = decide.comparable_paces(
-                *(np.concatenate([getattr(s, loop) for s in side]) for side in (left, right))
-            )
+        if paced and not (paired or several) and min(counts) > 1:
+            paces = decide.comparable_paces(*(np.concatenate([s.pace for s in side]) for side in (left, right)))
         whole = [tuple(s.of_all_rounds for s in side) for side in (base, new)]
         return cls(case, left, right, paired, paces, cls(case, whole[0], whole[1], paired))
 

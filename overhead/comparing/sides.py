@@ -18,15 +18,13 @@ from overhead.loading import files
 from overhead.loading.folders import Skipped, load_paths
 from overhead.loading.reduce import series_by_record
 from overhead.measure.fitting.line import Mask
-from overhead.measure.fitting.one_process import Process, Series, fit_process
+from overhead.measure.fitting.one_process import Series, fit_process
 from overhead.measure.fitting.quiet_rounds import without_slow_rounds
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Machine, Record, Value, WithFigures, same_figures
 
 FIGURE = "complete"
 """The compared figure: the sustained cost in ns per unit."""
-NATIVE_SPIN = 1
-"""Index, among the canaries (fixed work timed beside each round), of compiled code: its time is the machine's speed."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +32,11 @@ class Sampled:
     """Logarithms of the slope of a case (ns per unit), one value per process, and the numbers of the processes.
 
     ``slopes``: over the rounds that count for a figure; NaN where a process has too few. ``whole``: over all rounds.
-    ``canary`` and ``pace``: ln of the canary's compiled loop and of its Python loop, ns; -inf where unknown.
+    ``pace``: ln of the time of the canary's Python loop (fixed work timed beside each round), ns; -inf where unknown.
     """
 
     slopes: FloatArray
     whole: FloatArray
-    canary: FloatArray
     pace: FloatArray
     numbers: FloatArray
 
@@ -189,17 +186,11 @@ def sampled(series: Series) -> Sampled:
     usual = without_slow_rounds(series)
     quiet = {p.number: fit_process(p, usual).value(FIGURE) for p in usual.processes} if usual is not series else whole
     rows = [
-        (quiet.get(p.number) or math.nan, whole[p.number], _speed(p), p.pace, p.number)
+        (quiet.get(p.number) or math.nan, whole[p.number], p.pace, p.number)
         for p in series.processes
         if whole.get(p.number, 0.0) > 0
     ]
-    *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    *values, numbers = np.array(rows, dtype=np.float64).reshape(-1, 4).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes, over_all, canary, pace = map(np.log, values)
-    return Sampled(slopes, over_all, canary, pace, numbers)
-
-
-def _speed(process: Process) -> float:
-    """The median canary time of the process in ns; 0 if it has no canary."""
-    seen = [r.canary[NATIVE_SPIN] for r in process.rounds if len(r.canary) > NATIVE_SPIN]
-    return float(np.median(seen)) if seen else 0.0
+        slopes, over_all, pace = map(np.log, values)
+    return Sampled(slopes, over_all, pace, numbers)

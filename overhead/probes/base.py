@@ -18,7 +18,7 @@ import msgspec
 
 from overhead.errors import BadValue, Unavailable, Unsupported, Unverified
 from overhead.fields import checked
-from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
+from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.results import BOARD, Case, Name, Scalar, Target
 
 _FIELDS = ("pattern", "caller", "dependency", "workload", "unit")
@@ -163,6 +163,6 @@ class Probe(abc.ABC):
 
 
 __all__ = [
-    "Chain", "DeviceTime", "Probe", "Space", "StartLatency", "Unavailable", "Unsupported", "Unverified", "current",
+    "Chain", "DeviceTime", "Probe", "Space", "Unavailable", "Unsupported", "Unverified", "current",
     "device_id", "vary", "whole_units",
 ]  # fmt: skip

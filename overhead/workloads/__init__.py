@@ -13,7 +13,7 @@ from overhead.workloads.base import Workload
 UNROLLED = "recurrence-unrolled"
 """A loop of all steps of ``recurrence``, compiled as one function. It takes minutes."""
 OPERATIONS = "operations"
-"""Common operations of a library, one case each. They are many."""
+"""Common operations of a library, one case each, in older files."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,6 @@ _stack_works = {
         StackWork("mlp-train"),
         StackWork("mlp-forward"),
         StackWork(UNROLLED, "full"),
-        StackWork(OPERATIONS, "full"),
     )
 }
 WORKLOADS: Registry[Workload] = Registry("workload", __name__, frozenset({"base", "sources", "equivalence"}))

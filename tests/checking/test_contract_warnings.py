@@ -16,7 +16,7 @@ from overhead.checking.calls import (
     unread_warning,
 )
 from overhead.checking.findings import Findings
-from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
+from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.probes.base import Unsupported
 from overhead.results import Case
 
@@ -95,9 +95,6 @@ class WithoutTimestamps(Slow):
 
     def device(self, n: int) -> DeviceTime | None:
         raise Unsupported("no timestamps")
-
-    def start_latency(self, n: int) -> StartLatency | None:
-        raise Unsupported("no calibrated timestamps")
 
 
 def test_a_case_that_runs_is_not_unavailable_for_a_missing_device_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from overhead.claims.judging import Judged, judge_runs
 from overhead.claims.measured import ClaimValue
 from overhead.claims.rules import AttributionVerdict, attribution_verdict
-from overhead.results import Fingerprint, Value
+from overhead.results import Value
+from tests.claims.test_claims import judged
 from tests.fakes.report import fingerprint, record, share
-
-
-def judged(claim: str, *runs: Fingerprint) -> Judged:
-    return next(one for one in judge_runs(runs) if one.claim.id == claim)
 
 
 def of_share(low: float, high: float) -> ClaimValue:

@@ -15,21 +15,16 @@ from overhead.errors import UsageError
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-fingerprint.json"
 
 
-@pytest.fixture(params=["jinja2", "matplotlib", "seaborn"])
-def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A package of the report that seems not to be installed."""
-    return hide(request.param, monkeypatch)
-
-
-def hide(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def hide(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: None if n == name else real(n, *a))
-    return name
 
 
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib", "seaborn"])
 def test_report_without_packages_names_the_extra(
-    missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str
 ) -> None:
+    hide(missing, monkeypatch)
     assert main(["report", str(EXAMPLE), "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f'overhead: {missing} is not installed: pip install "overhead[report]"\n'
 

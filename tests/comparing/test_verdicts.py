@@ -213,10 +213,8 @@ def test_cases_with_another_timed_window_or_kernel_are_refused_with_the_differen
 
 
 def test_runs_of_different_method_versions_are_refused(tmp_path: Path) -> None:
-    base = Made(seed=1).write(tmp_path / "a.json")
-    new = Made(seed=2, method_version=99).write(tmp_path / "b.json")
     with pytest.raises(BadFile, match=r"method_version is 99, that of .*a\.json is"):
-        compare(base, new)
+        compared(tmp_path, Made(seed=1), Made(seed=2, method_version=99))
 
 
 def test_runs_of_two_machines_on_one_side_are_refused(tmp_path: Path) -> None:
@@ -263,9 +261,9 @@ def test_a_run_beside_the_raw_samples_of_another_run_is_refused(tmp_path: Path) 
 
 
 def test_a_case_that_only_one_side_has_is_listed(tmp_path: Path) -> None:
-    base = Made(seed=1, costs={"small": 1_000.0, "middle": 5_000.0}).write(tmp_path / "a.json")
-    new = Made(seed=2, costs={"small": 1_000.0, "large": 9_000.0}).write(tmp_path / "b.json")
-    reasons = {c.case.rpartition("=")[2]: c.reason for c in compare(base, new).cases}
+    base, new = ({"small": 1_000.0, other: 5_000.0} for other in ("middle", "large"))
+    found = compared(tmp_path, Made(seed=1, costs=base), Made(seed=2, costs=new))
+    reasons = {c.case.rpartition("=")[2]: c.reason for c in found.cases}
     assert reasons["middle"] == "only in BASE"
     assert reasons["large"] == "only in NEW"
 

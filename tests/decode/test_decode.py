@@ -272,49 +272,6 @@ def test_onnx_runtime_decodes_verified_tokens_by_its_webgpu_provider(monkeypatch
         assert chain.window()["nodes on WebGpuExecutionProvider"] > 100
 
 
-@LAVAPIPE
-@pytest.mark.parametrize("mutant", ["bias dropped", "stale cache row", "wrong position"])
-def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.decode import lowered as lowered_decode
-    from overhead.decode.arms import webgpu as decode
-
-    whole = lowered_decode.lowered_step(TINY, 0, 0)
-    target = lavapipe(monkeypatch)
-    if mutant == "wrong position":
-        place = decode.WebGpuDecode.write_state
-
-        def shifted(self: Any, values: Any) -> None:
-            place(self, {**values, "position": np.asarray(values["position"]) + 1})
-
-        monkeypatch.setattr(decode.WebGpuDecode, "write_state", shifted)
-    else:
-        changed = without_bias(whole) if mutant == "bias dropped" else without_last_write(whole)
-        monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
-    with pytest.raises(Unverified, match="differs from float64"):
-        open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=0))
-
-
-@LAVAPIPE
-@pytest.mark.parametrize("mutant", ["rows swapped", "one key for all rows"])
-def test_a_chain_that_mixes_up_sequences_is_unverified(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.decode import lowered as lowered_decode
-    from overhead.decode.arms import webgpu as decode
-
-    whole, place = lowered_decode.lowered_step(TINY, 6, 0, 4), decode.WebGpuDecode.write_state
-    target = lavapipe(monkeypatch)
-
-    def swapped(self: Any, values: Any) -> None:
-        place(self, {**values, "token": np.asarray(values["token"])[::-1]})
-
-    if mutant == "one key for all rows":
-        changed = with_one_key(whole)
-        monkeypatch.setattr(lowered_decode, "lowered_step", lambda *key: changed)
-    else:
-        monkeypatch.setattr(decode.WebGpuDecode, "write_state", swapped)
-    with pytest.raises(Unverified, match="differs from float64"):
-        open_case(registry()["wgpu-native"], target, case_of("per-pass", fusions=6, batch=4))
-
-
 def with_one_key(program: Program) -> Program:
     operations = list(program.operations)
     at, operation = next((i, op) for i, op in enumerate(operations) if isinstance(op, CachedAttention))
@@ -338,6 +295,31 @@ def without_last_write(program: Program) -> Program:
     operations = list(program.operations)
     del operations[max(i for i, op in enumerate(operations) if isinstance(op, IndexWrite))]
     return program.with_operations(tuple(operations))
+
+
+PROGRAMS = {"bias dropped": without_bias, "stale cache row": without_last_write, "one key for all rows": with_one_key}
+STATES = {
+    "wrong position": lambda state: {"position": np.asarray(state["position"]) + 1},
+    "rows swapped": lambda state: {"token": np.asarray(state["token"])[::-1]},
+}
+OF_BATCHES = ("one key for all rows", "rows swapped")
+
+
+@LAVAPIPE
+@pytest.mark.parametrize("mutant", [*PROGRAMS, *STATES])
+def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from overhead.decode import lowered
+    from overhead.decode.arms.webgpu import WebGpuDecode
+
+    params = {"fusions": 6, "batch": 4} if mutant in OF_BATCHES else {"fusions": 0}
+    target, place = lavapipe(monkeypatch), WebGpuDecode.write_state
+    if mutant in PROGRAMS:
+        changed = PROGRAMS[mutant](lowered.lowered_step(TINY, params["fusions"], 0, params.get("batch", 1)))
+        monkeypatch.setattr(lowered, "lowered_step", lambda *key: changed)
+    else:
+        monkeypatch.setattr(WebGpuDecode, "write_state", lambda s, v: place(s, {**v, **STATES[mutant](v)}))
+    with pytest.raises(Unverified, match="differs from float64"):
+        open_case(registry()["wgpu-native"], target, case_of("per-pass", **params))
 
 
 @pytest.fixture

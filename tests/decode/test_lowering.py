@@ -65,6 +65,14 @@ def compared(module: Any, program: Program, shift: int = 0) -> LogitAgreement:
     return compare_logits(np.array(found), np.array(expected), TOLERANCE)
 
 
+def agrees(module: Any, x: Any, tolerance: float = 1e-5) -> Program:
+    """The lowered module, whose outputs were compared with those of float64."""
+    program = overhead.lower(module, (x,))
+    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
+    np.testing.assert_allclose(found, module.double()(x.double()).detach().numpy(), atol=tolerance)
+    return program
+
+
 @on_lavapipe
 @pytest.mark.parametrize("shape", ["qwen2.5-tiny", "llama-tiny"])
 @pytest.mark.parametrize("fused", [False, True])
@@ -91,9 +99,7 @@ def test_a_lowered_mlp_with_layer_norm_agrees_with_float64() -> None:
     layers = (torch.nn.LayerNorm(32), torch.nn.Linear(32, 80), torch.nn.GELU(), torch.nn.Linear(80, 32))
     module = randomised(torch.nn.Sequential(*layers), 0)
     x = torch.randn(5, 32, generator=torch.Generator().manual_seed(2))
-    program = overhead.lower(module, (x,))
-    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
-    np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).numpy(), atol=1e-5)
+    agrees(module, x)
 
 
 @pytest.mark.slow
@@ -114,20 +120,13 @@ def test_a_lowered_batch_has_as_many_dispatches_as_one_sequence(batch: int) -> N
 @pytest.mark.parametrize("rows", [3, 17, 48])
 def test_matrix_products_of_several_rows_agree_with_float64(rows: int) -> None:
     module = randomised(torch.nn.Sequential(torch.nn.Linear(70, 80), torch.nn.Linear(80, 5)), 0)
-    x = torch.randn(rows, 70, generator=torch.Generator().manual_seed(2))
-    program = overhead.lower(module, (x,))
-    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
-    np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).numpy(), atol=1e-5)
+    agrees(module, torch.randn(rows, 70, generator=torch.Generator().manual_seed(2)))
 
 
 @on_lavapipe
 @pytest.mark.parametrize("inner", [4, 20, 66, 260, 1_100, 20_004])
 def test_a_matrix_product_of_one_row_agrees_with_float64(inner: int) -> None:
-    module = torch.nn.Linear(inner, 5)
-    x = torch.randn(1, inner, generator=torch.Generator().manual_seed(3))
-    program = overhead.lower(module, (x,))
-    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
-    np.testing.assert_allclose(found, module.double()(x.double()).detach().numpy(), atol=1e-4)
+    agrees(torch.nn.Linear(inner, 5), torch.randn(1, inner, generator=torch.Generator().manual_seed(3)), 1e-4)
 
 
 class Largest(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -150,12 +149,9 @@ def test_a_lowered_argmax_finds_the_first_of_equal_largest_numbers(inner: int) -
 @pytest.mark.parametrize(("columns", "wide"), [(1_025, 1), (2_050, 2), (3_075, 3), (4_096, 4), (4_098, 3)])
 def test_a_group_of_threads_computes_several_columns_of_a_wide_product(columns: int, wide: int) -> None:
     module = randomised(torch.nn.Linear(20, columns), 0)
-    x = torch.randn(16, 20, generator=torch.Generator().manual_seed(2))
-    program = overhead.lower(module, (x,))
+    program = agrees(module, torch.randn(16, 20, generator=torch.Generator().manual_seed(2)))
     (product,) = program.operations
     assert product.kernel().groups == columns // wide
-    ((found,),) = run(module, program, [{program.inputs[0].buffer: x.numpy()}])
-    np.testing.assert_allclose(found, copy.deepcopy(module).double()(x.double()).detach().numpy(), atol=1e-5)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,12 +25,12 @@ def once(process: int, name: str, values: list[float], reason: str) -> OneOffLin
     )
 
 
-def reduced(tmp_path: Path, *more: tuple[str, list[float], str]) -> results.Record:
+def reduced(tmp_path: Path, *more: tuple[str, list[float], str], at: Sequence[float] = ()) -> results.Record:
     """The record of the small case, whose every process also wrote these one-off values."""
     lines: list[JournalLine] = []
     for line in Made().lines():
         if isinstance(line, EndedLine):
-            lines += [once(line.process, *one) for one in more]
+            lines += [msgspec.structs.replace(once(line.process, *one), at=list(at)) for one in more]
         lines.append(line)
     journal = tmp_path / "r.jsonl"
     journal.write_bytes(b"".join(map(results.encode_line, lines)))
@@ -66,15 +67,8 @@ def test_a_fingerprint_has_the_met_cost_as_a_spread_over_processes(tmp_path: Pat
 
 
 def test_a_fingerprint_of_an_older_journal_has_the_met_cost_on_each_processor(tmp_path: Path) -> None:
-    lines: list[JournalLine] = []
-    for line in Made().lines():
-        if isinstance(line, EndedLine) and line.process == 0:
-            table = once(0, "met_by_processor", [1e3, 2e3], "")
-            lines += [msgspec.structs.replace(table, at=[4, 6]), once(0, "interrupt_processors", [6.0], "")]
-        lines.append(line)
-    journal = tmp_path / "r.jsonl"
-    journal.write_bytes(b"".join(map(results.encode_line, lines)))
-    record = next(r for r in reduce_journal(journal).records if r.params["size"] == "small")
+    interrupts = ("interrupt_processors", [6.0], "")
+    record = reduced(tmp_path, ("met_by_processor", [1e3, 2e3], ""), interrupts, at=[4, 6])
     assert [(one.cpu, one.ns, one.serves_interrupts) for one in record.by_processor] == [
         (4, 1e3, False),
         (6, 2e3, True),

@@ -22,7 +22,7 @@ from overhead.probes.base import Probe
 from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads import OPERATIONS, UNROLLED
+from overhead.workloads import UNROLLED
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
 
@@ -36,11 +36,6 @@ def _nothing(patch: pytest.MonkeyPatch) -> None:
 def _swiftshader(patch: pytest.MonkeyPatch) -> None:
     for variable in adapters.DRIVER_VARIABLES:
         patch.setenv(variable, str(adapters.swiftshader_manifest()))
-
-
-def _dawn_null(patch: pytest.MonkeyPatch) -> None:
-    _swiftshader(patch)
-    patch.setenv("WGPU_BACKEND_TYPE", "Null")
 
 
 def _fake_cupy(patch: pytest.MonkeyPatch) -> None:
@@ -72,12 +67,11 @@ class Subject:
     slow: Callable[[Case], bool] = _never
     window: Mapping[str, Scalar] = field(default_factory=dict)
     """Part of the window of every case."""
-    executes: bool = True
 
     @property
     def declared(self) -> Target:
         """A target of this kind, made without loading the stack's library."""
-        return Target(stack=self.stack, api=self.api, adapter="any", executes=self.executes)
+        return Target(stack=self.stack, api=self.api, adapter="any")
 
     def needs(self, case: Case) -> tuple[str, ...]:
         """The optional parts that the case needs, including numba if it is called from compiled code."""
@@ -87,7 +81,6 @@ class Subject:
 _SOFTWARE_ADAPTERS = (
     Subject("wgpu-native", "Vulkan", ("wgpu", "numba", "lavapipe"), slow=_like_another),
     Subject("dawn", "Vulkan", ("wgpudawn", "numba", "swiftshader"), _swiftshader, slow=_like_another),
-    Subject("dawn", "Null", ("wgpudawn", "numba"), _dawn_null, slow=_like_another, executes=False),
     Subject("vulkan", "Vulkan", ("vulkan", "numba", "lavapipe")),
 )
 _FAKES = (
@@ -218,9 +211,7 @@ def test_targets_carry_whether_the_callers_of_their_stack_make_the_same_calls() 
         assert [target.same_calls for target in probes.targets_of(probes.registry()[name])] == [same]
 
 
-@pytest.mark.parametrize(
-    ("stack", "workload"), [("torch", OPERATIONS), ("torch-compile", UNROLLED), ("dawn", DECODERS[0])]
-)
+@pytest.mark.parametrize(("stack", "workload"), [("torch-compile", UNROLLED), ("dawn", DECODERS[0])])
 def test_a_run_includes_heavy_workloads_only_if_the_user_names_them(stack: str, workload: str) -> None:
     probe = probes.registry()[stack]
     target = Target(stack=stack, api="CUDA", adapter="A", options={"device": "cuda:0"})

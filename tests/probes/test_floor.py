@@ -1,4 +1,4 @@
-"""The lowest cost of a foreign call: the cases that the stack refuses, and those that it offers."""
+"""The lowest cost of a foreign call: a case that the stack refuses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import pytest
 from overhead.probes import floor
 from overhead.probes.base import Unsupported
 
-PROBE = floor.Floor()
-TARGET = PROBE.targets()[0]
-
 
 def test_the_floor_stack_needs_a_python_with_plain_reference_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(floor, "_function", lambda address: lambda argument: None)
+    stack = floor.Floor()
     with pytest.raises(Unsupported, match="reference count"):
-        PROBE.open(TARGET, floor._case("ctypes"))
+        stack.open(stack.targets()[0], floor._case("ctypes"))

@@ -24,7 +24,6 @@ from overhead.probes.common.native_loop import (
 )
 
 pytestmark = pytest.mark.needs("numba")
-LIBRARY = ctypes.CDLL(None) if sys.platform != "win32" else ctypes.cdll.msvcrt
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 9)
 CALLERS = ["ffi", "native"]
 

@@ -46,15 +46,11 @@ def test_a_statement_loop_keeps_no_results_of_a_call_without_a_value(call: str) 
 
 
 @pytest.mark.parametrize(
-    ("call", "setup", "said"),
-    [
-        ("x +", "", "CALL, line 1: invalid syntax: x +"),
-        ("# nothing", "", "CALL is empty"),
-    ],
+    ("call", "said"), [("x +", "CALL, line 1: invalid syntax: x +"), ("# nothing", "CALL is empty")]
 )
-def test_a_statement_loop_refuses_a_text_that_does_not_compile(call: str, setup: str, said: str) -> None:
+def test_a_statement_loop_refuses_a_text_that_does_not_compile(call: str, said: str) -> None:
     with pytest.raises(StatementError) as refused:
-        StatementLoop(call, setup)
+        StatementLoop(call)
     assert str(refused.value) == said
 
 

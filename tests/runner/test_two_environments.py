@@ -121,8 +121,3 @@ def test_two_interpreters_may_differ_in_variables_too() -> None:
     assert base.variables == {"A": "1", "B": "1"}
     assert new.variables == {"A": "1", "B": "2"}
     assert base.python_command == (sys.executable,)
-
-
-def test_a_variable_may_have_an_empty_value() -> None:
-    (one,) = with_variables([HERE], ["A="], [])
-    assert one.environment == {"A": ""}

@@ -35,7 +35,6 @@ def planned(profile: str) -> list[Task]:
     vulkan, host = {"dawn", "wgpu-native", "vulkan"}, {"floor", "numpy"}
     found = [Target(stack=s, api="Vulkan" if s in vulkan else "CUDA", **gpu) for s in sorted(OPENING_S.keys() - host)]
     found += [Target(stack=stack, api="CPU", adapter="CPU") for stack in (*sorted(host), "torch", "jax")]
-    found.append(Target(stack="dawn", api="Null", adapter="Null backend", executes=False))
     return schedule(found, Choice(), PROFILES[profile])[0]
 
 

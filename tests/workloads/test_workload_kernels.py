@@ -60,10 +60,8 @@ def test_the_check_finds_a_wrong_constant_in_cuda(name: str, cuda: Any, monkeypa
 
 
 @pytest.mark.needs("cxx")
-@pytest.mark.parametrize(
-    ("name", "pattern"), [*((name, "per-submit") for name in ALL), *((name, "fused") for name in PLAIN)]
-)
-def test_cupy_is_verified(name: str, pattern: str) -> None:
+@pytest.mark.parametrize("name", ALL)
+def test_cupy_is_verified(name: str) -> None:
     from overhead.probes.cuda import cupy
 
     counts(cupy.open_case(fake_kernels.fake_cupy(), case(name, "per-submit")))

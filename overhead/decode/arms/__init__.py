@@ -59,8 +59,6 @@ def _open_cuda(probe: Probe, target: Target, case: Case) -> Chain:
 
 def _wgpu_native(target: Target) -> list[DecodeWay]:
     """The lowered step with no fusion and with all of them."""
-    if not target.executes:
-        return []
     both = (_NONE, _ALL)
     callers: tuple[Caller, ...] = ("native", "binding")
     return [*lowered_ways("per-pass", callers, both), *lowered_ways("per-submit", callers, both)]
@@ -68,8 +66,6 @@ def _wgpu_native(target: Target) -> list[DecodeWay]:
 
 def _dawn(target: Target) -> list[DecodeWay]:
     """The same, and from compiled code every number of fusions, added dispatches, reads and batches."""
-    if not target.executes:
-        return []
     levels = lowered_ways("per-pass", ("native",), range(1, _ALL))
     unfused, fused = lowered_ways("per-pass", ("native",), (_NONE, _ALL))
     return [*_wgpu_native(target), *levels, *padded_ways(unfused), *reading_ways(fused), *batched_ways(fused)]

@@ -28,15 +28,6 @@ class DeviceTime:
     method: str
 
 
-@dataclass(frozen=True)
-class StartLatency:
-    """``values``: ns from a submission to an idle queue until the device starts it. ``deviation``: ns, the error of
-    each value."""
-
-    values: list[float]
-    deviation: float
-
-
 class Chain(abc.ABC):
     """A chain of n identical units of work, open on a device. The case says what a unit is.
 
@@ -186,14 +177,6 @@ class Chain(abc.ABC):
         count as issued. An empty mapping, with nothing run, if the stack has no stages; it is then not called again.
         """
         return {}
-
-    def start_latency(self, n: int) -> StartLatency | None:
-        """n times from submission to the device's start, by calibrated clocks; None if there are none.
-
-        Called once per planned process with n = 50, for the first case of each caller. It may run any number of units.
-        Raises ``Unsupported``.
-        """
-        return None
 
     def making(self) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
         """The cost of making recordings, by part (capture, instantiate): the units of each recording, and ns of each.

@@ -28,7 +28,6 @@ class _OneOffRule:
     times: int = 7
     least_latencies: int = 20
     most_latencies: int = 500
-    start_latencies: int = 50
     staged_units: int = 256
     staged_ns: float = 2e6
     """Limits of a chain whose calls are timed one by one: its units and its time. A longer chain is interrupted more
@@ -90,29 +89,14 @@ def _legacy(case: CaseInProgress, clock: Clock) -> OneOffLine:
     return _timed(case, "legacy", window.totals(chain, LEGACY_N, times, clock), LEGACY_N)
 
 
-def time_device_and_recordings(case: CaseInProgress, clock: Clock, staged: bool) -> Iterator[OneOffLine]:
-    """Device time, the cost of making recordings and, where ``staged``, the time from submission to the device's start.
+def time_device_and_recordings(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+    """Device time, and the cost of making recordings.
 
     The chain may run any number of units for these: ``recount`` afterwards.
     """
     yield from _device(case, clock)
-    if staged:
-        yield from _start_latency(case)
     for part, (units, values) in case.chain.making().items():
         yield case.once(f"making:{part}", [float(value) for value in values], units)
-
-
-def _start_latency(case: CaseInProgress) -> Iterator[OneOffLine]:
-    try:
-        found = case.chain.start_latency(_RULE.start_latencies)
-    except Exception as error:
-        if status_of(error) != "unavailable":
-            raise
-        yield case.once("start_latency", reason=reason_of(error))
-        return
-    if found is not None:
-        yield case.once("start_latency", found.values, [1] * len(found.values))
-        yield case.once("start_deviation", [found.deviation])
 
 
 def _device(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:

@@ -209,7 +209,7 @@ class _Measurement:
         self.emit_all(one_off.time_short_chains(case, self.clock, case.key in self.settings.extras))
         case.verify()
         aside = case.chain.aside
-        uncounted = list(one_off.time_device_and_recordings(case, self.clock, case.key in self.settings.staged))
+        uncounted = list(one_off.time_device_and_recordings(case, self.clock))
         self.emit_all(uncounted)
         if uncounted:
             case.recount(aside)

@@ -1,4 +1,4 @@
-"""The steps that torch runs: adding 1 to 256 int32, the published training step of a small network, one operation."""
+"""The steps that torch runs: adding 1 to 256 int32, and the published training step of a small network."""
 
 from __future__ import annotations
 
@@ -9,29 +9,20 @@ import functools
 import itertools
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from overhead.probes.base import Unverified
 from overhead.probes.common.loops import Action, Issue, repeated
-from overhead.probes.common.statements import StatementLoop
 from overhead.probes.common.step import count_steps, start_values
-from overhead.probes.torch.operations import TORCH_OPERATIONS, Mode, TorchOperation
 
+Mode = Literal["inference", "no_grad", "grad"]
 _WIDTHS = (1024, 2048, 2048, 10)
 """Widths of the network: inputs, first hidden layer, second hidden layer, outputs."""
 _BATCH = 256
 _VARYING_BATCHES = tuple(_BATCH - 8 * i for i in range(8))
 """Batch sizes of ``shapes=varying``. The steps use them in turn."""
-
-_SETUP = """
-generator = torch.Generator().manual_seed(1)
-def random(*shape): return torch.rand(*shape, generator=generator).to(device, dtype)
-x, y = random(256), random(256)
-"""
-_OPERATION_TOLERANCE = 2e-3
-"""Relative: a change to float16 rounds to 5e-4, and sums of up to 16 million steps in float32 drift."""
 
 
 class _Guard:
@@ -196,55 +187,3 @@ def _material() -> tuple[tuple[Any, Any, Any], float]:
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(copy.deepcopy(model).double()(x.double()), y)
     return (model, x, y), float(loss)
-
-
-class OperationBody(Body):
-    """One operation of ``TORCH_OPERATIONS`` on a device."""
-
-    precision = "float32"
-    launches = 64  # the most of any operation, for the depth of the queue
-
-    def __init__(self, device: Any, name: str) -> None:
-        operation = TORCH_OPERATIONS[name]
-        self.name, self.mode = operation.call, operation.mode
-        self._operation, self._calls = operation, 0
-        set_autograd_mode(self.mode)
-        self._statement = _opened(operation, f"device, dtype = {str(device)!r}, torch.float32")
-
-    def loop(self) -> Issue:
-        """A function that runs the operation n times and adds n to the count."""
-        return self._issue
-
-    def _issue(self, n: int) -> None:
-        self._calls += n
-        self._statement.issue(n)
-
-    def executed(self) -> int:
-        """The number of calls. Raises ``Unverified`` if the values are not those of the last call."""
-        if self._calls:
-            found = self._value(self._statement, self._operation.result).detach().double().cpu()
-            expected = self._expected().detach().double().cpu().expand(found.shape)
-            if not torch.allclose(found, expected, rtol=_OPERATION_TOLERANCE, atol=_OPERATION_TOLERANCE):
-                worst = (found - expected).abs().max().item()
-                raise Unverified(f"{self._operation.call}: the last values are off by {worst:.3g}")
-        return self._calls
-
-    def _expected(self) -> Any:
-        operation = self._operation
-        reference = _opened(operation, "device, dtype = 'cpu', torch.float64")
-        try:
-            if operation.after:
-                return torch.as_tensor(self._value(reference, operation.after))
-            reference.issue(1)
-            return self._value(reference, operation.result)
-        finally:
-            reference.close()
-
-    def _value(self, statement: StatementLoop, expression: str) -> Any:
-        return eval(expression, {**statement.names, "n": self._calls})
-
-
-def _opened(operation: TorchOperation, where: str) -> StatementLoop:
-    statement = StatementLoop(operation.call, f"import torch\n{where}\n{_SETUP}\n{operation.setup}")
-    statement.open()
-    return statement

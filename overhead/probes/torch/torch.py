@@ -6,10 +6,8 @@ from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
 from overhead.probes.torch.devices import READS, TORCH_WAITS, import_torch, is_read, targets_of_kind, torch_target
-from overhead.probes.torch.operations import TORCH_OPERATIONS
 from overhead.probes.workload_chain import WorkloadArm, with_workloads
 from overhead.results import Case, Pattern, Scalar, Target
-from overhead.workloads import OPERATIONS
 
 
 @register
@@ -18,8 +16,7 @@ class TorchProbe(Probe):
 
     The in-place operation is ``x.add_(1)``; the allocating operation is ``x = x + 1``. ``operand=tensor`` adds an
     existing 0-dimensional tensor, which the native caller can do too. ``sync`` is an action of the host after every
-    ``every`` steps. A unit is then these steps and the action. The workload ``operations`` is a list of common
-    operations, one case each.
+    ``every`` steps. A unit is then these steps and the action.
     """
 
     name = "torch"
@@ -36,18 +33,14 @@ class TorchProbe(Probe):
         return [torch_target(torch, self.name, "cpu"), *counted, *(torch_target(torch, self.name, n) for n in names)]
 
     def space(self, target: Target) -> Space:
-        """The cases of one addition, of reads and waits after steps, of the operations and of the workloads."""
+        """The cases of one addition, of reads and waits after steps, and of the workloads."""
         kind, cpu = _DEVICE_TYPES[target.api], target.api == "CPU"
         wait: dict[str, Scalar] = {} if cpu else {"wait": TORCH_WAITS[kind][0]}
         base = Case(pattern="per-submit", unit="launch", params={"alloc": "in-place", "operand": "number", **wait})
         at_the_end = [vary(base, "wait", name) for name in TORCH_WAITS[kind][1:]]
         acts, others = _synchronisations(base, kind, wait)
-        operations = [
-            Case(pattern="per-submit", unit="operation", workload=OPERATIONS, params={"operation": name, **wait})
-            for name in TORCH_OPERATIONS
-        ]
         both = [vary(vary(base, "operand", "tensor"), "caller", caller) for caller in ("binding", "native")]
-        extra = [*(vary(one, "alloc", "allocating") for one in both), *at_the_end, *others, *operations]
+        extra = [*(vary(one, "alloc", "allocating") for one in both), *at_the_end, *others]
         star = Space(base, {"alloc": ["allocating"]}, extra, early=[*both, *acts])
         eager = WorkloadArm("per-submit", bodies=("separate", "library"), early=True)
         in_turn = WorkloadArm("hybrid", fits=lambda w: w.host_works or not w.bodies)
@@ -67,9 +60,7 @@ class TorchProbe(Probe):
         device, params = chains.select_device(str(target.options["device"])), case.params
         wait = str(params.get("wait", ""))
         body: bodies.Body
-        if case.workload == OPERATIONS:
-            body = bodies.OperationBody(device, str(params["operation"]))
-        elif case.workload != "step":
+        if case.workload != "step":
             train, varying = case.workload == "mlp-train", params["shapes"] == "varying"
             body = bodies.NetworkStep(device, train=train, varying=varying)
         else:

@@ -129,18 +129,16 @@ class OneTimeCommands:
         self.start(record, self._gpu.ffi.NULL)
         self._gpu.drain()
 
-    def record(self, record: Callable[[Any], None]) -> Any:
-        """Record the commands and return the ``VkSubmitInfo``. The command buffer must not be pending."""
+    def start(self, record: Callable[[Any], None], fence: Any) -> None:
+        """Record and submit without waiting. ``fence``: signalled when the work is done, or NULL.
+
+        The command buffer must not be pending.
+        """
         gpu = self._gpu
         gpu.call("vkBeginCommandBuffer", self.cb, self._begin)
         record(self.cb)
         gpu.call("vkEndCommandBuffer", self.cb)
-        return self._submit
-
-    def start(self, record: Callable[[Any], None], fence: Any) -> None:
-        """Record and submit without waiting. ``fence``: signalled when the work is done, or NULL."""
-        submission = self.record(record)
-        self._gpu.call("vkQueueSubmit", self._gpu.queue, 1, submission, fence)
+        gpu.call("vkQueueSubmit", gpu.queue, 1, self._submit, fence)
 
     def close(self) -> None:
         """Destroy the pool with the command buffer."""

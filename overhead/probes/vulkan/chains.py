@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from overhead.probes import kernels
-from overhead.probes.base import Chain, DeviceTime, StartLatency
+from overhead.probes.base import Chain, DeviceTime
 from overhead.probes.common.availability import longest_fused_chain
 from overhead.probes.common.loops import Issue, Stages
 from overhead.probes.common.native_loop import (
@@ -25,7 +25,7 @@ from overhead.probes.common.native_loop import (
 )
 from overhead.probes.vulkan.buffers import StepBuffers
 from overhead.probes.vulkan.commands import VULKAN_WAITS, Commands, VulkanWait, raise_failures
-from overhead.probes.vulkan.device_time import time_behind_blocker, time_one_submission, timer, wait_spins
+from overhead.probes.vulkan.device_time import time_behind_blocker, time_one_submission, wait_spins
 from overhead.probes.vulkan.gpu import VulkanGpu
 from overhead.results import Case, Scalar
 
@@ -116,10 +116,6 @@ class VulkanChain(Chain):
     @functools.cached_property
     def _stages(self) -> Stages:
         return compile_stages(self._program, self._case.caller)
-
-    def start_latency(self, n: int) -> StartLatency:
-        """n times from a submission to an idle queue until the device starts it, ns. Raises ``Unsupported``."""
-        return timer(self._gpu).start_latency(n)
 
     def window(self) -> dict[str, Scalar]:
         """What is timed, as names and values. ``calls``: C calls per unit, without those that are made only once."""

@@ -1,4 +1,4 @@
-"""Device time from timestamps, and the time from submission to start.
+"""Device time from timestamps.
 
 A blocker is a long dispatch that keeps the device busy while the host submits units.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from overhead.measure.sampling.clock import CPU_CLOCK_IS_FINE
-from overhead.probes.base import Chain, DeviceTime, StartLatency, Unsupported
+from overhead.probes.base import Chain, DeviceTime, Unsupported
 from overhead.probes.vulkan.buffers import OneTimeCommands, StepBuffers
 from overhead.probes.vulkan.commands import Commands, VulkanWait
 from overhead.probes.vulkan.gpu import VulkanGpu
@@ -101,29 +100,6 @@ class Timer:
         wall = time.perf_counter_ns() - wall
         return time.thread_time_ns() - cpu > wall / 2
 
-    def start_latency(self, n: int) -> StartLatency:
-        """Time from just before ``vkQueueSubmit`` to the first timestamp on an idle queue, measured n times.
-
-        VK_EXT_calibrated_timestamps aligns host and device clock before each measurement. Raises ``Unsupported`` if the
-        extension is missing, and on Windows, where the host's clock is another one.
-        """
-        if sys.platform == "win32":
-            raise Unsupported("the time from submission to start is measured on Linux and macOS only")
-        gpu, submit = self._gpu, self._gpu.function("vkQueueSubmit")
-        half = 1 << gpu.adapter.timestamp_bits - 1
-        latencies, deviations = [], []
-        for _ in range(n):
-            gpu.drain()
-            info = self._first.record(lambda cb: self._stamps(cb, [0], top=True))
-            device, host, deviation = self._both_clocks()
-            begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-            submit(gpu.queue, 1, info, gpu.ffi.NULL)
-            gpu.drain()
-            ticks = (self._read(1)[0] - device + half) % (2 * half) - half
-            latencies.append(host + ticks * gpu.adapter.timestamp_period - begin)
-            deviations.append(deviation)
-        return StartLatency(latencies, max(deviations, default=0.0))
-
     def _burn(self, cb: Any) -> None:
         for call in self._commands.fused_dispatch(cb, self._state.own[0], self._steps):
             call.function(*call.ffi_args)
@@ -132,9 +108,8 @@ class Timer:
         self._burn(cb)
         self._stamps(cb, [0])
 
-    def _stamps(self, cb: Any, queries: Sequence[int], top: bool = False) -> None:
-        vk = self._gpu.vk
-        stage = vk.VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT if top else vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+    def _stamps(self, cb: Any, queries: Sequence[int]) -> None:
+        stage = self._gpu.vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
         self._gpu.function("vkCmdResetQueryPool")(cb, self._queries, queries[0], len(queries))
         for query in queries:
             self._gpu.function("vkCmdWriteTimestamp")(cb, stage, self._queries, query)
@@ -152,35 +127,6 @@ class Timer:
         if span < _MIN_QUANTA * self.quantum:
             raise Unsupported(f"{span:.0f} ns on the device is under {_MIN_QUANTA} quanta of {self.quantum:.0f} ns")
         return span
-
-    @functools.cached_property
-    def _host_domain(self) -> int:
-        """The Vulkan time domain of CLOCK_MONOTONIC. Raises ``Unsupported`` if the driver lacks it."""
-        vk, gpu = self._gpu.vk, self._gpu
-        if not gpu.calibrated:
-            raise Unsupported("the device has no VK_EXT_calibrated_timestamps")
-        domain = vk.VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT
-        count = gpu.ffi.new("uint32_t *")
-        found = gpu.ffi.cast(
-            "PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
-            vk.vkGetInstanceProcAddr(gpu.instance, b"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"),
-        )
-        found(gpu.adapter.handle, count, gpu.ffi.NULL)
-        domains = gpu.ffi.new("VkTimeDomainEXT[]", count[0])
-        found(gpu.adapter.handle, count, domains)
-        if not {domain, vk.VK_TIME_DOMAIN_DEVICE_EXT} <= {int(each) for each in domains}:
-            raise Unsupported("the device's clock cannot be calibrated against this process's")
-        return int(domain)
-
-    def _both_clocks(self) -> tuple[int, float, float]:
-        """Device ticks and host time (ns) at the same moment, and the largest error of this pair (ns)."""
-        gpu, vk = self._gpu, self._gpu.vk
-        kind = vk.VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT
-        domains = (vk.VK_TIME_DOMAIN_DEVICE_EXT, self._host_domain)
-        infos = gpu.ffi.new("VkCalibratedTimestampInfoEXT[]", [{"sType": kind, "timeDomain": each} for each in domains])
-        values, deviation = gpu.ffi.new("uint64_t[2]"), gpu.ffi.new("uint64_t *")
-        gpu.device_call("vkGetCalibratedTimestampsEXT", 2, infos, values, deviation)
-        return values[0], float(values[1]), float(deviation[0])
 
 
 @functools.cache

@@ -50,7 +50,6 @@ class VulkanGpu:
         self.adapter = adapter
         self.ffi, self.vk = load()
         self.instance = instance()
-        self.calibrated = "VK_EXT_calibrated_timestamps" in adapter.extensions
         self.device = self._create()
         out = self.ffi.new("VkQueue *")
         self.device_call("vkGetDeviceQueue", adapter.family, 0, out)
@@ -59,8 +58,7 @@ class VulkanGpu:
         self.vk.vkGetPhysicalDeviceMemoryProperties(adapter.handle, self._memory)
 
     def _create(self) -> Any:
-        wanted = {"VK_KHR_portability_subset", "VK_EXT_calibrated_timestamps"}
-        names, kept = c_strings(sorted(wanted & self.adapter.extensions))
+        names, kept = c_strings(sorted({"VK_KHR_portability_subset"} & self.adapter.extensions))
         priority = self.ffi.new("float *", 1.0)
         queue = structure(
             "DeviceQueueCreateInfo", queueFamilyIndex=self.adapter.family, queueCount=1, pQueuePriorities=priority

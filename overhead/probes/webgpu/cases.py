@@ -122,7 +122,7 @@ def space(target: Target) -> Space:
         "caller": ["ffi"],
         "pattern": ["one-pass", "per-pass", "fused", "wait-each", "read-each"],
         "bindgroup": [None, "rotated", "fresh"],
-        **({"wait": [None, "map", "read-buffer"]} if target.executes else {}),
+        "wait": [None, "map", "read-buffer"],
         "indirect": [None, True],
         **({"validation": [None, "skip"]} if dawn else {}),
         "dependency": ["independent"],
@@ -130,7 +130,7 @@ def space(target: Target) -> Space:
     base = Case(pattern="per-submit")
     early = [vary(base, "pattern", name) for name in ("one-pass", "fused", "wait-each", "read-each")]
     early = [vary(base, "caller", "native"), *early, vary(base, "caller", "ffi")]
-    return Space(base, axes, list(_extra_cases(dawn)), lambda case: _offers(target, case), early)
+    return Space(base, axes, list(_extra_cases(dawn)), _offers, early)
 
 
 def _extra_cases(dawn: bool) -> Iterator[Case]:
@@ -148,13 +148,11 @@ def _extra_cases(dawn: bool) -> Iterator[Case]:
         yield vary(Case(pattern="per-submit", caller="native", params={"validation": "skip"}), "pattern", pattern)
 
 
-def _offers(target: Target, case: Case) -> bool:
-    """Whether the target can run the case, and the case differs from the base in at most one detail."""
+def _offers(case: Case) -> bool:
+    """Whether WebGPU can run the case, and the case differs from the base in at most one detail."""
     if not is_accepted(StepSpec.of, case):
         return False
     spec = StepSpec.of(case)
-    if not target.executes and spec.pattern in ("fused", "read-each"):
-        return False
     if spec.wait and (spec.caller != "binding" or spec.pattern not in ("per-submit", "wait-each")):
         return False
     return len({"bindgroup", "wait", "indirect", "validation"} & set(case.params)) <= 1

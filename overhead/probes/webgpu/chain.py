@@ -55,7 +55,6 @@ class WebGpuChain(Chain):
         self.library = self.session.library
         self.library.forget_errors()
         self.resources = StepResources(self.session, spec)
-        self.executes = target.executes
         self.overlap = spec.overlap
         self.latency = self.synchronous = spec.waits_each
         self.max_n = {"per-submit": 1 << 17, "per-k": 1 << 18}.get(spec.pattern, 1 << 16)
@@ -67,7 +66,7 @@ class WebGpuChain(Chain):
             if spec.caller == "binding"
             else c_calls(self.library, steps(spec), _step_arguments(self.resources))
         )
-        self.wait_spins = self.executes and wait_spins(self.session)
+        self.wait_spins = wait_spins(self.session)
         self.wait = wait  # type: ignore[method-assign]
         if isinstance(self._loop, Script):
             issue = compile_python(self._loop)
@@ -113,11 +112,9 @@ class WebGpuChain(Chain):
         raise NotImplementedError  # bound in __init__
 
     def executed(self) -> int:
-        """Steps since ``open`` according to the buffers; 0 on the Null backend of Dawn. Raises ``Unverified``."""
+        """Steps since ``open`` according to the buffers. Raises ``Unverified``."""
         self.wait()
         self.library.raise_errors()
-        if not self.executes:
-            return 0
         try:
             steps_read = self.resources.read()
         except Unverified:
@@ -132,8 +129,8 @@ class WebGpuChain(Chain):
         return self._total - self.aside
 
     def device(self, n: int) -> DeviceTime | None:
-        """Device time behind a long dispatch; None if each unit waits, or if nothing runs. Raises ``Unsupported``."""
-        if not self.executes or self.spec.waits_each:
+        """Device time behind a long dispatch; None if each unit waits. Raises ``Unsupported``."""
+        if self.spec.waits_each:
             return None
         return self._clock.measure(min(n, MOST_SUBMISSIONS * (self.spec.per or n)))
 

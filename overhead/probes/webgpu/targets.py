@@ -9,12 +9,10 @@ from typing import Any
 
 from overhead.probes.base import Unavailable
 from overhead.probes.common.availability import names_software_renderer
-from overhead.probes.vulkan.adapters import DRIVER_VARIABLES, driver_environments, swiftshader_manifest
+from overhead.probes.vulkan.adapters import DRIVER_VARIABLES, swiftshader_manifest
 from overhead.probes.webgpu.library import Library, captured_stderr
 from overhead.results import Api, Target
 
-NULL = "Null"
-BACKEND_VARIABLE = "WGPU_BACKEND_TYPE"
 LOADER_MEND = "apt install libvulkan1 mesa-vulkan-drivers"
 REFUSED_MEND = "a newer driver; or apt install chromium, whose SwiftShader serves"
 _APIS: Mapping[str, Api] = {
@@ -23,15 +21,9 @@ _APIS: Mapping[str, Api] = {
     "D3D12": "D3D12",
     "OpenGL": "OpenGL",
     "OpenGLES": "OpenGL",
-    NULL: "Null",
 }
 
 Info = Mapping[str, Any]
-
-
-def environments(null: bool) -> list[dict[str, str]]:
-    """An empty dict; variables with which only SwiftShader is found; if ``null``, variables for the Null backend."""
-    return [*driver_environments(), *([{BACKEND_VARIABLE: NULL}] if null else [])]
 
 
 def targets(library: Library) -> list[Target]:
@@ -64,16 +56,13 @@ def adapter(library: Library, target: Target) -> Any:
 
 
 def _adapters(library: Library) -> list[tuple[Any, Target]]:
-    """The adapters with their targets, without those of backends that are not measured, such as D3D11.
+    """The adapters with their targets, without those of backends that are not measured, such as D3D11 and Null.
 
     WebGPU gives no UUID and no address, so adapters with the same API and name are numbered in the order of the list.
     """
-    gpu = library.webgpu.gpu
-    # Dawn does not list its Null backend, but returns it on request.
-    null = os.environ.get(BACKEND_VARIABLE) == NULL
     seen: Counter[tuple[str, str]] = Counter()
     found = []
-    for adapter in [gpu.request_adapter_sync()] if null else gpu.enumerate_adapters_sync():
+    for adapter in library.webgpu.gpu.enumerate_adapters_sync():
         info = adapter.info
         if (api := _APIS.get(info["backend_type"])) is None:
             continue
@@ -86,7 +75,6 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
             adapter=name,
             device=str(number) if number else "",
             software=is_software(info),
-            executes=api != NULL,
             driver=" ".join(filter(None, (info["vendor"], info["description"])))[:200],
             versions=dict(library.versions),
         )
@@ -95,15 +83,13 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
 
 
 def is_software(info: Info) -> bool:
-    """True if the adapter computes on the CPU. False for the Null backend of Dawn, which computes nothing."""
+    """True if the adapter computes on the CPU."""
     names = [str(info[key]) for key in ("device", "description", "vendor", "architecture")]
     return info["adapter_type"] == "CPU" or names_software_renderer(*names)
 
 
 def _belongs_to_environment(target: Target) -> bool:
-    """False for all but Vulkan in the environment of SwiftShader, and for Null outside of its own environment."""
-    if os.environ.get(BACKEND_VARIABLE) == NULL:
-        return target.api == NULL
+    """False for all but Vulkan in the environment of SwiftShader."""
     manifest = swiftshader_manifest()
     only_swiftshader = manifest is not None and os.environ.get(DRIVER_VARIABLES[0]) == str(manifest)
-    return target.api == "Vulkan" if only_swiftshader else target.api != NULL
+    return target.api == "Vulkan" or not only_swiftshader

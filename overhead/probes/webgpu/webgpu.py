@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.common import workload_arms
+from overhead.probes.vulkan.adapters import driver_environments
 from overhead.probes.webgpu import cases, targets, workload
 from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.probes.webgpu.library import library
@@ -17,21 +16,17 @@ from overhead.results import Case, Target
 
 class _WebGpu(Probe):
     same_calls = True
-    null: ClassVar[bool] = False
-    """True if the library has a Null backend, which executes nothing. It is measured too."""
 
     def environments(self) -> list[dict[str, str]]:
-        """An empty dict; variables with which only SwiftShader is found; variables for the Null backend of Dawn."""
-        return targets.environments(self.null)
+        """An empty dict, and variables with which only SwiftShader is found."""
+        return driver_environments()
 
     def targets(self) -> list[Target]:
         """The adapters of the library. Raises ``Unavailable`` if the library or an adapter is missing."""
         return targets.targets(library(self.name))
 
     def space(self, target: Target) -> Space:
-        """The cases of the step, and of workloads if the target computes."""
-        if not target.executes:
-            return cases.space(target)
+        """The cases of the step and of workloads."""
         return with_workloads(cases.space(target), workload_arms.wgsl_arms(self.name), software=target.software)
 
     def open(self, target: Target, case: Case) -> Chain:
@@ -57,4 +52,3 @@ class Dawn(_WebGpu):
     title = "WebGPU by Dawn (wgpudawn)"
     mend = install_command("wgpu")
     distributions = ("wgpudawn", "numba", "cffi")
-    null = True

@@ -13,7 +13,7 @@ import pytest
 from overhead.errors import Unsupported
 from overhead.measure.fitting.one_off_figures import one_off_figures
 from overhead.measure.fitting.one_process import Series
-from overhead.measure.sampling.chain import Chain, DeviceTime, StartLatency
+from overhead.measure.sampling.chain import Chain, DeviceTime
 from overhead.measure.sampling.events import Doing, Event, Settings
 from overhead.measure.sampling.rounds import measure_cases
 from overhead.results import OneOffLine, RoundLine
@@ -329,30 +329,6 @@ def test_device_time_of_long_chains_is_measured_twice_and_needs_two_lengths_for_
     assert len(found["case"].values("device_busy")) == 2
     _, events, _ = measured({"case": Steady(clock, held_n=1)}, clock)
     assert reasons(events, "device_span") == ["a slope needs two lengths, the chain holds 1 units at most"]
-
-
-def test_the_time_until_the_device_starts_is_measured_for_the_first_case_of_each_caller() -> None:
-    class Launching(Steady):
-        refuses = False
-
-        def start_latency(self, n: int) -> StartLatency:
-            if self.refuses:
-                raise Unsupported("no calibrated clocks")
-            return StartLatency([4_000.0, 5_000.0], 80.0)
-
-    clock = FakeClock()
-    _, _, found = measured({"case": Launching(clock)}, clock, staged=frozenset({"case"}))
-    assert found["case"].values("start_latency") == [4_000.0, 5_000.0]
-    assert found["case"].values("start_deviation") == [80.0]
-    _, events, _ = measured({"case": Launching(clock, refuses=True)}, clock, staged=frozenset({"case"}))
-    assert reasons(events, "start_latency") == ["no calibrated clocks"]
-
-    class Broken(Steady):
-        def start_latency(self, n: int) -> StartLatency:
-            raise ValueError("lost")
-
-    _, events, _ = measured({"case": Broken(clock)}, clock, staged=frozenset({"case"}))
-    assert "case" in dropped(events)
 
 
 def test_a_worker_without_chains_runs_no_rounds() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,7 @@ def test_overhead_list_finds_a_stack_and_removes_its_temporary_files(tmp_path: P
 
 @pytest.mark.parametrize("case", list(step_space().star()), ids=lambda case: case.key)
 def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.BrowserProbe, case: Any) -> None:
-    chain = open_case(probe, probe.targets()[0], case)
-    try:
+    with closing(open_case(probe, probe.targets()[0], case)) as chain:
         ns = [0, 1, 3, 17] if chain.latency else [0, 1, 3, 17, 100, 256]
         rows = chain.sample(ns, False)
         assert [row[0] for row in rows] == ns
@@ -86,8 +86,6 @@ def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.Brow
         assert chain.executed() == chain.units(ns)
         assert chain.kernels()
         assert chain.window()["wait"]
-    finally:
-        chain.close()
 
 
 def test_a_long_fused_chain_in_a_browser_runs_all_its_units(probe: browsers.BrowserProbe) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -42,11 +43,8 @@ def test_vulkan_runs_every_unit_of_more_batches_than_can_be_pending(target: Targ
     from overhead.probes.vulkan.chains import BATCH_UNITS, BATCHES
 
     case = Case(pattern="per-k" if "k" in params else "per-submit", caller="native", params=params)
-    chain = PROBE.open(target, case)
-    try:
+    with closing(PROBE.open(target, case)) as chain:
         assert run(chain, (BATCHES + 2) * BATCH_UNITS * 2 + 5, BATCH_UNITS, BATCH_UNITS - 1, 1) == chain.executed()
-    finally:
-        chain.close()
 
 
 @NEEDS
@@ -56,13 +54,10 @@ def test_a_vulkan_dispatch_with_too_few_workgroups_is_unverified(
     from overhead.probes.vulkan import commands
 
     monkeypatch.setattr(commands, "GROUPS", 3)
-    chain = PROBE.open(target, Case(pattern="one-pass", caller="ffi"))
-    try:
+    with closing(PROBE.open(target, Case(pattern="one-pass", caller="ffi"))) as chain:
         run(chain, 4)
         with pytest.raises(Unverified, match="disagree"):
             chain.executed()
-    finally:
-        chain.close()
 
 
 @NEEDS
@@ -70,8 +65,8 @@ def test_a_vulkan_dispatch_with_too_few_workgroups_is_unverified(
 def test_a_vulkan_chain_with_a_failed_c_call_is_unverified(target: Target, caller: str) -> None:
     from overhead.probes.common.native_loop import NativeProgram
 
-    chain: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
-    try:
+    opened: Any = PROBE.open(target, Case(pattern="per-submit", caller=caller))  # type: ignore[arg-type]
+    with closing(opened) as chain:
         commands, gpu = chain._commands, chain._gpu
         pointer = gpu.ffi.new("VkFence *", chain._fence())
         chain._compile(
@@ -79,8 +74,6 @@ def test_a_vulkan_chain_with_a_failed_c_call_is_unverified(target: Target, calle
         )(1)
         with pytest.raises(Unverified, match="VK_TIMEOUT"):
             chain.executed()
-    finally:
-        chain.close()
 
 
 @NEEDS

@@ -37,13 +37,10 @@ class FakeLibrary:
             os.write(2, self.prints.encode())
         return self.adapters
 
-    def request_adapter_sync(self) -> Any:
-        return SimpleNamespace(info=info("Null", "Null backend", "Unknown"))
-
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (*adapters.DRIVER_VARIABLES, targets.BACKEND_VARIABLE):
+    for variable in adapters.DRIVER_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -77,7 +74,6 @@ def test_targets_contains_one_target_for_each_measured_backend() -> None:
         (info("Vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)", "CPU"), True),
         (info("Vulkan", "some device", "Unknown", description="lavapipe"), True),
         (info("D3D12", "an adapter", "Unknown", description="WARP"), True),
-        (info("Null", "Null backend", "Unknown"), False),
     ],
     ids=lambda value: value["device"] if isinstance(value, dict) else "",
 )
@@ -93,13 +89,6 @@ def test_two_cards_with_the_same_name_are_two_targets() -> None:
     assert [targets.adapter(library, t) for t in (one, two, three)] == library.adapters
     with pytest.raises(Unavailable, match="is gone"):
         targets.adapter(FakeLibrary(), two)  # type: ignore[arg-type]
-
-
-def test_the_null_backend_is_a_target_only_in_its_own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [t.api for t in found(info("Vulkan", "GeForce"), info("Null", "Null backend"))] == ["Vulkan"]
-    monkeypatch.setenv(targets.BACKEND_VARIABLE, "Null")
-    (target,) = found(info("Vulkan", "GeForce"))
-    assert (target.api, target.executes, target.software) == ("Null", False, False)
 
 
 def test_targets_raises_unavailable_with_the_message_of_a_library_that_refuses_the_driver() -> None:

@@ -243,13 +243,11 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
     """The same for one fused CUDA kernel; what slices say on their rows; which rows are of another run."""
     own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
     words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
-    runs: dict[str, list[str]] = {}
-    for row in (row for row in found if row.run):
-        runs.setdefault(row.run, []).append(row.name)
+    others = [f"{row.name} ({row.run})" for row in found if row.run]
     return [
         *([f"One fused CUDA kernel, beside the CUDA driver's graph: {words}."] if words else []),
         *(row.said for row in found if row.said),
-        *(f"From the run of {run}: {listed(names)}." for run, names in runs.items()),
+        *([f"From other runs of this machine: {listed(others)}."] if others else []),
     ]
 
 

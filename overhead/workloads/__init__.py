@@ -12,8 +12,6 @@ from overhead.workloads.base import Workload
 
 UNROLLED = "recurrence-unrolled"
 """A loop of all steps of ``recurrence``, compiled as one function. It takes minutes."""
-OPERATIONS = "operations"
-"""Common operations of a library, one case each, in older files."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINE_INCHES = 0.185
+_LINE_INCHES = 0.17
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 _CAPTION = (
     "One chain at the workload's own number of steps and one wait, from Python. Recording and compiling are not "

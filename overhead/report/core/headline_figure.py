@@ -40,7 +40,7 @@ _NARROW = 1.1
 _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
 _MET_ALPHA = 0.3
-_ROW_INCHES = 0.45
+_ROW_INCHES = 0.42
 _TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"

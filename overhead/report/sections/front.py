@@ -47,7 +47,12 @@ def headline(view: View) -> Iterator[Part]:
     yield Text(lead_sentences(costs), lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
-    remarks = (trust_sentence(costs), software_sentence(view), speed_change(view), missing_stacks(view, "under All cases"))
+    remarks = (
+        trust_sentence(costs),
+        software_sentence(view),
+        speed_change(view),
+        missing_stacks(view, "under All cases"),
+    )
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
 

@@ -23,6 +23,7 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
       body.append(...known, ...unknown);
     });
   });
+  if (body.rows.length < 25) continue; // few enough to see at one look
   const label = document.createElement("label"), input = document.createElement("input");
   label.className = "filter";
   label.append("Show rows with ", input);

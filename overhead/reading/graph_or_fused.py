@@ -226,7 +226,7 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> str:
 
 
 def lead(found: Sequence[WorkRow]) -> list[str]:
-    """When fused WGSL is cheaper than the CUDA driver's graph; and of each other workload why not. Empty without both."""
+    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not; may be empty."""
     chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
     if not any(row.graph for row in chains):
         said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]

@@ -19,7 +19,7 @@ from overhead.reading.dispatch_costs import (
 from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentence
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, count, listed, plain
-from overhead.reading.next_run import next_run_sentence, next_run_text
+from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import line_link
@@ -47,12 +47,8 @@ def headline(view: View) -> Iterator[Part]:
     yield Text(lead_sentences(costs), lead=True)
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
-    remarks = (
-        trust_sentence(costs),
-        software_sentence(view),
-        speed_change(view),
-        missing_stacks(view, "under All cases"),
-    )
+    missing = missing_stacks(view, "under All cases")
+    remarks = (trust_sentence(costs), software_sentence(view), speed_change(view), missing)
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
 
@@ -113,7 +109,6 @@ def stacks(view: View) -> Iterator[Part]:
         numeric=range(2, 6),
         sortable=True,
     ).without_empty(2)
-    yield Text([next_run_sentence(view.fingerprint.machine)], quiet=True)
 
 
 def _row(row: DispatchRow, kind: Kind, view: View) -> list[str | Cell]:

@@ -34,6 +34,8 @@ register_page(
     "What a token of a language model costs through each stack, what fusing its dispatches saves, "
     "and from which batch on overhead stops mattering.",
 )
+_LEAST_ARMS = 2
+"""A decoder with fewer arms has nothing to compare."""
 _MOST_ROWS = 8
 """Ways that the figure of fusing shows."""
 _Row = list[str | Cell]
@@ -81,6 +83,8 @@ def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, o
 def token_section(view: View) -> Iterator[Part]:
     """For each decoder what fusing saves, its arms and its reads."""
     for found in decoder_results(view):
+        if len(found.arms) < _LEAST_ARMS:
+            continue
         intro = (
             f"{found.name}: one token at batch 1 in float32 with random weights. The token and the cache stay on the "
             "device. Each arm was compared with float64 on 32 given tokens before it was timed. Dispatches are "

@@ -102,8 +102,8 @@ def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None
 
 def test_cases_that_read_tokens_back_say_so_and_have_no_rate_where_a_prompt_comes_first() -> None:
     first = record("read-each", 12.0, caller="binding", fusions=6, readback="token", tokens=5)
-    table = next(part for part in token_section(view(level(6), first)) if isinstance(part, Table))
-    row = text_of(table.rows[1])
+    table = next(part for part in token_section(view(level(0), level(6), first)) if isinstance(part, Table))
+    row = next(row for row in map(text_of, table.rows) if "read after each" in row[1])
     assert row[1].endswith("4 bytes read after each, the first token of a prompt of 5")
     assert row[6] == ""
 

@@ -23,6 +23,7 @@ _PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
 from overhead import results  # noqa: E402
+from overhead.blocks.parts import Drawing  # noqa: E402
 from overhead.blocks.terminal import show as show_blocks  # noqa: E402
 from overhead.claims.judging import judge, published_text, quantity_text  # noqa: E402
 from overhead.claims.measured import ClaimValue  # noqa: E402
@@ -45,6 +46,7 @@ from overhead.reading.format import (  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
+from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
@@ -119,16 +121,20 @@ def _references() -> list[tuple[str, results.Fingerprint]]:
 
 
 def headline_figures() -> Iterator[tuple[str, Figure]]:
-    """Of each committed machine the name of its picture in ``docs``, and its headline figure."""
+    """Of each committed machine its headline figure, and graph or fused, with the names of the pictures in ``docs``."""
     by_machine: dict[str, list[Path]] = {}
     for name, run in _references():
         by_machine.setdefault(run.machine.id, []).append(_DATA / name)
     for paths in by_machine.values():
-        costs = dispatch_costs(from_paths(paths).own)
+        machines = from_paths(paths)
+        costs = dispatch_costs(machines.own)
         if costs is not None:
             name = re.sub(r"[^a-z0-9]+", "-", costs.device.lower()).strip("-")
             with draw.style():
                 yield f"headline-{name}.png", headline_figure(costs)
+                for part in graph_or_fused(machines):
+                    if isinstance(part, Drawing):
+                        yield f"graph-or-fused-{name}.png", part.draw()
 
 
 def drawn_text(figure: Figure) -> str:

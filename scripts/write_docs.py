@@ -50,6 +50,7 @@ from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
 from overhead.report.core.headline_figure import headline_figure  # noqa: E402
 from overhead.report.core.machines import from_paths  # noqa: E402
+from overhead.report.core.page_list import pages  # noqa: E402
 from scripts.plugin_reference import plugin_interface  # noqa: E402
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def headline_figures() -> Iterator[tuple[str, Figure]]:
     for name, run in _references():
         by_machine.setdefault(run.machine.id, []).append(_DATA / name)
     for paths in by_machine.values():
+        pages()  # with the rows that slices add
         machines = from_paths(paths)
         costs = dispatch_costs(machines.own)
         if costs is not None:

@@ -13,7 +13,7 @@ from overhead.decode.reading import (
     DecoderResults,
     decoder_results,
 )
-from overhead.reading.format import count, factor_spread, listed, positive_spread, run_time
+from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
 from overhead.reading.graph_or_fused import Way, WorkRow, compared, register_rows
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
@@ -65,7 +65,10 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         fused = listed([f"{compared(row, way)} through {way.through}" for way in row.of_kind("fused-wgsl")])
         least = min(ways, key=lambda way: way.cost.value if way.cost else float("inf"))
         beside = f"fused WGSL is {fused}, beside the CUDA driver's graph of the unfused program; " if fused else ""
-        yield dataclasses.replace(row, said=f"A token ({work}): {beside}the cheapest is {least.label}.")
+        wgsl = [way.cost for way in row.of_kind("fused-wgsl") if way.cost]
+        than = min(wgsl, key=lambda cost: cost.value) / least.cost if wgsl and least.cost else None
+        times = f", {number(than.value)} times cheaper than fused WGSL" if than and than.value > 1 else ""
+        yield dataclasses.replace(row, said=f"A token ({work}): {beside}the cheapest is {least.label}{times}.")
         return
 
 

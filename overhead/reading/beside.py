@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from overhead.reading.format import number, within
+from overhead.reading.format import count, number, within
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, FigureClass, half_width, spread_of
 from overhead.reading.view import View
@@ -75,7 +75,8 @@ def _apart(this: KeyFigure, that: KeyFigure) -> str:
     """Why the two are no pair; '' where they are one."""
     mine, theirs = this.record, that.record
     if this.measured is None or that.measured is None or mine is None or theirs is None:
-        return "only this run has it" if this.measured else "only the other has it" if that.measured else "in neither"
+        one = "this" if this.measured else "the other"
+        return f"of {one} run only" if this.measured or that.measured else "measured in neither run"
     if mine.software != theirs.software:
         return "on a software adapter in one of them"
     same = (mine.stack, mine.api, mine.case) == (theirs.stack, theirs.api, theirs.case)
@@ -114,22 +115,27 @@ def full_runs(runs: Sequence[View]) -> list[View]:
 
 def beside_sentence(found: Beside, name: str) -> str:
     """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
-    said = "; ".join(filter(None, (_median(found, limit) for limit in ("host", "device"))))
+    said = " and ".join(filter(None, (_median(found, limit) for limit in ("host", "device"))))
     outside = [f"{label} ({_times(p.ratio.value)})" for label, p in found.pairs.items() if p.outside]
-    beyond = f" Outside the band: {'; '.join(outside)}." if outside else ""
-    return f"Beside {name}: {said or 'no cost in common'}.{beyond}"
+    beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
+    return f"Beside {name}, this machine {f'is {said}' if said else 'has no cost in common'}.{beyond}"
 
 
 def _median(found: Beside, limit: str) -> str:
-    """``the host's figures are 1.32 times slower (median of 5)``; "alike" inside the median band; '' without one."""
+    """``1.3 times slower where the host is the limit (median of 5, 1.1 to 1.4)``; '' without such figures.
+
+    "as fast" inside the median band.
+    """
     pairs = [p for p in found.pairs.values() if p.limit == limit]
     if not pairs:
         return ""
-    middle = statistics.median(p.ratio.value for p in pairs)
+    times = sorted(p.ratio.value for p in pairs)
+    middle = statistics.median(times)
     band = statistics.median([p.band for p in pairs if p.band] or [_ROUNDS_TO_ONE])
-    slower = f"{_times(max(middle, 1 / middle))} {'slower' if middle > 1 else 'faster'} (median of {len(pairs)})"
-    alike = f"alike ({_times(middle)}, median of {len(pairs)})"
-    return f"the {limit}'s figures are {alike if 1 / band <= middle <= band else slower}"
+    ends = " to ".join(number(within(end, 0.01)) for end in dict.fromkeys((times[0], times[-1])))
+    slower = f"{_times(max(middle, 1 / middle))} {'slower' if middle > 1 else 'faster'}"
+    how = "as fast" if 1 / band <= middle <= band else slower
+    return f"{how} where the {limit} is the limit (times of {count(len(times), 'figure')}: {ends})"
 
 
 def _times(of: float) -> str:
@@ -138,6 +144,6 @@ def _times(of: float) -> str:
 
 def version_changes(before: Fingerprint, after: Fingerprint) -> str:
     """What changed between two runs that name the same software: ``nvidia-driver 580.1 → 590.2; torch 2.11 → 2.12``."""
-    old, new = ({"method": str(run.method_version), **run.versions} for run in (before, after))
+    old, new = ({"measuring method": str(run.method_version), **run.versions} for run in (before, after))
     names = sorted(old.keys() & new.keys())
     return "; ".join(f"{name} {old[name]} → {new[name]}" for name in names if old[name] != new[name])

@@ -18,15 +18,17 @@ from overhead.reading.format import (
     factor_spread,
     listed,
     micro,
+    number,
     percent,
     percent_spread,
     resolved,
     two_speeds,
+    within,
 )
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
 from overhead.reading.view import CALLER_WORDS, graph_maker
-from overhead.results import Record
+from overhead.results import Record, ratio
 
 _WEBGPU = ("dawn", "wgpu-native")
 
@@ -68,17 +70,22 @@ def _doubt(record: Record) -> str:
 
 
 def _batches(costs: DispatchCosts) -> str:
-    """What a dispatch of a batch costs, for the WebGPU stack or else the first row that has one."""
+    """What a dispatch of a batch costs, for the WebGPU stacks or else the first row that has one."""
     found = [(row, alone) for row in costs.rows if "batched" in row.marks and (alone := _alone(row)) is not None]
-    if not found:
+    told = [one for one in found if one[0].stack in _WEBGPU] or found[:1]
+    if not told:
         return ""
-    row, alone = min(found, key=lambda one: one[0].stack not in _WEBGPU)
-    batch = row.records["batched"]
+    said = []
+    for row, alone in told:
+        batch = row.records["batched"]
+        cost = f"{mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead of {cost_text(alone)}"
+        less = ratio(alone.measured("complete"), batch.measured("complete"))
+        times = f", {number(within(less.value, 0.05))} times less" if less is not None and less.value > 1 else ""
+        said.append(f"{cost} through {row.name}{times}")
+    batch = told[0][0].records["batched"]
     how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
-    return (
-        f"{how}, a dispatch through {row.name} costs {mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead "
-        f"of {cost_text(alone)}{_doubt(alone)}, both {CALLER_WORDS[alone.caller]}."
-    )
+    callers = dict.fromkeys(CALLER_WORDS[alone.caller] for _, alone in told)
+    return f"{how}, called {' and '.join(callers)}, a dispatch costs {'; '.join(said)}."
 
 
 def _alone(row: DispatchRow) -> Record | None:
@@ -98,12 +105,13 @@ def _python(costs: DispatchCosts) -> str:
 
 def _overstated(costs: DispatchCosts) -> str:
     """How far the time of a single dispatch and its wait lies above its cost."""
-    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.is_resolved(row.first)]
+    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
     told = [(times, row) for times, row in found if times is not None and times.high is not None]
     if not told:
         return ""
     times, row = max(told, key=lambda one: one[0].value)
-    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
+    noisy = "" if row.is_resolved(row.first) else ", noisy"
+    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}{noisy}"
     return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
 
 
@@ -115,10 +123,10 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
             continue
         record, cost = row.records["compiled"], f"{mark_text(row.marks['compiled'])} {MICRO}"
         if (host := record.figure("host")) is not None:
-            told[record.bound].append(f"{row.name} {cost}{_doubt(record)}, CPU busy for {micro(host)}")
+            told[record.bound].append(f"{row.name} {cost}{_doubt(record)}, CPU busy for {micro(host)} {MICRO}")
     words = {
         "device": "the device is the limit",
-        "balanced": "CPU and device work at the same time and neither clearly sets the pace",
+        "balanced": "neither the CPU nor the device is clearly the limit",
     }
     return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 

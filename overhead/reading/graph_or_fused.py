@@ -185,7 +185,9 @@ def _ways(view: View, group: Group) -> list[Way]:
             reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
             ways = [Way(kind, stack, label, None, reason=reason)] if reason else []
         found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
-    has_graph = any(way.kind == "graph-driver" and way.cost for way in found)
+    kinds = {way.kind for way in found if way.cost}
+    found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
+    has_graph = "graph-driver" in kinds
     return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
 
 
@@ -233,9 +235,13 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
         return [f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}."] if said else []
     chains = [row for row in chains if row.graph]
     won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
-    where = " where a step costs less than handing it over" if all(map(_is_below_hand_over, won)) else ""
-    names = listed([f"{row.name} ({_range(row)})" for row in won])
-    others = [f"Fused WGSL, {row.name}: {', '.join(_by_verdict(row))}{_why(row)}." for row in chains if row not in won]
+    where = " where a step takes less than the graph adds to each" if all(map(_is_below_hand_over, won)) else ""
+    names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
+    others = [
+        f"{row.name.capitalize()}: fused WGSL is {', '.join(_by_verdict(row))}, beside that graph{_why(row)}."
+        for row in chains
+        if row not in won
+    ]
     return [*([f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []), *others]
 
 
@@ -243,11 +249,14 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
     """The same for one fused CUDA kernel; what slices say on their rows; which rows are of another run."""
     own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
     words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
-    others = [f"{row.name} ({row.run})" for row in found if row.run]
+    runs: dict[str, list[str]] = {}
+    for row in (row for row in found if row.run):
+        runs.setdefault(row.run, []).append(row.name)
+    others = [f"{listed(names)} of {run}" for run, names in runs.items()]
     return [
         *([f"One fused CUDA kernel, beside the CUDA driver's graph: {words}."] if words else []),
         *(row.said for row in found if row.said),
-        *([f"From other runs of this machine: {listed(others)}."] if others else []),
+        *([f"From other runs: {'; '.join(others)}."] if others else []),
     ]
 
 
@@ -255,6 +264,14 @@ def _is_below_hand_over(row: WorkRow) -> bool:
     """Whether a step in WGSL takes less than what a step of the graph takes beyond one of the fused CUDA kernel."""
     steps = _steps(row)
     return steps is not None and steps[2].ceiling < (steps[0] - steps[1]).floor
+
+
+def _added(row: WorkRow) -> str:
+    """`` (a step takes 0.09 µs, the graph adds 1.1)``; '' if one is unknown."""
+    if (steps := _steps(row)) is None:
+        return ""
+    graph, cuda, wgsl = steps
+    return f" (a step takes {number(wgsl.value / 1e3)} {MICRO}, the graph adds {number((graph - cuda).value / 1e3)})"
 
 
 def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
@@ -272,7 +289,7 @@ def _why(row: WorkRow) -> str:
         return ""
     graph, cuda, wgsl = steps
     if (graph - cuda).floor < _LITTLE * cuda.value:
-        return f"; the step itself takes {number(cuda.value / 1e3)} {MICRO}"
+        return f"; a step in CUDA takes {number(cuda.value / 1e3)} {MICRO}, and the graph adds little"
     if (slower := wgsl / cuda).floor > _LEAST_KERNEL_RATIO:
         return f"; a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
     return ""

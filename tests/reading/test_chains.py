@@ -90,7 +90,7 @@ def test_a_row_compares_the_whole_chain_with_the_drivers_graph_alone() -> None:
     first = row.cheaper_from(ways["fused WGSL, Dawn"])
     assert first is not None
     assert first.value == pytest.approx(40_000 / 1_950)
-    assert "recurrence (22 times)" in lead([row])[0]
+    assert "recurrence 22 times" in lead([row])[0]
 
 
 def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:

@@ -34,7 +34,7 @@ class Change:
     @property
     def from_to(self) -> str:
         """Both costs: ``41.9 to 3.74 µs a dispatch from Python``."""
-        return f"{cost_text(self.before)} to {cost_text(self.after)} {MICRO} a {self.before.unit} {self.called}"
+        return f"{cost_text(self.after)} instead of {cost_text(self.before)} {MICRO} a {self.before.unit} {self.called}"
 
     @property
     def instead(self) -> str:
@@ -50,7 +50,7 @@ class Change:
     def intervals(self) -> str:
         """With intervals: ``Dawn from Python: 25.6 (25.0 to 26.3) to 3.21 (3.12 to 3.30) µs, 8.0× (7.6 to 8.4)``."""
         before, after = (r.figure("complete") for r in (self.before, self.after))
-        both = f"{micro_spread(before)} to {micro_spread(after)} {MICRO}" if before and after else ""
+        both = f"{micro_spread(before)} → {micro_spread(after)} {MICRO}" if before and after else ""
         return f"{self.name} {self.called}: {both}, {factor_spread(self.times)}"
 
 

@@ -43,10 +43,10 @@ def compile_tiny(view: View) -> Finding | None:
     if slower is None or target.base.params.get("ops") != 1:
         return None
     title = (
-        f"Do not use torch.compile for one tiny operation: a step takes {cost_text(slower.before)} {MICRO}, "
-        f"in eager mode {cost_text(slower.after)}, both {slower.called}."
+        f"Do not use torch.compile for one tiny operation: a step {slower.called} takes {cost_text(slower.before)} "
+        f"{MICRO}, in eager mode {cost_text(slower.after)}."
     )
-    condition = "It applies to steps of tiny operations; larger steps can gain from fused kernels."
+    condition = "Both were measured in turn. Larger steps can gain from fused kernels."
     return finding([slower], lambda _: title, condition)
 
 

@@ -59,12 +59,13 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     yield Text(sentences)
     title = f"{machine_name(view.fingerprint.machine)} beside {_name(found[0])}"
     said = [
-        "A pair has one stack, one caller and the same parameters. A row ends with the values of the other runs.",
+        "Both sides have one stack, one caller and the same parameters.",
+        "At the end of a row: the values of the other runs.",
         _band_words(spreads),
     ]
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
-        said += [f"Versions, from {_name(one)} to this run: {changes}." if changes else ""]
+        said += [f"Changed since {_name(one)}: {changes}." if changes else ""]
         left_out = (f"{count(n, 'figure')} {reason}" for reason, n in Counter(one.left_out.values()).items())
         said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
     shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
@@ -78,7 +79,7 @@ def _name(found: Beside) -> str:
     own, run = found.view.fingerprint, found.other.fingerprint
     boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
     board = ", other board" if all(boards) and boards[0] != boards[1] else ""
-    name = f"this machine{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
+    name = f"an earlier run{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
     return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
 
 
@@ -87,7 +88,8 @@ def _band_words(spreads: Spreads) -> str:
         return "No band shows how far another run here may lie: measure again to get one: make report."
     most = max(spreads.values(), key=lambda spread: spread.boards)
     source = f"{most.boards} {'runs of this machine' if most.kinds == 1 else 'boards'}"
-    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. A noisy figure has none."
+    hollow = "A hollow mark is noisy and not judged."
+    return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {hollow}"
 
 
 def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
@@ -153,7 +155,8 @@ def _when(run: View) -> float:
 @style()
 def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[float, str]) -> Figure:
     """Panels that share both axes, with a vertical line and its words where a version changed."""
-    from matplotlib.dates import AutoDateLocator, DateFormatter
+    from matplotlib.dates import DateFormatter
+    from matplotlib.ticker import MaxNLocator
 
     rows = -(-len(panels) // _PANEL_COLUMNS)
     figure, axes = new_figure(
@@ -181,7 +184,6 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[f
         ax.tick_params(labelbottom=True, labelsize=SMALL)
     axes[0].set_yscale("log")
     ratio_ticks(axes[0].yaxis)
-    locator = AutoDateLocator(minticks=2, maxticks=3)
-    axes[0].xaxis.set_major_locator(locator)
+    axes[0].xaxis.set_major_locator(MaxNLocator(2))
     axes[0].xaxis.set_major_formatter(DateFormatter("%d %b %H:%M"))
     return figure

@@ -51,7 +51,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",
         said[0],
-        f"{_CAPTION} {source}",
+        _CAPTION,
         partial(_draw, drawn, base, f"{question} {machine_name(run.machine)}, from Python", source),
         table=_table(found),
     )
@@ -109,7 +109,7 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
     ax.xaxis.set_major_locator(LogLocator(base=2, subs=(1.0,), numticks=9))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}{TIMES}" if v >= 1 else f"1/{1 / v:,g}"))
-    ax.set_xlabel(f"time relative to {base} of the same row: left of the line cheaper, right of it dearer. {source}")
+    ax.set_xlabel(f"time relative to {base} of the same group: left of the line cheaper, right of it dearer. {source}")
     figure.suptitle(plain(title, 120), x=0.01, ha="left", fontsize=11, weight="bold")
     return figure
 

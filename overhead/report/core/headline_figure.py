@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
 from overhead.reading.format import MICRO, percent, plain
 from overhead.report.core.draw import (
-    GRID_COLOUR,
     INK,
     MUTED,
     PAPER,
@@ -40,7 +39,7 @@ _NARROW = 1.1
 _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
 _MET_ALPHA = 0.3
-_ROW_INCHES = 0.42
+_ROW_INCHES = 0.4
 _TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
@@ -74,7 +73,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
         own.spines["left"].set_visible(False)
         own.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
-    ax.set_title(f"{MICRO} per dispatch; sorted by the cost from Python, else by the next caller's", fontsize=_FONT)
+    ax.set_title(f"{MICRO} per dispatch; sorted by the cost from Python, else from compiled code", fontsize=_FONT)
     for own in others:
         _draw_shares(figure, own, rows)
     run = costs.view.fingerprint
@@ -131,9 +130,11 @@ def _ring(bound: str) -> dict[str, Any]:
 
 
 def _draw_row(ax: Axes, row: DispatchRow, y: float) -> None:
-    values = [cost.value for costs in row.marks.values() for cost in costs]
-    if len(values) > 1:
-        ax.plot([min(values), max(values)], [y, y], color=GRID_COLOUR, linewidth=2, zorder=1)
+    batch = row.records.get("batched")
+    for kind in row.marks if "batched" in row.marks else ():
+        if batch is not None and row.records[kind].caller == batch.caller:
+            ends = [row.marks[one][0].value for one in (kind, "batched")]
+            ax.plot(ends, [y, y], ":", color=CALL_COLOURS["batched"], linewidth=1.2, zorder=1)
     for kind, costs in row.marks.items():
         own, solid, bound = CALL_COLOURS[kind], row.is_resolved(kind), row.limit(kind)
         _draw_met(ax, row, kind, y)

@@ -243,7 +243,11 @@ class Site:
         ``shown``: ``heading`` and ``about``; ``skipped`` files; ``linked``, which adds links to the glossary to a text;
         and ``answers``, the sentence at the top.
         """
-        one = "one machine's fingerprint" if self.machines == 1 else f"the fingerprints of {self.machines:,} machines"
+        one = (
+            "the result file of one machine"
+            if self.machines == 1
+            else f"the result files of {self.machines:,} kinds of machine"
+        )
         text = rendered(
             sections,
             root="../" if "/" in path else "",

@@ -73,14 +73,17 @@ def _caption(costs: DispatchCosts) -> str:
         "All figures are of one run"
         + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
         "From compiled code the same calls are made without Python.",
-        "A line through a mark is its interval. Reasons of missing marks are in the table of stacks.",
+        "A line through a mark is its interval. A dotted line joins a batch to single dispatches by the same caller.",
     ]
     if costs.has_met:
         said.append(
             "A strip shows what fresh processes met that were not pinned to a quiet processor, with the median."
         )
     if any(row.python for row in costs.rows):
-        said.append("CPU time is split where the run resolves the time of the same calls from compiled code.")
+        said.append(
+            "CPU time is split where calls from Python and from compiled code alternated in one process; the table of "
+            "stacks has the time of each caller over all processes."
+        )
     if len(costs.rows) > ROWS_DRAWN:
         said.append(f"The table of stacks has {count(len(costs.rows) - ROWS_DRAWN, 'dearer row')} more.")
     return " ".join(said)

@@ -86,6 +86,12 @@ class _Row:
         return f"{costs} One {unit} and its wait take {self.single}."
 
 
+def _short(cost: str) -> str | Cell:
+    """The cost without its interval, which a pointer shows; the page "Waiting" has it too."""
+    value, _, interval = cost.partition(" (")
+    return Cell(value, hover=cost) if interval else cost
+
+
 @register("waiting", "What waiting costs", 20)
 def waiting(view: View) -> Iterator[Part]:
     """What a wait or a read after each unit does to it, through each stack: up to two sentences, and a table."""
@@ -105,14 +111,14 @@ def waiting(view: View) -> Iterator[Part]:
                 Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
                 Cell(row.then),
                 row.alone,
-                _cell(row.waited) or (row.waited.status if row.waited else "not measured"),
+                _short(_cell(row.waited)) or (row.waited.status if row.waited else "not measured"),
                 row.single,
             ]
             for row in rows
         ],
         numeric=range(2, 5),
     )
-    yield Text(["T(1) is given as its interval. Elsewhere a range without a value is a noisy figure."], quiet=True)
+    yield Text(["Without and with: a range alone is a noisy figure. T(1): always its interval."], quiet=True)
 
 
 def _rows(view: View, target: TargetView) -> list[_Row]:

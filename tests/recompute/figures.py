@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import html
 import json
 import math
 import re
@@ -15,24 +16,22 @@ import statistics
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
 NUMBER = r"(?<![\w.])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 VALUE = rf"({NUMBER}(?: or {NUMBER})?(?: ?(?:µs|%|×))?(?: \((?:noisy, |at most )?{NUMBER}(?: to {NUMBER})?\))?)"
 RANGE = rf"({NUMBER} to {NUMBER}(?: µs)?|{VALUE[1:]}"
-STACKS = {"CUDA driver": "cuda-driver", "PyTorch": "torch", "torch.compile": "torch-compile", "CuPy": "cupy",
-          "Triton": "triton", "JAX": "jax", "Vulkan": "vulkan", "Dawn": "dawn", "wgpu-native": "wgpu-native",
-          "NumPy": "numpy", "Chromium": "chromium", "Firefox": "firefox"}  # fmt: skip
+STACKS = {"CUDA driver": "cuda-driver", "PyTorch": "torch", "torch.compile": "torch-compile",
+          **{name: name.lower() for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Firefox")}}
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}
-ACTS = {".item()": "item", ".cpu()": "cpu", "stream": "stream", "device": "device"}
+VARIED = {"in eager mode": {"mode": "eager"}, "compiled kernel": {"entry": "compiled"},
+          "RawKernel": {"operation": "raw-kernel"}, "tensor operand": {"operand": "tensor"}}  # fmt: skip
 STUDENT = {1: 6.3138, 2: 2.9200, 3: 2.3534, 4: 2.1318}  # the 95th percentile, by degrees of freedom
 KEY_FIGURES = 14
 NO_FIGURES = (r"x\.add_\(1\)|torch\.compile, 1 op|T\(1\)|^= 1$|left of 1:|95 % confidence|90 % of cases|9 of 10 runs|"
-              r"within 5 %, or not|graph of 100 nodes|Python 3\.11")  # fmt: skip
-WITH_METHOD = r"\((\d{4}-\d\d-\d\d), (\w+), method (\d+)\)"
+              r"within 5 %, or not|graph of 100 nodes|Python 3\.11|(?:doi|arXiv):[\w./]+")  # fmt: skip
 Record = dict[str, Any]
 
 
@@ -56,16 +55,15 @@ class Value(NamedTuple):
 
     def is_shown_by(self, text: str) -> bool:
         """As ``V``, ``V (L to H)``, ``L to H``, ``V (at most H)`` or ``V or W``."""
+        if " or " in text:
+            both = zip(sorted(self.modes), text.split(" or "), strict=True)
+            return all(Value(mode).is_shown_by(part) for mode, part in both)
         tokens = [token.replace(",", "").replace("−", "-") for token in re.findall(NUMBER, text)]
-        wanted: Sequence[float] = {1: self[:1], 2: self[1:3], 3: self[:3]}.get(len(tokens), ())
-        wanted = sorted(self.modes) if " or " in text else (self.value, self.high) if "at most" in text else wanted
-        units = [10.0 ** (-len(t.partition(".")[2]) or len(t) - len(t.rstrip("0"))) for t in tokens]
-        if " or " not in text:
-            units = [min(units)] * len(units)
-        if units[0] > 1:  # zeros at the end may be digits: two are shown, or one where the interval is wide
-            units = [min(unit, max(10.0 ** (len(tokens[0]) - 2), (self.high - self.low) / 2)) for unit in units]
-        near = (abs(float(a) - b) <= 0.5001 * unit for a, b, unit in zip(tokens, wanted, units, strict=False))
-        return len(tokens) == len(wanted) and all(near)
+        wanted = (self[:1], self[1:3] if "at most" not in text else self[:3:2], self[:3])[len(tokens) - 1]
+        unit = 10.0 ** min(-len(t.partition(".")[2]) or len(t) - len(t.rstrip("0")) for t in tokens)
+        if unit > 1:  # zeros at the end may be digits: two are shown, or one where the interval is wide
+            unit = min(unit, max(10.0 ** (len(tokens[0]) - 2), (self.high - self.low) / 2))
+        return all(abs(float(a) - b) <= 0.5001 * unit for a, b in zip(tokens, wanted, strict=True))
 
 
 class Run:
@@ -74,23 +72,24 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.data, self.name = json.loads(path.read_bytes()), path.stem
         usual: Record = {"caller": "binding", "workload": "step", "params": {}, "bound": "", "curve": [], "figures": []}
-        self.records = [{**usual, **r} for r in self.data.get("records", ()) if r.get("executes", True)]
-        self.created, self.machine = self.data.get("created", ""), self.data.get("machine", {"gpus": []})
-        self.versions = {"method": str(self.data.get("method_version")), **self.data.get("versions", {})}
+        self.records = [{**usual, **r} for r in self.data["records"] if r.get("executes", True) and not r.get("software")]
+        self.versions = {"method": str(self.data["method_version"]), **self.data["versions"]}
+        self.day, self.time, self.machine = self.data["created"][:10], self.data["created"][11:16], self.data["machine"]
+        self.title = f"{self.day}, {self.data['profile']}, method {self.versions['method']}"
 
     def target(self, stack: str) -> list[Record]:
-        own = [r for r in self.records if r["stack"] == stack and not r.get("software")]
-        first = min(own, key=lambda r: "CUDA Vulkan WebGPU CPU".find(r["api"]), default={"api": ""})
-        return [r for r in own if r["api"] == first["api"]]
+        own = [r for r in self.records if r["stack"] == stack]
+        first = min((r["api"] for r in own), key="CUDA Vulkan CPU".find, default="")
+        return [r for r in own if r["api"] == first]
 
     def case(self, stack: str, caller: str = "", pattern: str = "", **params: Any) -> Record:
         """The case that differs from the base case in these alone, or, of compiled code, also in its operand."""
         base = next(r for r in self.target(stack) if r["workload"] == "step")
         where = ("step", caller or base["caller"], pattern or base["pattern"])
         own = [r for r in self.target(stack) if (r["workload"], r["caller"], r["pattern"]) == where]
-        allowed: tuple[set[str], ...] = (set(), {"operand"} if caller == "native" else set())
         wanted = {**base["params"], **params}.items()
-        return next(r for free in allowed for r in own if {k for k, _ in wanted ^ r["params"].items()} == free)
+        free: tuple[set[str], ...] = (set(), {"operand"} if caller == "native" else set())
+        return next(r for names in free for r in own if {k for k, _ in wanted ^ r["params"].items()} == names)
 
     def batch(self, stack: str) -> Record:
         maker = {"cuda-driver": "driver", "torch": "torch"}.get(stack)
@@ -98,46 +97,41 @@ class Run:
         return next(r for r in nodes if r["params"]["maker"] == maker) if maker else self.case(stack, "", "one-pass")
 
     def waited(self, stack: str, act: str) -> Record:
-        acts = {"sync": next((name for word, name in ACTS.items() if word in act), ""), "every": 1}
-        wanted = {**self.case(stack)["params"], **acts}
-        return next((r for r in self.target(stack) if r["params"] == wanted), None) or self.case(stack, "", "wait-each")
+        if stack != "torch":
+            return self.case(stack, "", "wait-each")
+        acts = {".item()": ("read-each", "item"), "stream": ("wait-each", "stream")}
+        pattern, sync = next(found for word, found in acts.items() if word in act)
+        return self.case(stack, "", pattern, sync=sync, every=1)
 
-    def compared(self, name: str, stack: str, figure: str = "ratio", case: str = "") -> Value:
+    def compared(self, name: str, stack: str, figure: str = "ratio", case: str = " per-submit ") -> Value:
         """A figure of the comparison of two cases that alternated in one process."""
-        gpu = self.machine["gpus"][0]["name"]
-        own = (c for c in self.data["comparisons"] if c["name"] == name and f"{stack}@" in c["of"] and gpu in c["of"])
-        return figure_of(next(c for c in own if case in c["of"]), figure)
+        own = (c for c in self.data["comparisons"] if c["name"] == name and c["of"].startswith(f"{stack}@"))
+        return figure_of(next(c for c in own if case in c["of"] and self.machine["gpus"][0]["name"] in c["of"]), figure)
 
     def share(self, stack: str) -> Value:
-        return self.compared("python-share", stack, case=" per-submit ").each(lambda times: 100 * (1 - 1 / times))
+        return self.compared("python-share", stack).each(lambda times: 100 * (1 - 1 / times))
 
     def chain(self, title: str, label: str) -> list[Value]:
         """Of the cheapest way with this label: the time of all steps, of one, and of none."""
-        name, steps, elements = re.findall(r"[\w,-]+", title.replace(":", "").replace(" steps of", ""))[:3]
-        pattern = next(found for word, found in PATTERNS.items() if label.startswith(word))
-        stack = "cuda-graph" if pattern == "replay" else "cuda-driver" if "CUDA" in label else stack_in(label)
-        where = (name, pattern, "binding")
+        name, steps, elements = re.findall(r"^(\w+): (\S+) steps of (\S+) elements", title)[0]
+        where = (name, next(found for word, found in PATTERNS.items() if label.startswith(word)), "binding")
+        stack = "cuda-graph" if "a graph" in label else "cuda-driver" if "CUDA" in label else stack_in(label)
         own = [r for r in self.target(stack) if (r["workload"], r["pattern"], r["caller"]) == where]
         fitting = {"elements": int(elements.replace(",", "")), "maker": "driver"}
         own = [r for r in own if "checks" not in r["params"] and {**fitting, **r["params"]}.items() >= fitting.items()]
-        if int(steps.replace(",", "")) != STEPS[name] or not own:
-            raise LookupError(title)
+        assert steps == f"{STEPS[name]:,}"
         return min((chain_of(r, STEPS[name]) for r in own), key=lambda times: times[0].value)
 
-    def key(self, label: str) -> tuple[Value, Record, str]:
-        """A key figure by its label, its record, and the class of its spread between runs; '' for none."""
-        stack, caller = stack_in(label), caller_in(label)
-        if "node" in label or "fused" in label:
-            where = ("replay", "step", 0) if "node" in label else ("fused", "recurrence", 4096)
-            own = self.target("cuda-graph") if "node" in label else self.target(stack)
-            own = [r for r in own if (r["pattern"], r["workload"], r["params"].get("elements", 0)) == where]
-            record = next(r for r in own if r["params"].get("maker", "driver") == "driver")
-        else:
-            record = self.case(stack, caller)
+    def key(self, label: str) -> tuple[Value, Record]:
+        """A key figure by its label, and its record."""
+        stack = stack_in(label)
+        record = self.batch(stack) if "node" in label else self.case(stack, caller_in(label))
+        if "fused" in label:
+            own = (r for r in self.target(stack) if (r["pattern"], r["workload"]) == ("fused", "recurrence"))
+            record = next(r for r in own if r["params"] == {"elements": 4096})
         if "share" in label or "submit" in label:
-            value = self.share(stack) if "share" in label else self.compared("marginal", stack, "per_submit")
-            return value, record, ""
-        return figure_of(record, "naive" if "wait" in label else "complete"), record, class_of(record, label)
+            return self.share(stack) if "share" in label else self.compared("marginal", stack, "per_submit"), record
+        return figure_of(record, "naive" if "wait" in label else "complete"), record
 
 
 def figure_of(record: Record, name: str = "complete") -> Value:
@@ -146,24 +140,29 @@ def figure_of(record: Record, name: str = "complete") -> Value:
     return value if found.get("unit") == "ratio" else value.each(lambda ns: ns / 1e3)
 
 
-def class_of(record: Record, label: str = "") -> str:
+def class_of(record: Record) -> str:
     if record["pattern"] in ("fused", "replay", "one-pass") and record["api"] != "CPU":
         return "submission"
-    return "device" if record["bound"] in ("device", "balanced") and "wait" not in label else "host"
+    return "device" if record["bound"] in ("device", "balanced") else "host"
 
 
 def chain_of(record: Record, steps: int) -> list[Value]:
     slope, fixed, curve = figure_of(record), figure_of(record, "fixed"), sorted(record["curve"], key=lambda p: p["n"])
     if math.isnan(slope.value) and slope.modes:  # T(n) bends: as measured, and beyond with the cost of long chains
+        high = next((point for point in curve if point["n"] >= steps), curve[-1])
+        low = curve[curve.index(high) - 1]
+        share = min(1.0, (steps - low["n"]) / (high["n"] - low["n"]))
+        ends = ((low[part] + share * (high[part] - low[part])) / 1e3 for part in ("total", "q1", "q3"))
         slope = Value(slope.modes[0], min(slope.modes), max(slope.modes))
-        ends = curve[-1], next((point for point in curve if point["n"] >= steps), curve[-1])
-        high, low = ends[1], [point for point in curve if point["n"] < ends[1]["n"]][-1]
-        share, beyond = min(1.0, (steps - low["n"]) / (high["n"] - low["n"])), max(0, steps - high["n"])
-        ends = (low[part] + share * (high[part] - low[part]) for part in ("total", "q1", "q3"))
-        return [Value(*(end / 1e3 for end in ends)).plus(slope, beyond), slope, Value()]
+        return [Value(*ends).plus(slope, max(0, steps - high["n"])), slope, Value()]
     if not fixed.value > 0:
         fixed = Value(*(curve[0][part] / 1e3 for part in ("total", "q1", "q3")))
     return [fixed.each(lambda end: max(end, 0.0)).plus(slope, steps), slope, fixed]
+
+
+def work_in(text: str) -> str:
+    """The workload that is named last before a bracket."""
+    return str(re.findall(r"(\w+) \(", text)[-1])
 
 
 def stack_in(text: str) -> str:
@@ -173,81 +172,83 @@ def stack_in(text: str) -> str:
 
 
 def caller_in(text: str) -> str:
-    return "native" if "ompiled code" in text else "browser" if "JavaScript" in text else "binding"
+    return "native" if "ompiled code" in text else "binding"
 
 
+Compute = Callable[[Any, re.Match[str], str], Sequence[Value]]
 # A rule: a pattern, with # for a value with its interval and ~ where that may be a range alone, and what gives the
-# values from the checker with the run that the text is about, the match, and the text before it.
-RULES: tuple[tuple[str, Callable[[Any, Any, str], Sequence[Value]]], ...] = (
-    (r"goes through (?P<s>[^:]+): #(?: \(expect ~)?", lambda c, m, t: c.with_next(c.named_case(m, t))),
-    (r"# through (?P<s>Dawn|wgpu-native)(?: \(noisy, ~)?", lambda c, m, t: (
-        [c.run.share(stack_in(m["s"]))] if "%" in m[0] else [figure_of(c.named_case(m, t))] * 2)),
-    (r"a dispatch through (?P<s>[^,]+?) costs # instead of #", lambda c, m, t: [
-        figure_of(c.run.batch(stack_in(m["s"]))), figure_of(c.run.case(stack_in(m["s"])))]),
-    (r"up to # the real cost \((?P<s>.*?)\)", lambda c, m, t: [
-        figure_of(c.named_case(m, t), "naive").over(figure_of(c.named_case(m, t)))]),
-    (r"(?P<s>[\w -]+) #, CPU busy for #", lambda c, m, t: [figure_of(c.named_case(m, t), f) for f in ("complete", "host")]),
-    (r"within # of the one shown", lambda c, m, t: [Value(100 * (c.spread("host") - 1))]),
-    (r"changed by # between processes.* took # to #", lambda c, m, t: c.canary()),
-    (r"(?:: |, |and )(?P<w>[a-z]+) \(~ times\)", lambda c, m, t: [c.fused(m["w"])]),
-    (r"step of the WGSL kernel takes # times", lambda c, m, t: [c.step(t, "fused WGSL").over(c.step(t, "fused CUDA"))]),
-    (r"the step itself takes #", lambda c, m, t: [c.step(t, "fused CUDA")]),
-    (r"# times (?P<v>cheaper|dearer) through (?P<s>Dawn|wgpu-native)", lambda c, m, t: [
-        c.relative(re.findall(r"(\w+) \(", t)[-1], f"fused WGSL, {m['s']}", m["v"])]),
-    (r"\b(?P<w>[a-z]+) # times (?P<v>cheaper|dearer)(?! through)", lambda c, m, t: [
-        c.relative(m["w"], "fused CUDA", m["v"])]),
-    (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, t: c.median(m, t)),
-    (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, t: [c.beside(m["k"], c.named(t))]),
-    (r"from # (?:boards|runs of)", lambda c, m, t: [Value(max(s["boards"] for s in c.spreads["classes"].values()))]),
-    (r"# figures? in neither", lambda c, m, t: [Value(KEY_FIGURES - len(c.labels))]),
-    (r"(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, t: [c.run.key(m["k"])[0]]),
-    (r"(?:: |from )# to # µs|# µs against #|# µs, in eager mode #", lambda c, m, t: [
-        figure_of(r) for r in c.change(m.string, stack_in(t))] * 3),
-    (r"# (?:µs )?(?:a \w+ )?instead of #(?! \()(?=[ .])", lambda c, m, t: [
-        figure_of(r) for r in c.change(m.string, stack_in(t))[::-1]]),
-    (r"µs, #(?=[;.])", lambda c, m, t: [figure_of(c.change(m.string, stack_in(t))[0]).over(
-        figure_of(c.change(m.string, stack_in(t))[1]))]),
-    (r"after # replays?|as much as ~ replays", lambda c, m, t: [c.replays(t).each(math.ceil), c.replays(t)]),
-    (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, t: [
-        c.act(m.string, "difference"), figure_of(c.run.case("torch")), c.act(m.string, "difference"),
-        c.act(m.string, "ratio")]),
-    (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, t: [
-        figure_of(c.run.case(stack_in(t))), figure_of(c.run.waited(stack_in(t), m["a"]))]),
-    (r"noisy, ~$|nonlinear: #, in long chains #|two speeds, #", lambda c, m, t: [
+# values: from the checker, the match, and the text up to its end, which names the stack last.
+RULES: tuple[tuple[str, Compute], ...] = (
+    (r"goes through [^:]+: #(?: \(expect ~)?", lambda c, m, s: [figure_of(c.case(s)), c.next_run(c.case(s))]),
+    (r"# through (?:Dawn|wgpu-native)(?: \(noisy, ~)?", lambda c, m, s: (
+        [c.run.share(stack_in(s)) if "%" in m[0] else figure_of(c.case(s))] * 2)),
+    (r"a dispatch through [^,]+? costs # instead of #", lambda c, m, s: [
+        figure_of(c.run.batch(stack_in(s))), figure_of(c.run.case(stack_in(s)))]),
+    (r"up to # the real cost \(.*?\)", lambda c, m, s: [figure_of(c.case(s), "naive").over(figure_of(c.case(s)))]),
+    (r"#, CPU busy for #", lambda c, m, s: [figure_of(c.case(s)), figure_of(c.case(s), "host")]),
+    (r"within # of the one shown", lambda c, m, s: [Value(100 * (c.factor("host") - 1))]),
+    (r"changed by # between processes.* took # to #", lambda c, m, s: c.canary()),
+    (r"(?:: |, |and )(?P<w>[a-z]+) \(~ times\)", lambda c, m, s: [c.cheaper(m["w"])]),
+    (r"\b(?P<w>[a-z]+) # times (?P<v>cheaper|dearer)(?! through)", lambda c, m, s: [
+        c.beside_graph(m["w"], "fused CUDA", m["v"])]),
+    (r"# times (?P<v>cheaper|dearer) through (?:Dawn|wgpu-native)", lambda c, m, s: [
+        c.beside_graph(work_in(s), f"fused WGSL, {s.split()[-1]}", m["v"])]),
+    (r"step of the WGSL kernel takes # times", lambda c, m, s: [
+        c.step(work_in(s), "WGSL").over(c.step(work_in(s), "fused CUDA"))]),
+    (r"the step itself takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
+    (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, s: c.median(m, s)),
+    (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
+    (r"from # (?:boards|runs of)", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
+    (r"# figures? in neither", lambda c, m, s: [Value(KEY_FIGURES - c.counts["this run"])]),
+    (r"^(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, s: [c.run.key(m["k"])[0]]),
+    (r"(?:: |from )# to # µs|# µs, in eager mode #", lambda c, m, s: [*c.change(m.string, s)] * 2),
+    (r"# (?:µs )?(?:a \w+ )?instead of #(?= |\.)(?! \()", lambda c, m, s: c.change(m.string, s)[::-1]),
+    (r"µs, #(?=[;.])", lambda c, m, s: [c.change(m.string, s)[0].over(c.change(m.string, s)[1])]),
+    (r"after # replays?|as much as ~ replays", lambda c, m, s: [c.replays(m.string).each(math.ceil), c.replays(m.string)]),
+    (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, s: [
+        c.act("difference"), figure_of(c.run.case("torch")), c.act("difference"), c.act("ratio")]),
+    (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, s: [
+        figure_of(c.run.case(stack_in(s))), figure_of(c.run.waited(stack_in(s), m["a"]))]),
+    (r"noisy, ~$|nonlinear: #, in long chains #|two speeds, #", lambda c, m, s: [
         figure_of(c.record), *map(Value, figure_of(c.record).modes), figure_of(c.record)]),
-    (r"x\.add_\(y\), # from Python", lambda c, m, t: [figure_of(c.run.case("torch", operand="tensor"))]),
-    (r"same numbers \(#\)$", lambda c, m, t: [Value(c.counts["way"])]),
-    (r"^Key figures.* \(#\)$", lambda c, m, t: [Value(c.counts["this run"])]),
-    (r"vendors \(#\)|fingerprints of # machines", lambda c, m, t: [Value(len({r.machine["id"] for r in c.runs}))] * 2),
+    (r"x\.add_\(y\), # from Python", lambda c, m, s: [figure_of(c.run.case("torch", operand="tensor"))]),
+    (r"same numbers \(#\)$|^Key figures.* \(#\)$", lambda c, m, s: [Value(c.counts["way"]), Value(c.counts["this run"])]),
+    (r"vendors \(#\)|fingerprints of # machines", lambda c, m, s: [Value(len({r.machine["id"] for r in c.runs}))] * 2),
 )  # fmt: skip
-CHANGES: tuple[tuple[str, Callable[[Run, str], tuple[Record, Record]]], ...] = (
-    ("CUDA graph", lambda run, stack: (run.case(stack), run.batch(stack))),
-    ("one pass", lambda run, stack: (run.case(stack), run.batch(stack))),
-    ("use torch.compile", lambda run, stack: (run.case("torch-compile"), run.case("torch-compile", mode="eager"))),
-    ("Wait once", lambda run, stack: (run.waited(stack, ""), run.case(stack))),
-    ("from compiled code", lambda run, stack: (run.case(stack), run.case(stack, "native"))),
-    ("compiled kernel", lambda run, stack: (run.case(stack), run.case(stack, entry="compiled"))),
-    ("RawKernel", lambda run, stack: (run.case(stack), run.case(stack, operation="raw-kernel"))),
-    ("tensor operand", lambda run, stack: (run.case(stack), run.case(stack, operand="tensor"))),
-    ("Indirect", lambda run, stack: (run.case(stack, indirect=True), run.case(stack))),
-    ("bind group", lambda run, stack: (run.case(stack, bindgroup="fresh"), run.case(stack))),
+# By heading, what a cell holds: from the checker with the record of the row, the first cells of the row, and the number
+# of the column among those of other runs.
+COLUMNS: tuple[tuple[str, Callable[[Any, Sequence[str], int], Value]], ...] = (
+    (r"^µs", lambda c, row, i: c.chains[row[0]][row[1]][0]),
+    (r"^relative", lambda c, row, i: c.beside_graph(row[0], row[1], "dearer")),
+    (r"^a step", lambda c, row, i: c.chains[row[0]][row[1]][1]),
+    (r"from step", lambda c, row, i: c.cheaper_from(c.chains[row[0]], row[1])),
+    (r"^this run", lambda c, row, i: c.own.key(row[0])[0]),
+    (r"next run", lambda c, row, i: c.next_run(c.record)),
+    (r", method", lambda c, row, i: c.others[i].key(row[0])[0]),
+    (r"over it", lambda c, row, i: c.pairs[c.others[i].title, row[0]][0]),
+    (r"^without", lambda c, row, i: figure_of(c.record)),
+    (r"^with$", lambda c, row, i: figure_of(c.run.waited(c.record["stack"], row[1]))),
+    (r"^T\(1\)", lambda c, row, i: figure_of(c.record, "naive")),
+    (r"^one more", lambda c, row, i: figure_of(c.record)),
+    (r"^CPU", lambda c, row, i: figure_of(c.record, "host")),
+    (r"^met", lambda c, row, i: figure_of(c.record, "met")),
 )
 
 
 class Checker:
-    """The faults of the texts that it was given. ``run``: the run that the text is about, usually ``own``."""
+    """Collects what is wrong in ``faults``. ``run``: what the text is about, usually ``own``, the run of the page."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        found = [Run(path) for path in paths if path.suffix == ".json"]
-        self.runs = [run for run in found if run.records]
-        self.spreads = next(run.data for run in found if "classes" in run.data)
-        self.claims = next(path for path in paths if path.suffix == ".toml").read_text("utf-8").replace(",", "").split("[[claim]]")
+        self.runs = [Run(path) for path in paths if path.suffix == ".json" and path.name != "next_run.json"]
+        self.spreads = next(json.loads(path.read_bytes()) for path in paths if path.name == "next_run.json")
+        registry = next(path.read_text("utf-8") for path in paths if path.suffix == ".toml")
+        self.claims = [set(re.findall(NUMBER, one)) for one in registry.replace(",", "").split("[[claim]]")]
         self.own = self.run = self.runs[0]
-        self.labels: list[str] = []
-        self.titles: dict[str, tuple[Run, str]] = {}
         self.others: list[Run] = []
+        self.chains: dict[str, dict[str, list[Value]]] = {}
+        self.pairs: dict[tuple[str, str], tuple[Value, str]] = {}
         self.counts: dict[str, int] = {}
-        self.record: Record = {"figures": []}
+        self.record: Record = {}
         self.faults: list[str] = []
 
     def check(self, text: str) -> None:
@@ -255,329 +256,246 @@ class Checker:
         left = text
         for pattern, compute in RULES:
             for m in re.finditer(pattern.replace("#", VALUE).replace("~", RANGE), text):
-                spans = [m.span(i) for i in range(1, m.re.groups + 1) if i not in m.re.groupindex.values()]
-                for (start, end), value in zip(spans, self.computed(compute, m), strict=False):
-                    if start >= 0:
-                        left = left[:start] + "_" * (end - start) + left[end:]
-                        self.cell(text[start:end], text, lambda value=value: value)
+                for at, group in enumerate(i for i in range(1, m.re.groups + 1) if i not in m.re.groupindex.values()):
+                    if m[group]:
+                        left = left[: m.start(group)] + "_" * len(m[group]) + left[m.end(group) :]
+                        self.cell(m[group], text, lambda m=m, at=at, of=compute: of(self, m, text[: m.end()])[at])
         for said in sorted(self.literals(text), key=len, reverse=True):
             left = left.replace(said, "_")
         left = re.sub(NO_FIGURES, "_", left)
         self.faults += [f"no rule explains {token} in: {text}" for token in re.findall(NUMBER, left)]
 
-    def computed(self, compute: Callable[..., Sequence[Value]], m: re.Match[str]) -> Sequence[Value]:
-        try:
-            return compute(self, m, m.string[: m.start()])
-        except (LookupError, StopIteration, ValueError):
-            return [Value()] * 4
-
     def cell(self, shown: str, where: str, compute: Callable[[], Value]) -> None:
-        if re.search(NUMBER, shown):
-            try:
-                value = compute()
-            except (LookupError, StopIteration, ValueError):
-                value = Value()
-            if not value.is_shown_by(shown):
+        try:
+            if re.search(NUMBER, shown) and not (value := compute()).is_shown_by(shown):
                 self.faults.append(f"{shown} should be {value} in: {where}")
+        except (LookupError, StopIteration, ValueError, AssertionError) as error:
+            self.faults.append(f"nothing gives {shown} ({error!r}) in: {where}")
 
     def literals(self, text: str) -> Iterator[str]:
         """What is no figure but stands in the files: names and times of runs, versions, reasons."""
+        yield from self.chains
         for run in self.runs:
-            day, time, profile = run.created[:10], run.created[11:16], run.data["profile"]
-            yield from (day, f"{day} {time} UTC", f"{day} at {time} UTC", run.machine["cpu"])
+            yield from (run.day, f"{run.day} {run.time} UTC", f"{run.day} at {run.time} UTC", run.machine["cpu"])
             yield from (gpu["name"] for gpu in run.machine["gpus"])
-            if (named := f"{day}, {profile}, method {run.versions['method']}") in text:
-                new = self.own.versions
-                yield from (named, *(f"{n} {old} → {new[n]}" for n, old in run.versions.items() if n in new))
+        for run in (run for run in self.others if run.title in text):
+            changes = (f"{name} {run.versions.get(name)} → {new}" for name, new in self.own.versions.items())
+            yield from (run.title, *changes)
         reasons = [f.get("reason", "") for r in self.run.records for f in r["figures"]]
         reasons += [one["reason"] for one in self.run.data.get("left_out", ())]
-        yield from (title for _, title in self.titles.values())
         said = re.findall(r"(?:no figure|nonlinear): ([^:]{9,}?)…?$", text)
         yield from (one for one in said if any(reason.startswith(one) for reason in reasons))
 
-    def named_case(self, m: re.Match[str], before: str) -> Record:
-        return self.run.case(stack_in(m["s"]), caller_in(before + m[0]))
+    def case(self, text: str) -> Record:
+        return self.run.case(stack_in(text), caller_in(text))
 
-    def with_next(self, record: Record) -> list[Value]:
-        """The cost, and the range for another run by the committed table."""
-        cost, factor = figure_of(record), self.spread(class_of(record))
-        return [cost, Value(cost.value, cost.value / factor, cost.value * factor)]
-
-    def spread(self, kind: str) -> float:
-        own, gpus = self.spreads["classes"][kind], dict.fromkeys(gpu["name"] for gpu in self.run.machine["gpus"])
-        known = f"{kind}, {', '.join(gpus)} with {self.run.machine['cpu']}" in self.spreads["by_kind"]
+    def factor(self, kind: str) -> float:
+        """How far another run may differ, by the committed table."""
+        own, gpus = self.spreads["classes"][kind], dict.fromkeys(gpu["name"] for gpu in self.own.machine["gpus"])
+        known = f"{kind}, {', '.join(gpus)} with {self.own.machine['cpu']}" in self.spreads["by_kind"]
         return math.exp(STUDENT[own["degrees"]] * own["s"] * math.sqrt(2)) if known else math.nan
+
+    def next_run(self, record: Record) -> Value:
+        value, factor = figure_of(record).value, self.factor(class_of(record))
+        return Value(value, value / factor, value * factor)
 
     def canary(self) -> list[Value]:
         least, most = (self.run.data["volatile"][f"canary_us_{end}"] for end in ("least", "most"))
         return [Value(100 * (most / least - 1)), Value(least), Value(most)]
 
-    def relative(self, work: str, label: str, verdict: str = "dearer") -> Value:
-        """The time of a way over that of the graph of the same row; how many times it is cheaper."""
-        run, title = self.titles[work]
-        graph, own = run.chain(title, "a graph")[0], run.chain(title, label)[0]
-        return graph.over(own) if verdict == "cheaper" else own.over(graph)
+    def beside_graph(self, work: str, label: str, verdict: str) -> Value:
+        way, graph = ([v[0] for k, v in self.chains[work].items() if k.startswith(w)][0] for w in (label, "a graph"))
+        return graph.over(way) if verdict == "cheaper" else way.over(graph)
 
-    def fused(self, work: str) -> Value:
-        """How many times cheaper fused WGSL is: the range over the stacks that have it."""
-        found = []
-        for stack in ("Dawn", "wgpu-native"):
-            with contextlib.suppress(LookupError):
-                found.append(self.relative(work, f"fused WGSL, {stack}", "cheaper").value)
-        return Value(found[0], min(found), max(found))
+    def cheaper(self, work: str) -> Value:
+        """How many times cheaper the fused WGSL kernels are."""
+        ways = [self.beside_graph(work, k, "cheaper").value for k in self.chains[work] if "WGSL" in k]
+        return Value(ways[0], min(ways), max(ways))
 
-    def step(self, before: str, label: str) -> Value:
-        """A step of the cheapest such kernel of the workload that was named last."""
-        run, title = self.titles[re.findall(r"(\w+) \(", before)[-1]]
-        found = []
-        for stack in ("Dawn", "wgpu-native"):
-            with contextlib.suppress(LookupError):
-                found.append(run.chain(title, f"{label}, {stack}")[1])
-        return min(found, key=lambda step: step.value)
+    def cheaper_from(self, ways: dict[str, list[Value]], label: str) -> Value:
+        """The number of steps from which on a way costs less than the graph."""
+        graph, way = next(v for k, v in ways.items() if k.startswith("a graph")), ways[label]
+        paid = way[2].plus(graph[2], -1).each(lambda end: max(end, 0.0))
+        return paid.over(graph[1].plus(way[1], -1)).each(lambda end: max(end, 1.0))
 
-    def change(self, text: str, stack: str) -> tuple[Record, Record]:
-        """The cases before and after what a finding advises."""
-        return next(cases for word, cases in CHANGES if word in text)(self.run, stack)
+    def step(self, work: str, kind: str) -> Value:
+        return min((v[1] for k, v in self.chains[work].items() if kind in k), key=lambda step: step.value)
 
-    def replays(self, before: str) -> Value:
+    def change(self, text: str, said: str) -> list[Value]:
+        """The costs before and after what a finding advises."""
+        stack, run = stack_in(said), self.run
+        before = after = run.case(stack)
+        if "CUDA graph" in text or "one pass" in text:
+            after = run.batch(stack)
+        elif "Wait once" in text:
+            before = run.waited(stack, "")
+        elif "from compiled code" in text:
+            after = run.case(stack, "native")
+        else:
+            after = run.case(stack, **next(params for word, params in VARIED.items() if word in text))
+        return [figure_of(before), figure_of(after)]
+
+    def replays(self, text: str) -> Value:
         """After how many launches a graph of 100 nodes has saved the time of making it."""
-        stack = STACKS[next(name for name in STACKS if f"made by the {name}" in before or f"made by {name}" in before)]
-        launch, node = self.run.case(stack), self.run.batch(stack)
-        line = lambda slope, fixed: figure_of(node, fixed).plus(figure_of(node, slope), 100)
-        uploads = not math.isnan(figure_of(node, "making:upload").value)
-        parts = ("capture", "instantiate", *(["upload"] if uploads else ["first_launch"]))
-        making = [line(f"making:{part}", f"making:{part}:fixed") for part in parts]
-        total = making[0].plus(making[1]).plus(making[2])
-        total = total if uploads else total.plus(line("complete", "fixed"), -1)
-        return total.over(Value(0, 0, 0).plus(figure_of(launch).plus(figure_of(node), -1), 100))
+        stack = stack_in(text.split(":")[0])
+        node, launch = self.run.batch(stack), self.run.case(stack)
 
-    def act(self, text: str, figure: str) -> Value:
-        name = next(name for word, name in ACTS.items() if word in text)
-        return self.run.compared("sync-cost", "torch", figure, f"every=1 operand=number sync={name}")
+        def line(name: str, fixed: str = "") -> Value:
+            return figure_of(node, fixed or f"{name}:fixed").plus(figure_of(node, name), 100)
 
-    def named(self, text: str) -> Run:
-        """The run that is named last, by its machine, day, profile and method."""
-        *_, m = re.finditer(r"([\w ,]+) \((\d{4}-\d\d-\d\d), (\w+), method (\d+)\)", text)
-        found = [r for r in self.runs if (r.created[:10], r.data["profile"], r.versions["method"]) == m.groups()[1:]]
-        here = [r for r in found if ("this machine" in m[1]) == (r.machine["id"] == self.own.machine["id"])]
-        return max(here, key=lambda run: len(run.records))
+        making = line("making:capture").plus(line("making:instantiate"))
+        if stack == "torch":  # uploads in its first launch, of which a usual replay is no part
+            making = making.plus(line("making:first_launch")).plus(line("complete", "fixed"), -1)
+        else:
+            making = making.plus(line("making:upload"))
+        return making.over(Value(0, 0, 0).plus(figure_of(launch).plus(figure_of(node), -1), 100))
 
-    def pair(self, label: str, other: Run) -> tuple[Value, str] | None:
-        """This run's key figure over the other's, and what bounds both; None for different cases."""
-        try:
-            (a, mine, one), (b, theirs, two) = self.own.key(label), other.key(label)
-        except (LookupError, StopIteration):
-            return None
-        apart = any(mine[k] != theirs[k] for k in ("api", "pattern", "params")) or math.isnan(a.value + b.value)
-        bounds = {"" if "wait" in label or not kind else "host" if kind == "host" else "device" for kind in (one, two)}
-        return None if apart else (a.over(b), "".join(bounds) if len(bounds) == 1 else "")
+    def act(self, figure: str) -> Value:
+        return self.run.compared("sync-cost", "torch", figure, "every=1 operand=number sync=item")
 
-    def median(self, m: re.Match[str], before: str) -> list[Value]:
-        pairs = [self.pair(label, self.named(before)) for label in self.labels]
-        found = [pair[0].value for pair in pairs if pair and pair[1] == m["l"]]
+    def other(self, text: str) -> str:
+        return max((run.title for run in self.others), key=text.rfind)
+
+    def pair(self, label: str, other: Run) -> tuple[Value, str]:
+        """This run's key figure over the other's, and what bounds both; KeyError for different cases."""
+        (value, mine), (that, theirs) = self.own.key(label), other.key(label)
+        if any(mine[name] != theirs[name] for name in ("api", "pattern", "params")) or math.isnan(that.value):
+            raise LookupError(f"{label} is another case")
+        bounds = {"host" if class_of(r) == "host" else "device" for r in (mine, theirs)}
+        only = "wait" not in label and "share" not in label and "submit" not in label and len(bounds) == 1
+        return value.over(that), bounds.pop() if only else ""
+
+    def median(self, m: re.Match[str], text: str) -> list[Value]:
+        found = [v.value for (run, _), (v, bound) in self.pairs.items() if (run, bound) == (self.other(text), m["l"])]
         middle = statistics.median(found)
         return [Value(1 / middle if "faster" in m[0] else middle), Value(len(found))]
 
     def table(self, rows: list[list[str]]) -> None:
         """Each cell by the heading of its column and the first cells of its row; the rest by the rules."""
         head = rows[0]
-        kinds = {"way": self.way, "this run": self.key_row, "T(1)": self.wait_row, "called": self.stack_row}
-        values_of = next((values_of for word, values_of in kinds.items() if word in head), None)
         self.counts.update(dict.fromkeys(head, len(rows) - 1))
-        if "this run" in head:
-            self.labels = [row[0] for row in rows[1:]]
-            self.others = [self.named(name) for name in head if ", method" in name]
-        for row in rows:
-            known = values_of(row) if values_of and row is not head else {}
-            for at, (name, cell) in enumerate(zip(head, row, strict=True)):
-                column = next((word for word in known if re.search(word, name)), "")
-                if column and re.match(NUMBER, cell):
-                    before = sum(re.search(column, other) is not None for other in head[:at])
-                    self.cell(cell, f"{' | '.join(row[:2])} | {name}", lambda: known[column](before))
-                else:
+        for name in (name for name in head if ", method" in name):
+            here = [r for r in self.runs if r.title in name and ("this machine" in name) == (r.machine == self.own.machine)]
+            self.others.append(max(here, key=lambda run: len(run.records)))
+        for again, row in [*((False, row) for row in rows), *((True, row) for row in rows)]:  # rows need later ones
+            with contextlib.suppress(LookupError, StopIteration, ValueError):
+                self.place(head, row)
+            for at, (name, cell) in enumerate(zip(head, row, strict=True) if again else ()):
+                column = next(((word, of) for word, of in COLUMNS if re.search(word, name)), None)
+                if column is None or row is head or not re.match(NUMBER, cell):
                     self.check(cell)
+                    continue
+                before = sum(re.search(column[0], other) is not None for other in head[:at])
+                self.cell(cell, f"{' | '.join(row[:2])} | {name}", lambda row=row, i=before, of=column[1]: of(self, row, i))
             self.run = self.own
 
-    def way(self, row: Sequence[str]) -> dict[str, Callable[[int], Value]]:
-        title, label = row[0], row[1]
-        self.run = next((run for run in self.runs if f"run of {run.created[:16].replace('T', ' ')}" in title), self.own)
-        self.titles[title.partition(":")[0]] = (self.run, title)
-        chain = lambda own: self.run.chain(title, own)
-        return {
-            "^µs": lambda _: chain(label)[0],
-            "relative": lambda _: chain(label)[0].over(chain("a graph")[0]),
-            "^a step": lambda _: chain(label)[1],
-            "cheaper from": lambda _: cheaper_from(chain("a graph"), chain(label)),
-        }
-
-    def key_row(self, row: Sequence[str]) -> dict[str, Callable[[int], Value]]:
-        label = row[0]
-        return {
-            "this run": lambda _: self.own.key(label)[0],
-            "next run": lambda _: self.with_next(self.own.key(label)[1])[1],
-            ", method": lambda i: self.others[i].key(label)[0],
-            "over it": lambda i: self.beside(label, self.others[i]),
-        }
-
-    def wait_row(self, row: Sequence[str]) -> dict[str, Callable[[int], Value]]:
-        stack = stack_in(row[0])
-        return {
-            "without": lambda _: figure_of(self.own.case(stack)),
-            "with": lambda _: figure_of(self.own.waited(stack, row[1])),
-            "T.1": lambda _: figure_of(self.own.case(stack), "naive"),
-        }
-
-    def stack_row(self, row: Sequence[str]) -> dict[str, Callable[[int], Value]]:
-        self.record = self.case_of(row[0], row[1])
-        return {
-            "one more": lambda _: figure_of(self.record),
-            "CPU": lambda _: figure_of(self.record, "host"),
-            "next run": lambda _: self.with_next(self.record)[1],
-            "met": lambda _: figure_of(self.record, "met"),
-        }
+    def place(self, head: list[str], row: list[str]) -> None:
+        """Find what the row is about."""
+        if "way" in head:
+            named = (run for run in self.runs if f"run of {run.day} {run.time} UTC" in row[0])
+            self.run = next(named, self.own)
+            ways = self.chains.setdefault(row[0], {})
+            self.chains[row[0].partition(":")[0]] = ways
+            ways[row[1]] = self.run.chain(row[0], row[1])
+        elif "this run" in head:
+            self.record = self.own.key(row[0])[1]
+            for other in self.others:
+                with contextlib.suppress(LookupError, StopIteration):
+                    self.pairs[other.title, row[0]] = self.pair(row[0], other)
+        elif "called" in head or "without" in head:
+            self.record = self.case_of(row[0], row[1] if "called" in head else row[0])
 
     def case_of(self, label: str, called: str) -> Record:
+        if "batched" in called:
+            return self.own.batch(stack_in(label))
         raw = {"operation": "raw-kernel"} if "RawKernel" in label else {}
-        stack = stack_in(label)
-        return self.own.batch(stack) if "batched" in called else self.own.case(stack, caller_in(called), **raw)
-
-    def beside(self, label: str, other: Run) -> Value:
-        pair = self.pair(label, other)
-        return pair[0] if pair else Value()
+        return self.own.case(stack_in(label), caller_in(called), **raw)
 
     def picture(self, svg: str) -> None:
-        """Labels stand in the row of the nearest label of the axis; numbers on the other axis grow to the right."""
-        texts: list[tuple[str, float, float, str]] = []
-
-        def walk(element: ET.Element, axis: str) -> None:
-            axis = next((a for a in ("xtick", "ytick") if element.get("id", "").startswith(a)), axis)
-            if element.tag.endswith("}text"):
-                texts.append((axis, float(element.get("x", 0)), float(element.get("y", 0)), "".join(element.itertext())))
-            for child in element:
-                walk(child, axis)
-
-        walk(ET.fromstring(svg), "")
-        labels = [(y, text) for axis, _, y, text in texts if axis == "ytick"]
-        titles = [(y, text) for _, _, y, text in texts if " steps of " in text]
-        for axis, _, y, text in texts:
-            away, label = min(((y - at, own) for at, own in labels), key=lambda one: abs(one[0]))
-            if axis == "xtick" or not re.search(NUMBER, text):
-                continue
-            if not re.match(rf"(?:a tie, )?{NUMBER}", text) or abs(away) > 15:
-                self.check(text)
+        """Texts by the rules; a number beside a label of the vertical axis by that label. Ticks are no figures."""
+        text = "{http://www.w3.org/2000/svg}text"
+        root = ET.fromstring(svg)
+        ticks, labels = ([t for g in root.iter() if (g.get("id") or "").startswith(axis) for t in g.iter(text)]
+                         for axis in ("xtick", "ytick"))  # fmt: skip
+        titles = [t for t in root.iter(text) if " steps of " in (t.text or "")]
+        for element in (t for t in root.iter(text) if t not in ticks and re.search(NUMBER, t.text or "")):
+            shown, y = element.text or "", float(element.get("y", 0))
+            away, label = min(((y - float(t.get("y", 0)), t.text or "") for t in labels), key=lambda one: abs(one[0]))
+            if element in labels or not re.match(rf"(?:a tie, )?{NUMBER}", shown) or abs(away) > 15:
+                self.check(shown)
             elif titles:
-                title = max(one for one in titles if one[0] < y)[1]
-                self.way([title, label])
-                own, graph = (self.run.chain(title, name)[0] for name in (label, "a graph"))
-                value = own if "µs" in text else graph.over(own) if "cheaper" in text else own.over(graph)
-                self.cell(text, f"{title} | {label}", lambda: value)
-                self.run = self.own
+                title = [t.text or "" for t in titles if float(t.get("y", 0)) < y][-1]
+                verdict = "cheaper" if "cheaper" in shown else "dearer"
+                self.cell(shown, f"{title} | {label}", lambda: (
+                    self.chains[title][label][0] if "µs" in shown else self.beside_graph(title, label, verdict)))
             elif ":" in label:
-                values = [other.key(label)[0] for other in self.others if self.pair(label, other)]
-                for shown, value in zip(text.split(" · "), values, strict=True):
-                    self.cell(shown, label, lambda: value)
-            elif "%" in text:
-                self.cell(text, label, lambda: self.own.share(stack_in(label)))
-            else:  # the mark's label is above for Python, below for compiled code, beside for batches
+                others = [other for other in self.others if (other.title, label.rpartition(":")[0]) in self.pairs]
+                for part, other in zip(shown.split(" · "), others, strict=True):
+                    self.cell(part, label, lambda other=other: other.key(label)[0])
+            elif "%" in shown:
+                self.cell(shown, label, lambda: self.own.share(stack_in(label)))
+            else:  # a value stands above the mark of Python, below that of compiled code, beside that of a batch
                 called = "from Python" if away < -5 else "from compiled code" if away > 5 else "batched"
-                self.cell(text, f"{label}, {called}", lambda: figure_of(self.case_of(label, called)))
+                self.cell(shown, f"{label}, {called}", lambda: figure_of(self.case_of(label, called)))
 
     def readme(self, text: str) -> None:
-        """Sentences by the rules, with the run that the block links; claims from the registry and the linked run."""
+        """Sentences by the rules, with the run that was linked last; claims by the registry; no lines of code."""
         claim = ""
-        for line in text.splitlines():
+        for line in (line for line in text.splitlines() if not line.startswith("    ")):
             linked = re.search(r"reports/data/([\w.-]+)\.json", line)
             self.run = next((run for run in self.runs if linked and run.name == linked[1]), self.run)
-            line = re.sub(r"\]\([^)]*\)|(?:doi|arXiv):[\w./]+", "]", line)
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            tokens = re.findall(NUMBER, line)
-            if line.startswith("    ") or not tokens:
-                continue
-            if line.startswith("|") and linked:
-                for flawed, cell in zip((True, False), cells[2:], strict=True):
-                    for shown in re.split(r", (?=[a-z])", cell) if cell else ():
-                        self.cell(shown, f"{claim} {self.run.name}: {cell}", lambda: self.claimed(claim, shown, flawed))
-            elif any({token.replace(",", "") for token in tokens} <= set(re.findall(NUMBER, block)) for block in self.claims):
-                claim = line
+            line = re.sub(rf"\]\([^)]*\)|{NO_FIGURES}", "]", line)
+            tokens = {token.replace(",", "") for token in re.findall(NUMBER, line)}
+            if linked and line.startswith("|"):
+                for flawed, cell in zip((True, False), line.strip("| ").split(" |")[-2:], strict=True):
+                    for part in re.split(r", (?=[a-z])", cell):
+                        self.cell(part, f"{claim}: {self.run.name}", lambda part=part, flawed=flawed: self.claimed(claim, part, flawed))
+            elif any(tokens <= published for published in self.claims):
+                claim = line if tokens else claim
             else:
                 self.check(line)
 
     def claimed(self, claim: str, shown: str, flawed: bool) -> Value:
-        """A claim's quantity in the linked run, as its source formed it or like for like; see claims.toml."""
+        """A claim's quantity in the linked run, formed as its source did or like for like: see claims.toml."""
         if "reduce-overhead" in claim:
-            eager, graph = (figure_of(self.run.case("torch-compile", mode=m, ops=5)) for m in ("eager", "reduce-overhead"))
-            return eager.over(graph)
+            modes = (self.run.case("torch-compile", mode=mode, ops=5) for mode in ("eager", "reduce-overhead"))
+            return figure_of(next(modes)).over(figure_of(next(modes)))
         if "fused WGSL" not in claim:
             case = self.run.case("firefox" if "Firefox" in claim else stack_in(shown))
             return figure_of(case, "legacy" if flawed else "complete")
-        alike = (("torch", "per-submit"), (stack_in(shown), "fused"))
-        cases = [next(r for r in self.run.target(stack) if (r["workload"], r["pattern"]) == ("simulation", pattern))
-                 for stack, pattern in alike]  # fmt: skip
-        a, b = (figure_of(r) for r in cases)
-        if flawed:
-            a, b = (figure_of(r, "fixed").plus(v, n) for r, v, n in zip(cases, (a, b), (5000, 1500), strict=True))
-        return a.over(b)
+        wanted = (("torch", "per-submit", 5000), (stack_in(shown), "fused", 1500))
+        times = []
+        for stack, pattern, steps in wanted:
+            own = self.run.target(stack)
+            case = next(r for r in own if (r["workload"], r["pattern"]) == ("simulation", pattern))
+            times.append(figure_of(case, "fixed").plus(figure_of(case), steps) if flawed else figure_of(case))
+        return times[0].over(times[1])
 
+    def page(self, text: str) -> None:
+        """All tables first, because sentences and pictures are about their rows."""
+        text = re.sub(r"<(head|script)\b.*?</\1>", "", text, flags=re.DOTALL)
+        when = re.search(r"measured (\S+) at (\S+) UTC", text)
+        self.own = self.run = next(run for run in self.runs if when and (run.day, run.time) == when.groups())
 
-def cheaper_from(graph: list[Value], way: list[Value]) -> Value:
-    """The number of steps from which on a way costs less than the graph."""
-    paid = way[2].plus(graph[2], -1).each(lambda end: max(end, 0.0))
-    return paid.over(graph[1].plus(way[1], -1)).each(lambda end: max(end, 1.0))
+        def plain(part: str) -> str:
+            return " ".join(html.unescape(re.sub(r"<[^>]*>", "", part)).split())
 
-
-class Page(HTMLParser):
-    """The blocks of text, tables and pictures of a page, in their order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, Any]] = []
-        self.text, self.hidden = "", 0
-        self.rows: list[list[str]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.hidden += tag in ("head", "script", "style")
-        self._flush(tag, False)
-        if tag == "tr":
-            self.rows.append([])
-        source = dict(attrs).get("src") or ""
-        if source.startswith("data:image/svg+xml;base64,"):
-            self.found.append(("picture", base64.b64decode(source.partition(",")[2]).decode()))
-
-    def handle_endtag(self, tag: str) -> None:
-        self.hidden -= tag in ("head", "script", "style")
-        self._flush(tag, True)
-        if tag == "table":
-            self.found.append(("table", self.rows))
-            self.rows = []
-
-    def handle_data(self, data: str) -> None:
-        self.text += "" if self.hidden else data
-
-    def _flush(self, tag: str, ends: bool) -> None:
-        text = " ".join(self.text.split())
-        if tag in ("a", "b", "strong", "span", "em", "code"):
-            return
-        self.text = ""
-        if ends and tag in ("td", "th"):
-            self.rows[-1].append(text)
-        elif text:
-            self.found.append(("check", text))
+        for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+            self.table([[plain(cell) for cell in re.split(r"<t[hd]\b[^>]*>", row)[1:]] for row in re.split(r"<tr\b[^>]*>", table)[1:]])
+        for svg in re.findall(r"data:image/svg.xml;base64,([^\"]+)", text):
+            self.picture(base64.b64decode(svg).decode())
+        rest = re.sub(r"<t[hdr]\b.*?</t[hdr]>", "", text, flags=re.DOTALL)
+        for block in re.split(r"</?(?:p|li|h\d|summary|figcaption|caption|div|nav|section|details|table)\b[^>]*>", rest):
+            self.check(plain(block))
 
 
 def faults(paths: Sequence[Path]) -> list[str]:
-    """What is wrong on the page and in the document among the files."""
+    """What is wrong on the pages and in the documents among the files."""
     checker = Checker(paths)
-    for path in (path for path in paths if path.suffix in (".html", ".md")):
-        if path.suffix == ".md":
-            checker.readme(path.read_text("utf-8"))
-            continue
-        page = Page(path.read_text("utf-8"))
-        when = re.search(r"measured (\S+) at (\S+) UTC, profile (\w+)", " ".join(str(part) for _, part in page.found))
-        named = (f"{when[1]}T{when[2]}", when[3]) if when else None
-        checker.own = checker.run = next(r for r in checker.runs if (r.created[:16], r.data["profile"]) == named)
-        for kind, part in sorted(page.found, key=lambda one: one[0] != "table"):
-            getattr(checker, kind)(part)
+    for path in paths:
+        check = {".html": checker.page, ".md": checker.readme}.get(path.suffix)
+        if check is not None:
+            check(path.read_text("utf-8"))
     return list(dict.fromkeys(checker.faults))
 
 

@@ -22,8 +22,12 @@ from typing import Any, NamedTuple
 NUMBER = r"(?<![\w.])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 VALUE = rf"({NUMBER}(?: or {NUMBER})?(?: ?(?:µs|%|×))?(?: \((?:noisy, |at most )?{NUMBER}(?: to {NUMBER})?\))?)"
 RANGE = rf"({NUMBER} to {NUMBER}(?: µs)?|{VALUE[1:]}"
-STACKS = {"CUDA driver": "cuda-driver", "PyTorch": "torch", "torch.compile": "torch-compile",
-          **{name: name.lower() for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Firefox")}}
+STACKS = {
+    "CUDA driver": "cuda-driver",
+    "PyTorch": "torch",
+    "torch.compile": "torch-compile",
+    **{name: name.lower() for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Firefox")},
+}
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}
 VARIED = {"in eager mode": {"mode": "eager"}, "compiled kernel": {"entry": "compiled"},
@@ -51,7 +55,7 @@ class Value(NamedTuple):
         return Value(self.value + by.value * n, self.low + low, self.high + high)
 
     def each(self, change: Callable[[float], float]) -> Value:
-        return Value(*map(change, self[:3]), tuple(map(change, self.modes)))
+        return Value(change(self.value), change(self.low), change(self.high), tuple(map(change, self.modes)))
 
     def is_shown_by(self, text: str) -> bool:
         """As ``V``, ``V (L to H)``, ``L to H``, ``V (at most H)`` or ``V or W``."""
@@ -72,7 +76,9 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.data, self.name = json.loads(path.read_bytes()), path.stem
         usual: Record = {"caller": "binding", "workload": "step", "params": {}, "bound": "", "curve": [], "figures": []}
-        self.records = [{**usual, **r} for r in self.data["records"] if r.get("executes", True) and not r.get("software")]
+        self.records = [
+            {**usual, **r} for r in self.data["records"] if r.get("executes", True) and not r.get("software")
+        ]
         self.versions = {"method": str(self.data["method_version"]), **self.data["versions"]}
         self.day, self.time, self.machine = self.data["created"][:10], self.data["created"][11:16], self.data["machine"]
         self.title = f"{self.day}, {self.data['profile']}, method {self.versions['method']}"
@@ -135,8 +141,9 @@ class Run:
 
 
 def figure_of(record: Record, name: str = "complete") -> Value:
-    found = next((f for f in record["figures"] if f["name"] == name), {})
-    value = Value(*(found.get(k, math.nan) for k in ("value", "low", "high")), tuple(found.get("modes", ())))
+    found: Record = next((f for f in record["figures"] if f["name"] == name), {})
+    ends = [found.get(part, math.nan) for part in ("value", "low", "high")]
+    value = Value(ends[0], ends[1], ends[2], tuple(found.get("modes", ())))
     return value if found.get("unit") == "ratio" else value.each(lambda ns: ns / 1e3)
 
 
@@ -198,13 +205,14 @@ RULES: tuple[tuple[str, Compute], ...] = (
     (r"the step itself takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
     (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, s: c.median(m, s)),
     (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
-    (r"from # (?:boards|runs of)", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
+    (r"from # boards", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
     (r"# figures? in neither", lambda c, m, s: [Value(KEY_FIGURES - c.counts["this run"])]),
     (r"^(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, s: [c.run.key(m["k"])[0]]),
     (r"(?:: |from )# to # µs|# µs, in eager mode #", lambda c, m, s: [*c.change(m.string, s)] * 2),
     (r"# (?:µs )?(?:a \w+ )?instead of #(?= |\.)(?! \()", lambda c, m, s: c.change(m.string, s)[::-1]),
     (r"µs, #(?=[;.])", lambda c, m, s: [c.change(m.string, s)[0].over(c.change(m.string, s)[1])]),
-    (r"after # replays?|as much as ~ replays", lambda c, m, s: [c.replays(m.string).each(math.ceil), c.replays(m.string)]),
+    (r"after # replays?|as much as ~ replays", lambda c, m, s: [
+        Value(math.ceil(c.replays(m.string).value)), c.replays(m.string)]),
     (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, s: [
         c.act("difference"), figure_of(c.run.case("torch")), c.act("difference"), c.act("ratio")]),
     (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, s: [
@@ -212,7 +220,8 @@ RULES: tuple[tuple[str, Compute], ...] = (
     (r"noisy, ~$|nonlinear: #, in long chains #|two speeds, #", lambda c, m, s: [
         figure_of(c.record), *map(Value, figure_of(c.record).modes), figure_of(c.record)]),
     (r"x\.add_\(y\), # from Python", lambda c, m, s: [figure_of(c.run.case("torch", operand="tensor"))]),
-    (r"same numbers \(#\)$|^Key figures.* \(#\)$", lambda c, m, s: [Value(c.counts["way"]), Value(c.counts["this run"])]),
+    (r"same numbers \(#\)$", lambda c, m, s: [Value(c.counts["way"])]),
+    (r"^Key figures.* \(#\)$", lambda c, m, s: [Value(c.counts["this run"])]),
     (r"vendors \(#\)|fingerprints of # machines", lambda c, m, s: [Value(len({r.machine["id"] for r in c.runs}))] * 2),
 )  # fmt: skip
 # By heading, what a cell holds: from the checker with the record of the row, the first cells of the row, and the number
@@ -221,7 +230,7 @@ COLUMNS: tuple[tuple[str, Callable[[Any, Sequence[str], int], Value]], ...] = (
     (r"^µs", lambda c, row, i: c.chains[row[0]][row[1]][0]),
     (r"^relative", lambda c, row, i: c.beside_graph(row[0], row[1], "dearer")),
     (r"^a step", lambda c, row, i: c.chains[row[0]][row[1]][1]),
-    (r"from step", lambda c, row, i: c.cheaper_from(c.chains[row[0]], row[1])),
+    (r"from step", lambda c, row, i: c.cheaper_from(row[0], row[1])),
     (r"^this run", lambda c, row, i: c.own.key(row[0])[0]),
     (r"next run", lambda c, row, i: c.next_run(c.record)),
     (r", method", lambda c, row, i: c.others[i].key(row[0])[0]),
@@ -243,6 +252,8 @@ class Checker:
         self.spreads = next(json.loads(path.read_bytes()) for path in paths if path.name == "next_run.json")
         registry = next(path.read_text("utf-8") for path in paths if path.suffix == ".toml")
         self.claims = [set(re.findall(NUMBER, one)) for one in registry.replace(",", "").split("[[claim]]")]
+        self.reasons = {f.get("reason", "") for run in self.runs for r in run.records for f in r["figures"]}
+        self.reasons |= {one["reason"] for run in self.runs for one in run.data.get("left_out", ())}
         self.own = self.run = self.runs[0]
         self.others: list[Run] = []
         self.chains: dict[str, dict[str, list[Value]]] = {}
@@ -259,15 +270,20 @@ class Checker:
                 for at, group in enumerate(i for i in range(1, m.re.groups + 1) if i not in m.re.groupindex.values()):
                     if m[group]:
                         left = left[: m.start(group)] + "_" * len(m[group]) + left[m.end(group) :]
-                        self.cell(m[group], text, lambda m=m, at=at, of=compute: of(self, m, text[: m.end()])[at])
+                        self.cell(m[group], text, compute, m, text[: m.end()], at=at)
         for said in sorted(self.literals(text), key=len, reverse=True):
             left = left.replace(said, "_")
         left = re.sub(NO_FIGURES, "_", left)
         self.faults += [f"no rule explains {token} in: {text}" for token in re.findall(NUMBER, left)]
 
-    def cell(self, shown: str, where: str, compute: Callable[[], Value]) -> None:
+    def cell(self, shown: str, where: str, compute: Callable[..., Any], *about: Any, at: int | None = None) -> None:
+        """Report a shown value that is not ``compute(self, *about)``, or its element ``at``."""
         try:
-            if re.search(NUMBER, shown) and not (value := compute()).is_shown_by(shown):
+            if not re.search(NUMBER, shown):
+                return
+            found = compute(self, *about)
+            value = found if at is None else found[at]
+            if not value.is_shown_by(shown):
                 self.faults.append(f"{shown} should be {value} in: {where}")
         except (LookupError, StopIteration, ValueError, AssertionError) as error:
             self.faults.append(f"nothing gives {shown} ({error!r}) in: {where}")
@@ -281,10 +297,8 @@ class Checker:
         for run in (run for run in self.others if run.title in text):
             changes = (f"{name} {run.versions.get(name)} → {new}" for name, new in self.own.versions.items())
             yield from (run.title, *changes)
-        reasons = [f.get("reason", "") for r in self.run.records for f in r["figures"]]
-        reasons += [one["reason"] for one in self.run.data.get("left_out", ())]
         said = re.findall(r"(?:no figure|nonlinear): ([^:]{9,}?)…?$", text)
-        yield from (one for one in said if any(reason.startswith(one) for reason in reasons))
+        yield from (one for one in said if any(reason.startswith(one) for reason in self.reasons))
 
     def case(self, text: str) -> Record:
         return self.run.case(stack_in(text), caller_in(text))
@@ -303,18 +317,21 @@ class Checker:
         least, most = (self.run.data["volatile"][f"canary_us_{end}"] for end in ("least", "most"))
         return [Value(100 * (most / least - 1)), Value(least), Value(most)]
 
+    def way(self, work: str, start: str) -> list[Value]:
+        return next(times for label, times in self.chains[work].items() if label.startswith(start))
+
     def beside_graph(self, work: str, label: str, verdict: str) -> Value:
-        way, graph = ([v[0] for k, v in self.chains[work].items() if k.startswith(w)][0] for w in (label, "a graph"))
-        return graph.over(way) if verdict == "cheaper" else way.over(graph)
+        way, graph = (self.way(work, start)[0] for start in (label, "a graph"))
+        return graph.over(way) if "cheaper" in verdict else way.over(graph)
 
     def cheaper(self, work: str) -> Value:
         """How many times cheaper the fused WGSL kernels are."""
         ways = [self.beside_graph(work, k, "cheaper").value for k in self.chains[work] if "WGSL" in k]
         return Value(ways[0], min(ways), max(ways))
 
-    def cheaper_from(self, ways: dict[str, list[Value]], label: str) -> Value:
+    def cheaper_from(self, work: str, label: str) -> Value:
         """The number of steps from which on a way costs less than the graph."""
-        graph, way = next(v for k, v in ways.items() if k.startswith("a graph")), ways[label]
+        graph, way = self.way(work, "a graph"), self.way(work, label)
         paid = way[2].plus(graph[2], -1).each(lambda end: max(end, 0.0))
         return paid.over(graph[1].plus(way[1], -1)).each(lambda end: max(end, 1.0))
 
@@ -375,35 +392,31 @@ class Checker:
         head = rows[0]
         self.counts.update(dict.fromkeys(head, len(rows) - 1))
         for name in (name for name in head if ", method" in name):
-            here = [r for r in self.runs if r.title in name and ("this machine" in name) == (r.machine == self.own.machine)]
+            here = [
+                r for r in self.runs if r.title in name and ("this machine" in name) == (r.machine == self.own.machine)
+            ]
             self.others.append(max(here, key=lambda run: len(run.records)))
-        for again, row in [*((False, row) for row in rows), *((True, row) for row in rows)]:  # rows need later ones
+        for row in rows[1:]:  # a row may be compared with a later one
             with contextlib.suppress(LookupError, StopIteration, ValueError):
-                self.place(head, row)
-            for at, (name, cell) in enumerate(zip(head, row, strict=True) if again else ()):
-                column = next(((word, of) for word, of in COLUMNS if re.search(word, name)), None)
-                if column is None or row is head or not re.match(NUMBER, cell):
-                    self.check(cell)
-                    continue
-                before = sum(re.search(column[0], other) is not None for other in head[:at])
-                self.cell(cell, f"{' | '.join(row[:2])} | {name}", lambda row=row, i=before, of=column[1]: of(self, row, i))
-            self.run = self.own
-
-    def place(self, head: list[str], row: list[str]) -> None:
-        """Find what the row is about."""
-        if "way" in head:
-            named = (run for run in self.runs if f"run of {run.day} {run.time} UTC" in row[0])
-            self.run = next(named, self.own)
-            ways = self.chains.setdefault(row[0], {})
-            self.chains[row[0].partition(":")[0]] = ways
-            ways[row[1]] = self.run.chain(row[0], row[1])
-        elif "this run" in head:
-            self.record = self.own.key(row[0])[1]
-            for other in self.others:
+                if "way" in head:
+                    named = [run for run in self.runs if f"run of {run.day} {run.time} UTC" in row[0]]
+                    ways = self.chains.setdefault(row[0], {})
+                    self.chains[row[0].partition(":")[0]] = ways
+                    ways[row[1]] = (named or [self.own])[0].chain(row[0], row[1])
+            for other in self.others if "this run" in head else ():
                 with contextlib.suppress(LookupError, StopIteration):
                     self.pairs[other.title, row[0]] = self.pair(row[0], other)
-        elif "called" in head or "without" in head:
-            self.record = self.case_of(row[0], row[1] if "called" in head else row[0])
+        for row in rows:
+            with contextlib.suppress(LookupError, StopIteration):
+                called = row[1] if "called" in head else row[0]
+                self.record = self.own.key(row[0])[1] if "this run" in head else self.case_of(row[0], called)
+            for at, (name, cell) in enumerate(zip(head, row, strict=True)):
+                found = [(word, of) for word, of in COLUMNS if re.search(word, name)]
+                if not found or row is head or not re.match(NUMBER, cell):
+                    self.check(cell)
+                    continue
+                before = sum(re.search(found[0][0], other) is not None for other in head[:at])
+                self.cell(cell, f"{' | '.join(row[:2])} | {name}", found[0][1], row, before)
 
     def case_of(self, label: str, called: str) -> Record:
         if "batched" in called:
@@ -425,18 +438,17 @@ class Checker:
                 self.check(shown)
             elif titles:
                 title = [t.text or "" for t in titles if float(t.get("y", 0)) < y][-1]
-                verdict = "cheaper" if "cheaper" in shown else "dearer"
-                self.cell(shown, f"{title} | {label}", lambda: (
-                    self.chains[title][label][0] if "µs" in shown else self.beside_graph(title, label, verdict)))
+                compute = COLUMNS[0][1] if "µs" in shown else lambda c, row, words: c.beside_graph(*row, words)
+                self.cell(shown, f"{title} | {label}", compute, (title, label), shown)
             elif ":" in label:
                 others = [other for other in self.others if (other.title, label.rpartition(":")[0]) in self.pairs]
                 for part, other in zip(shown.split(" · "), others, strict=True):
-                    self.cell(part, label, lambda other=other: other.key(label)[0])
+                    self.cell(part, label, lambda c, *about: about[0].key(about[1])[0], other, label)
             elif "%" in shown:
-                self.cell(shown, label, lambda: self.own.share(stack_in(label)))
+                self.cell(shown, label, lambda c, row: c.own.share(stack_in(row)), label)
             else:  # a value stands above the mark of Python, below that of compiled code, beside that of a batch
                 called = "from Python" if away < -5 else "from compiled code" if away > 5 else "batched"
-                self.cell(shown, f"{label}, {called}", lambda: figure_of(self.case_of(label, called)))
+                self.cell(shown, f"{label}, {called}", lambda c, *about: figure_of(c.case_of(*about)), label, called)
 
     def readme(self, text: str) -> None:
         """Sentences by the rules, with the run that was linked last; claims by the registry; no lines of code."""
@@ -449,7 +461,7 @@ class Checker:
             if linked and line.startswith("|"):
                 for flawed, cell in zip((True, False), line.strip("| ").split(" |")[-2:], strict=True):
                     for part in re.split(r", (?=[a-z])", cell):
-                        self.cell(part, f"{claim}: {self.run.name}", lambda part=part, flawed=flawed: self.claimed(claim, part, flawed))
+                        self.cell(part, f"{claim}: {self.run.name}", Checker.claimed, claim, part, flawed)
             elif any(tokens <= published for published in self.claims):
                 claim = line if tokens else claim
             else:
@@ -481,11 +493,18 @@ class Checker:
             return " ".join(html.unescape(re.sub(r"<[^>]*>", "", part)).split())
 
         for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
-            self.table([[plain(cell) for cell in re.split(r"<t[hd]\b[^>]*>", row)[1:]] for row in re.split(r"<tr\b[^>]*>", table)[1:]])
+            self.table(
+                [
+                    [plain(cell) for cell in re.split(r"<t[hd]\b[^>]*>", row)[1:]]
+                    for row in re.split(r"<tr\b[^>]*>", table)[1:]
+                ]
+            )
         for svg in re.findall(r"data:image/svg.xml;base64,([^\"]+)", text):
             self.picture(base64.b64decode(svg).decode())
         rest = re.sub(r"<t[hdr]\b.*?</t[hdr]>", "", text, flags=re.DOTALL)
-        for block in re.split(r"</?(?:p|li|h\d|summary|figcaption|caption|div|nav|section|details|table)\b[^>]*>", rest):
+        for block in re.split(
+            r"</?(?:p|li|h\d|summary|figcaption|caption|div|nav|section|details|table)\b[^>]*>", rest
+        ):
             self.check(plain(block))
 
 

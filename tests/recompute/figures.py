@@ -26,14 +26,31 @@ STACKS = {
     "CUDA driver": "cuda-driver",
     "PyTorch": "torch",
     "torch.compile": "torch-compile",
-    **{name: name.lower() for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Firefox")},
+    **{
+        name: name.lower()
+        for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Chromium", "Firefox")
+    },
 }
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}
-VARIED = {"in eager mode": {"mode": "eager"}, "compiled kernel": {"entry": "compiled"},
-          "RawKernel": {"operation": "raw-kernel"}, "tensor operand": {"operand": "tensor"}}  # fmt: skip
+SHORTER: dict[str, dict[str, Any]] = {"torch-compile": {"mode": "eager"}, "triton": {"entry": "compiled"},
+                                      "cupy": {"operation": "raw-kernel"}, "torch": {"operand": "tensor"}}  # fmt: skip
+ACTS = {
+    ".item()": "item",
+    ".cpu()": "cpu",
+    "nonzero": "nonzero",
+    "branch": "branch",
+    "stream": "stream",
+    "device": "device",
+}
+KEYS = [f"One {key}" for key in (
+    "operation, NumPy, from Python", "operation, PyTorch, from Python", "launch, CUDA driver, from Python",
+    "dispatch, Dawn, from Python", "dispatch, wgpu-native, from Python", "dispatch, Chromium, from JavaScript",
+    "dispatch, Dawn, from compiled code", "dispatch, Vulkan, from compiled code", "node of a graph, CUDA driver",
+    "fused step, CUDA driver, from Python", "fused step, Dawn, from Python", "submit, Vulkan, from compiled code",
+    "dispatch and its wait, Dawn, from Python", "share of Python, Dawn",
+)]  # fmt: skip
 STUDENT = {1: 6.3138, 2: 2.9200, 3: 2.3534, 4: 2.1318}  # the 95th percentile, by degrees of freedom
-KEY_FIGURES = 14
 NO_FIGURES = (r"x\.add_\(1\)|torch\.compile, 1 op|T\(1\)|^= 1$|left of 1:|95 % confidence|90 % of cases|9 of 10 runs|"
               r"within 5 %, or not|graph of 100 nodes|Python 3\.11|(?:doi|arXiv):[\w./]+")  # fmt: skip
 Record = dict[str, Any]
@@ -64,10 +81,13 @@ class Value(NamedTuple):
             return all(Value(mode).is_shown_by(part) for mode, part in both)
         tokens = [token.replace(",", "").replace("−", "-") for token in re.findall(NUMBER, text)]
         wanted = (self[:1], self[1:3] if "at most" not in text else self[:3:2], self[:3])[len(tokens) - 1]
-        unit = 10.0 ** min(-len(t.partition(".")[2]) or len(t) - len(t.rstrip("0")) for t in tokens)
-        if unit > 1:  # zeros at the end may be digits: two are shown, or one where the interval is wide
-            unit = min(unit, max(10.0 ** (len(tokens[0]) - 2), (self.high - self.low) / 2))
-        return all(abs(float(a) - b) <= 0.5001 * unit for a, b in zip(tokens, wanted, strict=True))
+        half = (self.high - self.low) / 2
+        units = [10.0 ** (-len(t.partition(".")[2]) or len(t) - len(t.rstrip("0"))) for t in tokens]
+        if not self.low < half:  # else each has digits of its own
+            units = [min(units)] * len(units)
+        # Zeros at the end may be digits: two are shown, or one where the interval is wide.
+        units = [min(u, max(1.0, 10.0 ** (len(t) - 2), half)) for u, t in zip(units, tokens, strict=True)]
+        return all(abs(float(a) - b) <= 0.5001 * u for a, b, u in zip(tokens, wanted, units, strict=True))
 
 
 class Run:
@@ -105,9 +125,8 @@ class Run:
     def waited(self, stack: str, act: str) -> Record:
         if stack != "torch":
             return self.case(stack, "", "wait-each")
-        acts = {".item()": ("read-each", "item"), "stream": ("wait-each", "stream")}
-        pattern, sync = next(found for word, found in acts.items() if word in act)
-        return self.case(stack, "", pattern, sync=sync, every=1)
+        sync = next(name for word, name in ACTS.items() if word in act)
+        return self.case(stack, "", "wait-each" if sync in ("stream", "device") else "read-each", sync=sync, every=1)
 
     def compared(self, name: str, stack: str, figure: str = "ratio", case: str = " per-submit ") -> Value:
         """A figure of the comparison of two cases that alternated in one process."""
@@ -138,6 +157,12 @@ class Run:
         if "share" in label or "submit" in label:
             return self.share(stack) if "share" in label else self.compared("marginal", stack, "per_submit"), record
         return figure_of(record, "naive" if "wait" in label else "complete"), record
+
+    def has(self, label: str) -> bool:
+        try:
+            return not math.isnan(self.key(label)[0].value)
+        except (LookupError, StopIteration):
+            return False
 
 
 def figure_of(record: Record, name: str = "complete") -> Value:
@@ -179,7 +204,7 @@ def stack_in(text: str) -> str:
 
 
 def caller_in(text: str) -> str:
-    return "native" if "ompiled code" in text else "binding"
+    return "native" if "ompiled code" in text else "browser" if "JavaScript" in text else "binding"
 
 
 Compute = Callable[[Any, re.Match[str], str], Sequence[Value]]
@@ -195,7 +220,7 @@ RULES: tuple[tuple[str, Compute], ...] = (
     (r"#, CPU busy for #", lambda c, m, s: [figure_of(c.case(s)), figure_of(c.case(s), "host")]),
     (r"within # of the one shown", lambda c, m, s: [Value(100 * (c.factor("host") - 1))]),
     (r"changed by # between processes.* took # to #", lambda c, m, s: c.canary()),
-    (r"(?:: |, |and )(?P<w>[a-z]+) \(~ times\)", lambda c, m, s: [c.cheaper(m["w"])]),
+    (r"(?:: |, |and )(?P<w>[a-z]+) \((?:# to )?# times\)", lambda c, m, s: c.cheaper(m["w"])),
     (r"\b(?P<w>[a-z]+) # times (?P<v>cheaper|dearer)(?! through)", lambda c, m, s: [
         c.beside_graph(m["w"], "fused CUDA", m["v"])]),
     (r"# times (?P<v>cheaper|dearer) through (?:Dawn|wgpu-native)", lambda c, m, s: [
@@ -206,17 +231,19 @@ RULES: tuple[tuple[str, Compute], ...] = (
     (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, s: c.median(m, s)),
     (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
     (r"from # boards", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
-    (r"# figures? in neither", lambda c, m, s: [Value(KEY_FIGURES - c.counts["this run"])]),
+    (r"# figures? (?P<r>in neither|only this run|only the other)", lambda c, m, s: [c.left_out(m["r"], s)]),
     (r"^(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, s: [c.run.key(m["k"])[0]]),
     (r"(?:: |from )# to # µs|# µs, in eager mode #", lambda c, m, s: [*c.change(m.string, s)] * 2),
-    (r"# (?:µs )?(?:a \w+ )?instead of #(?= |\.)(?! \()", lambda c, m, s: c.change(m.string, s)[::-1]),
+    (r"# (?:µs )?(?:a \w+ )?instead of #(?= a | from )", lambda c, m, s: c.change(m.string, s)[::-1]),
     (r"µs, #(?=[;.])", lambda c, m, s: [c.change(m.string, s)[0].over(c.change(m.string, s)[1])]),
     (r"after # replays?|as much as ~ replays", lambda c, m, s: [
         Value(math.ceil(c.replays(m.string).value)), c.replays(m.string)]),
     (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, s: [
-        c.act("difference"), figure_of(c.run.case("torch")), c.act("difference"), c.act("ratio")]),
+        c.act(m.string, "difference"), figure_of(c.run.case("torch")), c.act(m.string, "difference"), c.act(m.string, "ratio")]),
     (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, s: [
         figure_of(c.run.case(stack_in(s))), figure_of(c.run.waited(stack_in(s), m["a"]))]),
+    (r"a \w+ costs ~\. One \w+ and its wait take ~", lambda c, m, s: [
+        figure_of(c.run.case(stack_in(s)), name) for name in ("complete", "naive")]),
     (r"noisy, ~$|nonlinear: #, in long chains #|two speeds, #", lambda c, m, s: [
         figure_of(c.record), *map(Value, figure_of(c.record).modes), figure_of(c.record)]),
     (r"x\.add_\(y\), # from Python", lambda c, m, s: [figure_of(c.run.case("torch", operand="tensor"))]),
@@ -321,13 +348,14 @@ class Checker:
         return next(times for label, times in self.chains[work].items() if label.startswith(start))
 
     def beside_graph(self, work: str, label: str, verdict: str) -> Value:
-        way, graph = (self.way(work, start)[0] for start in (label, "a graph"))
+        way, graph = self.way(work, label)[0], self.way(work, "a graph")[0]
         return graph.over(way) if "cheaper" in verdict else way.over(graph)
 
-    def cheaper(self, work: str) -> Value:
-        """How many times cheaper the fused WGSL kernels are."""
-        ways = [self.beside_graph(work, k, "cheaper").value for k in self.chains[work] if "WGSL" in k]
-        return Value(ways[0], min(ways), max(ways))
+    def cheaper(self, work: str) -> list[Value]:
+        """How many times cheaper the fused WGSL kernels are, at least and at most."""
+        ways = [self.beside_graph(work, label, "cheaper") for label in self.chains[work] if "WGSL" in label]
+        ways = sorted(way for way in ways if not math.isnan(way.value))
+        return [ways[0], ways[-1]]
 
     def cheaper_from(self, work: str, label: str) -> Value:
         """The number of steps from which on a way costs less than the graph."""
@@ -349,7 +377,7 @@ class Checker:
         elif "from compiled code" in text:
             after = run.case(stack, "native")
         else:
-            after = run.case(stack, **next(params for word, params in VARIED.items() if word in text))
+            after = run.case(stack, **SHORTER[stack])
         return [figure_of(before), figure_of(after)]
 
     def replays(self, text: str) -> Value:
@@ -367,8 +395,9 @@ class Checker:
             making = making.plus(line("making:upload"))
         return making.over(Value(0, 0, 0).plus(figure_of(launch).plus(figure_of(node), -1), 100))
 
-    def act(self, figure: str) -> Value:
-        return self.run.compared("sync-cost", "torch", figure, "every=1 operand=number sync=item")
+    def act(self, text: str, figure: str) -> Value:
+        sync = next(name for word, name in ACTS.items() if word in text)
+        return self.run.compared("sync-cost", "torch", figure, f"every=1 operand=number sync={sync}")
 
     def other(self, text: str) -> str:
         return max((run.title for run in self.others), key=text.rfind)
@@ -381,6 +410,11 @@ class Checker:
         bounds = {"host" if class_of(r) == "host" else "device" for r in (mine, theirs)}
         only = "wait" not in label and "share" not in label and "submit" not in label and len(bounds) == 1
         return value.over(that), bounds.pop() if only else ""
+
+    def left_out(self, reason: str, text: str) -> Value:
+        other = next(run for run in self.others if run.title == self.other(text))
+        wanted = {"in neither": (False, False), "only this run": (True, False), "only the other": (False, True)}[reason]
+        return Value(sum((self.own.has(key), other.has(key)) == wanted for key in KEYS))
 
     def median(self, m: re.Match[str], text: str) -> list[Value]:
         found = [v.value for (run, _), (v, bound) in self.pairs.items() if (run, bound) == (self.other(text), m["l"])]
@@ -462,8 +496,8 @@ class Checker:
                 for flawed, cell in zip((True, False), line.strip("| ").split(" |")[-2:], strict=True):
                     for part in re.split(r", (?=[a-z])", cell):
                         self.cell(part, f"{claim}: {self.run.name}", Checker.claimed, claim, part, flawed)
-            elif any(tokens <= published for published in self.claims):
-                claim = line if tokens else claim
+            elif tokens and re.match(r"\||- [\d,.]+", line) and any(tokens <= published for published in self.claims):
+                claim = line
             else:
                 self.check(line)
 

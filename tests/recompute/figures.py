@@ -239,7 +239,8 @@ RULES: tuple[tuple[str, Compute], ...] = (
     (r"after # replays?|as much as ~ replays", lambda c, m, s: [
         Value(math.ceil(c.replays(m.string).value)), c.replays(m.string)]),
     (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, s: [
-        c.act(m.string, "difference"), figure_of(c.run.case("torch")), c.act(m.string, "difference"), c.act(m.string, "ratio")]),
+        c.act(m.string, "difference"), figure_of(c.run.case("torch")), *(
+            c.act(m.string, figure) for figure in ("difference", "ratio"))]),
     (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, s: [
         figure_of(c.run.case(stack_in(s))), figure_of(c.run.waited(stack_in(s), m["a"]))]),
     (r"a \w+ costs ~\. One \w+ and its wait take ~", lambda c, m, s: [
@@ -324,6 +325,7 @@ class Checker:
         for run in (run for run in self.others if run.title in text):
             changes = (f"{name} {run.versions.get(name)} → {new}" for name, new in self.own.versions.items())
             yield from (run.title, *changes)
+        yield from (one["mend"] for one in self.own.data.get("unavailable", ()) if one.get("mend"))
         said = re.findall(r"(?:no figure|nonlinear): ([^:]{9,}?)…?$", text)
         yield from (one for one in said if any(reason.startswith(one) for reason in self.reasons))
 

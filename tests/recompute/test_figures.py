@@ -16,8 +16,8 @@ RULES = [ROOT / "overhead" / "reading" / "next_run.json", ROOT / "overhead" / "c
 
 
 def recomputed(*documents: Path) -> str:
-    command = [sys.executable, "-IS", Path(__file__).with_name("figures.py"), *documents, *RUNS.glob("*.json"), *RULES]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8").stdout
+    paths = [Path(__file__).with_name("figures.py"), *documents, *RUNS.glob("*.json"), *RULES]
+    return subprocess.run([sys.executable, "-IS", *paths], capture_output=True, text=True, encoding="utf-8").stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,560 @@
+"""Recompute every number of the report's front page and of README.md from the files of the runs, without the package.
+
+``python tests/recompute/figures.py index.html README.md RUN.json... next_run.json claims.toml`` prints what is wrong.
+A number is right within half a unit of its last shown digit. A number that no rule explains is wrong. Times are in µs.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import html
+import json
+import math
+import re
+import statistics
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+NUMBER = r"(?<![\w.])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+VALUE = rf"({NUMBER}(?: or {NUMBER})?(?: ?(?:µs|%|×))?(?: \((?:noisy, |at most )?{NUMBER}(?: to {NUMBER})?\))?)"
+RANGE = rf"({NUMBER} to {NUMBER}(?: µs)?|{VALUE[1:]}"
+STACKS = {
+    "CUDA driver": "cuda-driver",
+    "PyTorch": "torch",
+    "torch.compile": "torch-compile",
+    **{
+        name: name.lower()
+        for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Chromium", "Firefox")
+    },
+}
+STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
+PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}
+SHORTER: dict[str, dict[str, Any]] = {"torch-compile": {"mode": "eager"}, "triton": {"entry": "compiled"},
+                                      "cupy": {"operation": "raw-kernel"}, "torch": {"operand": "tensor"}}  # fmt: skip
+ACTS = {
+    ".item()": "item",
+    ".cpu()": "cpu",
+    "nonzero": "nonzero",
+    "branch": "branch",
+    "stream": "stream",
+    "device": "device",
+}
+KEYS = [f"One {key}" for key in (
+    "operation, NumPy, from Python", "operation, PyTorch, from Python", "launch, CUDA driver, from Python",
+    "dispatch, Dawn, from Python", "dispatch, wgpu-native, from Python", "dispatch, Chromium, from JavaScript",
+    "dispatch, Dawn, from compiled code", "dispatch, Vulkan, from compiled code", "node of a graph, CUDA driver",
+    "fused step, CUDA driver, from Python", "fused step, Dawn, from Python", "submit, Vulkan, from compiled code",
+    "dispatch and its wait, Dawn, from Python", "share of Python, Dawn",
+)]  # fmt: skip
+STUDENT = {1: 6.3138, 2: 2.9200, 3: 2.3534, 4: 2.1318}  # the 95th percentile, by degrees of freedom
+NO_FIGURES = (r"x\.add_\(1\)|torch\.compile, 1 op|T\(1\)|^= 1$|left of 1:|95 % confidence|90 % of cases|9 of 10 runs|"
+              r"within 5 %, or not|graph of 100 nodes|Python 3\.11|(?:doi|arXiv):[\w./]+")  # fmt: skip
+Record = dict[str, Any]
+
+
+class Value(NamedTuple):
+    """A value and the ends of its interval, or two speeds; NaN where there is none."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    modes: tuple[float, ...] = ()
+
+    def over(self, by: Value) -> Value:
+        return Value(self.value / by.value, self.low / by.high, self.high / by.low if by.low > 0 else math.nan)
+
+    def plus(self, by: Value, n: float = 1.0) -> Value:
+        low, high = sorted((by.low * n, by.high * n))
+        return Value(self.value + by.value * n, self.low + low, self.high + high)
+
+    def each(self, change: Callable[[float], float]) -> Value:
+        return Value(change(self.value), change(self.low), change(self.high), tuple(map(change, self.modes)))
+
+    def is_shown_by(self, text: str) -> bool:
+        """As ``V``, ``V (L to H)``, ``L to H``, ``V (at most H)`` or ``V or W``."""
+        if " or " in text:
+            both = zip(sorted(self.modes), text.split(" or "), strict=True)
+            return all(Value(mode).is_shown_by(part) for mode, part in both)
+        tokens = [token.replace(",", "").replace("−", "-") for token in re.findall(NUMBER, text)]
+        wanted = (self[:1], self[1:3] if "at most" not in text else self[:3:2], self[:3])[len(tokens) - 1]
+        half = (self.high - self.low) / 2
+        units = [10.0 ** (-len(t.partition(".")[2]) or len(t) - len(t.rstrip("0"))) for t in tokens]
+        if not self.low < half:  # else each has digits of its own
+            units = [min(units)] * len(units)
+        # Zeros at the end may be digits: two are shown, or one where the interval is wide.
+        units = [min(u, max(1.0, 10.0 ** (len(t) - 2), half)) for u, t in zip(units, tokens, strict=True)]
+        return all(abs(float(a) - b) <= 0.5001 * u for a, b, u in zip(tokens, wanted, units, strict=True))
+
+
+class Run:
+    """One file, with its cases by stack, caller, pattern and parameters."""
+
+    def __init__(self, path: Path) -> None:
+        self.data, self.name = json.loads(path.read_bytes()), path.stem
+        usual: Record = {"caller": "binding", "workload": "step", "params": {}, "bound": "", "curve": [], "figures": []}
+        self.records = [
+            {**usual, **r} for r in self.data["records"] if r.get("executes", True) and not r.get("software")
+        ]
+        self.versions = {"method": str(self.data["method_version"]), **self.data["versions"]}
+        self.day, self.time, self.machine = self.data["created"][:10], self.data["created"][11:16], self.data["machine"]
+        self.title = f"{self.day}, {self.data['profile']}, method {self.versions['method']}"
+
+    def target(self, stack: str) -> list[Record]:
+        own = [r for r in self.records if r["stack"] == stack]
+        first = min((r["api"] for r in own), key="CUDA Vulkan CPU".find, default="")
+        return [r for r in own if r["api"] == first]
+
+    def case(self, stack: str, caller: str = "", pattern: str = "", **params: Any) -> Record:
+        """The case that differs from the base case in these alone, or, of compiled code, also in its operand."""
+        base = next(r for r in self.target(stack) if r["workload"] == "step")
+        where = ("step", caller or base["caller"], pattern or base["pattern"])
+        own = [r for r in self.target(stack) if (r["workload"], r["caller"], r["pattern"]) == where]
+        wanted = {**base["params"], **params}.items()
+        free: tuple[set[str], ...] = (set(), {"operand"} if caller == "native" else set())
+        return next(r for names in free for r in own if {k for k, _ in wanted ^ r["params"].items()} == names)
+
+    def batch(self, stack: str) -> Record:
+        maker = {"cuda-driver": "driver", "torch": "torch"}.get(stack)
+        nodes = (r for r in self.target("cuda-graph") if (r["pattern"], r["workload"]) == ("replay", "step"))
+        return next(r for r in nodes if r["params"]["maker"] == maker) if maker else self.case(stack, "", "one-pass")
+
+    def waited(self, stack: str, act: str) -> Record:
+        if stack != "torch":
+            return self.case(stack, "", "wait-each")
+        sync = next(name for word, name in ACTS.items() if word in act)
+        return self.case(stack, "", "wait-each" if sync in ("stream", "device") else "read-each", sync=sync, every=1)
+
+    def compared(self, name: str, stack: str, figure: str = "ratio", case: str = " per-submit ") -> Value:
+        """A figure of the comparison of two cases that alternated in one process."""
+        own = (c for c in self.data["comparisons"] if c["name"] == name and c["of"].startswith(f"{stack}@"))
+        return figure_of(next(c for c in own if case in c["of"] and self.machine["gpus"][0]["name"] in c["of"]), figure)
+
+    def share(self, stack: str) -> Value:
+        return self.compared("python-share", stack).each(lambda times: 100 * (1 - 1 / times))
+
+    def chain(self, title: str, label: str) -> list[Value]:
+        """Of the cheapest way with this label: the time of all steps, of one, and of none."""
+        name, steps, elements = re.findall(r"^(\w+): (\S+) steps of (\S+) elements", title)[0]
+        where = (name, next(found for word, found in PATTERNS.items() if label.startswith(word)), "binding")
+        stack = "cuda-graph" if "a graph" in label else "cuda-driver" if "CUDA" in label else stack_in(label)
+        own = [r for r in self.target(stack) if (r["workload"], r["pattern"], r["caller"]) == where]
+        fitting = {"elements": int(elements.replace(",", "")), "maker": "driver"}
+        own = [r for r in own if "checks" not in r["params"] and {**fitting, **r["params"]}.items() >= fitting.items()]
+        assert steps == f"{STEPS[name]:,}"
+        return min((chain_of(r, STEPS[name]) for r in own), key=lambda times: times[0].value)
+
+    def key(self, label: str) -> tuple[Value, Record]:
+        """A key figure by its label, and its record."""
+        stack = stack_in(label)
+        record = self.batch(stack) if "node" in label else self.case(stack, caller_in(label))
+        if "fused" in label:
+            own = (r for r in self.target(stack) if (r["pattern"], r["workload"]) == ("fused", "recurrence"))
+            record = next(r for r in own if r["params"] == {"elements": 4096})
+        if "share" in label or "submit" in label:
+            return self.share(stack) if "share" in label else self.compared("marginal", stack, "per_submit"), record
+        return figure_of(record, "naive" if "wait" in label else "complete"), record
+
+    def has(self, label: str) -> bool:
+        try:
+            return not math.isnan(self.key(label)[0].value)
+        except (LookupError, StopIteration):
+            return False
+
+
+def figure_of(record: Record, name: str = "complete") -> Value:
+    found: Record = next((f for f in record["figures"] if f["name"] == name), {})
+    ends = [found.get(part, math.nan) for part in ("value", "low", "high")]
+    value = Value(ends[0], ends[1], ends[2], tuple(found.get("modes", ())))
+    return value if found.get("unit") == "ratio" else value.each(lambda ns: ns / 1e3)
+
+
+def class_of(record: Record) -> str:
+    if record["pattern"] in ("fused", "replay", "one-pass") and record["api"] != "CPU":
+        return "submission"
+    return "device" if record["bound"] in ("device", "balanced") else "host"
+
+
+def chain_of(record: Record, steps: int) -> list[Value]:
+    slope, fixed, curve = figure_of(record), figure_of(record, "fixed"), sorted(record["curve"], key=lambda p: p["n"])
+    if math.isnan(slope.value) and slope.modes:  # T(n) bends: as measured, and beyond with the cost of long chains
+        high = next((point for point in curve if point["n"] >= steps), curve[-1])
+        low = curve[curve.index(high) - 1]
+        share = min(1.0, (steps - low["n"]) / (high["n"] - low["n"]))
+        ends = ((low[part] + share * (high[part] - low[part])) / 1e3 for part in ("total", "q1", "q3"))
+        slope = Value(slope.modes[0], min(slope.modes), max(slope.modes))
+        return [Value(*ends).plus(slope, max(0, steps - high["n"])), slope, Value()]
+    if not fixed.value > 0:
+        fixed = Value(*(curve[0][part] / 1e3 for part in ("total", "q1", "q3")))
+    return [fixed.each(lambda end: max(end, 0.0)).plus(slope, steps), slope, fixed]
+
+
+def work_in(text: str) -> str:
+    """The workload that is named last before a bracket."""
+    return str(re.findall(r"(\w+) \(", text)[-1])
+
+
+def stack_in(text: str) -> str:
+    """The stack that is named last."""
+    last = max(STACKS, key=lambda name: text.lower().rfind(name.lower()))
+    return STACKS[last] if last.lower() in text.lower() else text
+
+
+def caller_in(text: str) -> str:
+    return "native" if "ompiled code" in text else "browser" if "JavaScript" in text else "binding"
+
+
+Compute = Callable[[Any, re.Match[str], str], Sequence[Value]]
+# A rule: a pattern, with # for a value with its interval and ~ where that may be a range alone, and what gives the
+# values: from the checker, the match, and the text up to its end, which names the stack last.
+RULES: tuple[tuple[str, Compute], ...] = (
+    (r"goes through [^:]+: #(?: \(expect ~)?", lambda c, m, s: [figure_of(c.case(s)), c.next_run(c.case(s))]),
+    (r"# through (?:Dawn|wgpu-native)(?: \(noisy, ~)?", lambda c, m, s: (
+        [c.run.share(stack_in(s)) if "%" in m[0] else figure_of(c.case(s))] * 2)),
+    (r"a dispatch through [^,]+? costs # instead of #", lambda c, m, s: [
+        figure_of(c.run.batch(stack_in(s))), figure_of(c.run.case(stack_in(s)))]),
+    (r"up to # the real cost \(.*?\)", lambda c, m, s: [figure_of(c.case(s), "naive").over(figure_of(c.case(s)))]),
+    (r"#, CPU busy for #", lambda c, m, s: [figure_of(c.case(s)), figure_of(c.case(s), "host")]),
+    (r"within # of the one shown", lambda c, m, s: [Value(100 * (c.factor("host") - 1))]),
+    (r"changed by # between processes.* took # to #", lambda c, m, s: c.canary()),
+    (r"(?:: |, |and )(?P<w>[a-z]+) \((?:# to )?# times\)", lambda c, m, s: c.cheaper(m["w"])),
+    (r"\b(?P<w>[a-z]+) # times (?P<v>cheaper|dearer)(?! through)", lambda c, m, s: [
+        c.beside_graph(m["w"], "fused CUDA", m["v"])]),
+    (r"# times (?P<v>cheaper|dearer) through (?:Dawn|wgpu-native)", lambda c, m, s: [
+        c.beside_graph(work_in(s), f"fused WGSL, {s.split()[-1]}", m["v"])]),
+    (r"step of the WGSL kernel takes # times", lambda c, m, s: [
+        c.step(work_in(s), "WGSL").over(c.step(work_in(s), "fused CUDA"))]),
+    (r"the step itself takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
+    (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, s: c.median(m, s)),
+    (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
+    (r"from # boards", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
+    (r"# figures? (?P<r>in neither|only this run|only the other)", lambda c, m, s: [c.left_out(m["r"], s)]),
+    (r"^(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, s: [c.run.key(m["k"])[0]]),
+    (r"(?:: |from )# to # µs|# µs, in eager mode #", lambda c, m, s: [*c.change(m.string, s)] * 2),
+    (r"# (?:µs )?(?:a \w+ )?instead of #(?= a | from )", lambda c, m, s: c.change(m.string, s)[::-1]),
+    (r"µs, #(?=[;.])", lambda c, m, s: [c.change(m.string, s)[0].over(c.change(m.string, s)[1])]),
+    (r"after # replays?|as much as ~ replays", lambda c, m, s: [
+        Value(math.ceil(c.replays(m.string).value)), c.replays(m.string)]),
+    (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, s: [
+        c.act(m.string, "difference"), figure_of(c.run.case("torch")), *(
+            c.act(m.string, figure) for figure in ("difference", "ratio"))]),
+    (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, s: [
+        figure_of(c.run.case(stack_in(s))), figure_of(c.run.waited(stack_in(s), m["a"]))]),
+    (r"a \w+ costs ~\. One \w+ and its wait take ~", lambda c, m, s: [
+        figure_of(c.run.case(stack_in(s)), name) for name in ("complete", "naive")]),
+    (r"noisy, ~$|nonlinear: #, in long chains #|two speeds, #", lambda c, m, s: [
+        figure_of(c.record), *map(Value, figure_of(c.record).modes), figure_of(c.record)]),
+    (r"x\.add_\(y\), # from Python", lambda c, m, s: [figure_of(c.run.case("torch", operand="tensor"))]),
+    (r"same numbers \(#\)$", lambda c, m, s: [Value(c.counts["way"])]),
+    (r"^Key figures.* \(#\)$", lambda c, m, s: [Value(c.counts["this run"])]),
+    (r"vendors \(#\)|fingerprints of # machines", lambda c, m, s: [Value(len({r.machine["id"] for r in c.runs}))] * 2),
+)  # fmt: skip
+# By heading, what a cell holds: from the checker with the record of the row, the first cells of the row, and the number
+# of the column among those of other runs.
+COLUMNS: tuple[tuple[str, Callable[[Any, Sequence[str], int], Value]], ...] = (
+    (r"^µs", lambda c, row, i: c.chains[row[0]][row[1]][0]),
+    (r"^relative", lambda c, row, i: c.beside_graph(row[0], row[1], "dearer")),
+    (r"^a step", lambda c, row, i: c.chains[row[0]][row[1]][1]),
+    (r"from step", lambda c, row, i: c.cheaper_from(row[0], row[1])),
+    (r"^this run", lambda c, row, i: c.own.key(row[0])[0]),
+    (r"next run", lambda c, row, i: c.next_run(c.record)),
+    (r", method", lambda c, row, i: c.others[i].key(row[0])[0]),
+    (r"over it", lambda c, row, i: c.pairs[c.others[i].title, row[0]][0]),
+    (r"^without", lambda c, row, i: figure_of(c.record)),
+    (r"^with$", lambda c, row, i: figure_of(c.run.waited(c.record["stack"], row[1]))),
+    (r"^T\(1\)", lambda c, row, i: figure_of(c.record, "naive")),
+    (r"^one more", lambda c, row, i: figure_of(c.record)),
+    (r"^CPU", lambda c, row, i: figure_of(c.record, "host")),
+    (r"^met", lambda c, row, i: figure_of(c.record, "met")),
+)
+
+
+class Checker:
+    """Collects what is wrong in ``faults``. ``run``: what the text is about, usually ``own``, the run of the page."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.runs = [Run(path) for path in paths if path.suffix == ".json" and path.name != "next_run.json"]
+        self.spreads = next(json.loads(path.read_bytes()) for path in paths if path.name == "next_run.json")
+        registry = next(path.read_text("utf-8") for path in paths if path.suffix == ".toml")
+        self.claims = [set(re.findall(NUMBER, one)) for one in registry.replace(",", "").split("[[claim]]")]
+        self.reasons = {f.get("reason", "") for run in self.runs for r in run.records for f in r["figures"]}
+        self.reasons |= {one["reason"] for run in self.runs for one in run.data.get("left_out", ())}
+        self.own = self.run = self.runs[0]
+        self.others: list[Run] = []
+        self.chains: dict[str, dict[str, list[Value]]] = {}
+        self.pairs: dict[tuple[str, str], tuple[Value, str]] = {}
+        self.counts: dict[str, int] = {}
+        self.record: Record = {}
+        self.faults: list[str] = []
+
+    def check(self, text: str) -> None:
+        """Report each number that is not what the rules give, or that no rule gives."""
+        left = text
+        for pattern, compute in RULES:
+            for m in re.finditer(pattern.replace("#", VALUE).replace("~", RANGE), text):
+                for at, group in enumerate(i for i in range(1, m.re.groups + 1) if i not in m.re.groupindex.values()):
+                    if m[group]:
+                        left = left[: m.start(group)] + "_" * len(m[group]) + left[m.end(group) :]
+                        self.cell(m[group], text, compute, m, text[: m.end()], at=at)
+        for said in sorted(self.literals(text), key=len, reverse=True):
+            left = left.replace(said, "_")
+        left = re.sub(NO_FIGURES, "_", left)
+        self.faults += [f"no rule explains {token} in: {text}" for token in re.findall(NUMBER, left)]
+
+    def cell(self, shown: str, where: str, compute: Callable[..., Any], *about: Any, at: int | None = None) -> None:
+        """Report a shown value that is not ``compute(self, *about)``, or its element ``at``."""
+        try:
+            if not re.search(NUMBER, shown):
+                return
+            found = compute(self, *about)
+            value = found if at is None else found[at]
+            if not value.is_shown_by(shown):
+                self.faults.append(f"{shown} should be {value} in: {where}")
+        except (LookupError, StopIteration, ValueError, AssertionError) as error:
+            self.faults.append(f"nothing gives {shown} ({error!r}) in: {where}")
+
+    def literals(self, text: str) -> Iterator[str]:
+        """What is no figure but stands in the files: names and times of runs, versions, reasons."""
+        yield from self.chains
+        for run in self.runs:
+            yield from (run.day, f"{run.day} {run.time} UTC", f"{run.day} at {run.time} UTC", run.machine["cpu"])
+            yield from (gpu["name"] for gpu in run.machine["gpus"])
+        for run in (run for run in self.others if run.title in text):
+            changes = (f"{name} {run.versions.get(name)} → {new}" for name, new in self.own.versions.items())
+            yield from (run.title, *changes)
+        yield from (one["mend"] for one in self.own.data.get("unavailable", ()) if one.get("mend"))
+        said = re.findall(r"(?:no figure|nonlinear): ([^:]{9,}?)…?$", text)
+        yield from (one for one in said if any(reason.startswith(one) for reason in self.reasons))
+
+    def case(self, text: str) -> Record:
+        return self.run.case(stack_in(text), caller_in(text))
+
+    def factor(self, kind: str) -> float:
+        """How far another run may differ, by the committed table."""
+        own, gpus = self.spreads["classes"][kind], dict.fromkeys(gpu["name"] for gpu in self.own.machine["gpus"])
+        known = f"{kind}, {', '.join(gpus)} with {self.own.machine['cpu']}" in self.spreads["by_kind"]
+        return math.exp(STUDENT[own["degrees"]] * own["s"] * math.sqrt(2)) if known else math.nan
+
+    def next_run(self, record: Record) -> Value:
+        value, factor = figure_of(record).value, self.factor(class_of(record))
+        return Value(value, value / factor, value * factor)
+
+    def canary(self) -> list[Value]:
+        least, most = (self.run.data["volatile"][f"canary_us_{end}"] for end in ("least", "most"))
+        return [Value(100 * (most / least - 1)), Value(least), Value(most)]
+
+    def way(self, work: str, start: str) -> list[Value]:
+        return next(times for label, times in self.chains[work].items() if label.startswith(start))
+
+    def beside_graph(self, work: str, label: str, verdict: str) -> Value:
+        way, graph = self.way(work, label)[0], self.way(work, "a graph")[0]
+        return graph.over(way) if "cheaper" in verdict else way.over(graph)
+
+    def cheaper(self, work: str) -> list[Value]:
+        """How many times cheaper the fused WGSL kernels are, at least and at most."""
+        ways = [self.beside_graph(work, label, "cheaper") for label in self.chains[work] if "WGSL" in label]
+        ways = sorted(way for way in ways if not math.isnan(way.value))
+        return [ways[0], ways[-1]]
+
+    def cheaper_from(self, work: str, label: str) -> Value:
+        """The number of steps from which on a way costs less than the graph."""
+        graph, way = self.way(work, "a graph"), self.way(work, label)
+        paid = way[2].plus(graph[2], -1).each(lambda end: max(end, 0.0))
+        return paid.over(graph[1].plus(way[1], -1)).each(lambda end: max(end, 1.0))
+
+    def step(self, work: str, kind: str) -> Value:
+        return min((v[1] for k, v in self.chains[work].items() if kind in k), key=lambda step: step.value)
+
+    def change(self, text: str, said: str) -> list[Value]:
+        """The costs before and after what a finding advises."""
+        stack, run = stack_in(said), self.run
+        before = after = run.case(stack)
+        if "CUDA graph" in text or "one pass" in text:
+            after = run.batch(stack)
+        elif "Wait once" in text:
+            before = run.waited(stack, "")
+        elif "from compiled code" in text:
+            after = run.case(stack, "native")
+        else:
+            after = run.case(stack, **SHORTER[stack])
+        return [figure_of(before), figure_of(after)]
+
+    def replays(self, text: str) -> Value:
+        """After how many launches a graph of 100 nodes has saved the time of making it."""
+        stack = stack_in(text.split(":")[0])
+        node, launch = self.run.batch(stack), self.run.case(stack)
+
+        def line(name: str, fixed: str = "") -> Value:
+            return figure_of(node, fixed or f"{name}:fixed").plus(figure_of(node, name), 100)
+
+        making = line("making:capture").plus(line("making:instantiate"))
+        if stack == "torch":  # uploads in its first launch, of which a usual replay is no part
+            making = making.plus(line("making:first_launch")).plus(line("complete", "fixed"), -1)
+        else:
+            making = making.plus(line("making:upload"))
+        return making.over(Value(0, 0, 0).plus(figure_of(launch).plus(figure_of(node), -1), 100))
+
+    def act(self, text: str, figure: str) -> Value:
+        sync = next(name for word, name in ACTS.items() if word in text)
+        return self.run.compared("sync-cost", "torch", figure, f"every=1 operand=number sync={sync}")
+
+    def other(self, text: str) -> str:
+        return max((run.title for run in self.others), key=text.rfind)
+
+    def pair(self, label: str, other: Run) -> tuple[Value, str]:
+        """This run's key figure over the other's, and what bounds both; KeyError for different cases."""
+        (value, mine), (that, theirs) = self.own.key(label), other.key(label)
+        if any(mine[name] != theirs[name] for name in ("api", "pattern", "params")) or math.isnan(that.value):
+            raise LookupError(f"{label} is another case")
+        bounds = {"host" if class_of(r) == "host" else "device" for r in (mine, theirs)}
+        only = "wait" not in label and "share" not in label and "submit" not in label and len(bounds) == 1
+        return value.over(that), bounds.pop() if only else ""
+
+    def left_out(self, reason: str, text: str) -> Value:
+        other = next(run for run in self.others if run.title == self.other(text))
+        wanted = {"in neither": (False, False), "only this run": (True, False), "only the other": (False, True)}[reason]
+        return Value(sum((self.own.has(key), other.has(key)) == wanted for key in KEYS))
+
+    def median(self, m: re.Match[str], text: str) -> list[Value]:
+        found = [v.value for (run, _), (v, bound) in self.pairs.items() if (run, bound) == (self.other(text), m["l"])]
+        middle = statistics.median(found)
+        return [Value(1 / middle if "faster" in m[0] else middle), Value(len(found))]
+
+    def table(self, rows: list[list[str]]) -> None:
+        """Each cell by the heading of its column and the first cells of its row; the rest by the rules."""
+        head = rows[0]
+        self.counts.update(dict.fromkeys(head, len(rows) - 1))
+        for name in (name for name in head if ", method" in name):
+            here = [
+                r for r in self.runs if r.title in name and ("this machine" in name) == (r.machine == self.own.machine)
+            ]
+            self.others.append(max(here, key=lambda run: len(run.records)))
+        for row in rows[1:]:  # a row may be compared with a later one
+            with contextlib.suppress(LookupError, StopIteration, ValueError):
+                if "way" in head:
+                    named = [run for run in self.runs if f"run of {run.day} {run.time} UTC" in row[0]]
+                    ways = self.chains.setdefault(row[0], {})
+                    self.chains[row[0].partition(":")[0]] = ways
+                    ways[row[1]] = (named or [self.own])[0].chain(row[0], row[1])
+            for other in self.others if "this run" in head else ():
+                with contextlib.suppress(LookupError, StopIteration):
+                    self.pairs[other.title, row[0]] = self.pair(row[0], other)
+        for row in rows:
+            with contextlib.suppress(LookupError, StopIteration):
+                called = row[1] if "called" in head else row[0]
+                self.record = self.own.key(row[0])[1] if "this run" in head else self.case_of(row[0], called)
+            for at, (name, cell) in enumerate(zip(head, row, strict=True)):
+                found = [(word, of) for word, of in COLUMNS if re.search(word, name)]
+                if not found or row is head or not re.match(NUMBER, cell):
+                    self.check(cell)
+                    continue
+                before = sum(re.search(found[0][0], other) is not None for other in head[:at])
+                self.cell(cell, f"{' | '.join(row[:2])} | {name}", found[0][1], row, before)
+
+    def case_of(self, label: str, called: str) -> Record:
+        if "batched" in called:
+            return self.own.batch(stack_in(label))
+        raw = {"operation": "raw-kernel"} if "RawKernel" in label else {}
+        return self.own.case(stack_in(label), caller_in(called), **raw)
+
+    def picture(self, svg: str) -> None:
+        """Texts by the rules; a number beside a label of the vertical axis by that label. Ticks are no figures."""
+        text = "{http://www.w3.org/2000/svg}text"
+        root = ET.fromstring(svg)
+        ticks, labels = ([t for g in root.iter() if (g.get("id") or "").startswith(axis) for t in g.iter(text)]
+                         for axis in ("xtick", "ytick"))  # fmt: skip
+        titles = [t for t in root.iter(text) if " steps of " in (t.text or "")]
+        for element in (t for t in root.iter(text) if t not in ticks and re.search(NUMBER, t.text or "")):
+            shown, y = element.text or "", float(element.get("y", 0))
+            away, label = min(((y - float(t.get("y", 0)), t.text or "") for t in labels), key=lambda one: abs(one[0]))
+            if element in labels or not re.match(rf"(?:a tie, )?{NUMBER}", shown) or abs(away) > 15:
+                self.check(shown)
+            elif titles:
+                title = [t.text or "" for t in titles if float(t.get("y", 0)) < y][-1]
+                compute = COLUMNS[0][1] if "µs" in shown else lambda c, row, words: c.beside_graph(*row, words)
+                self.cell(shown, f"{title} | {label}", compute, (title, label), shown)
+            elif ":" in label:
+                others = [other for other in self.others if (other.title, label.rpartition(":")[0]) in self.pairs]
+                for part, other in zip(shown.split(" · "), others, strict=True):
+                    self.cell(part, label, lambda c, *about: about[0].key(about[1])[0], other, label)
+            elif "%" in shown:
+                self.cell(shown, label, lambda c, row: c.own.share(stack_in(row)), label)
+            else:  # a value stands above the mark of Python, below that of compiled code, beside that of a batch
+                called = "from Python" if away < -5 else "from compiled code" if away > 5 else "batched"
+                self.cell(shown, f"{label}, {called}", lambda c, *about: figure_of(c.case_of(*about)), label, called)
+
+    def readme(self, text: str) -> None:
+        """Sentences by the rules, with the run that was linked last; claims by the registry; no lines of code."""
+        claim = ""
+        for line in (line for line in text.splitlines() if not line.startswith("    ")):
+            linked = re.search(r"reports/data/([\w.-]+)\.json", line)
+            self.run = next((run for run in self.runs if linked and run.name == linked[1]), self.run)
+            line = re.sub(rf"\]\([^)]*\)|{NO_FIGURES}", "]", line)
+            tokens = {token.replace(",", "") for token in re.findall(NUMBER, line)}
+            if linked and line.startswith("|"):
+                for flawed, cell in zip((True, False), line.strip("| ").split(" |")[-2:], strict=True):
+                    for part in re.split(r", (?=[a-z])", cell):
+                        self.cell(part, f"{claim}: {self.run.name}", Checker.claimed, claim, part, flawed)
+            elif tokens and re.match(r"\||- [\d,.]+", line) and any(tokens <= published for published in self.claims):
+                claim = line
+            else:
+                self.check(line)
+
+    def claimed(self, claim: str, shown: str, flawed: bool) -> Value:
+        """A claim's quantity in the linked run, formed as its source did or like for like: see claims.toml."""
+        if "reduce-overhead" in claim:
+            modes = (self.run.case("torch-compile", mode=mode, ops=5) for mode in ("eager", "reduce-overhead"))
+            return figure_of(next(modes)).over(figure_of(next(modes)))
+        if "fused WGSL" not in claim:
+            case = self.run.case("firefox" if "Firefox" in claim else stack_in(shown))
+            return figure_of(case, "legacy" if flawed else "complete")
+        wanted = (("torch", "per-submit", 5000), (stack_in(shown), "fused", 1500))
+        times = []
+        for stack, pattern, steps in wanted:
+            own = self.run.target(stack)
+            case = next(r for r in own if (r["workload"], r["pattern"]) == ("simulation", pattern))
+            times.append(figure_of(case, "fixed").plus(figure_of(case), steps) if flawed else figure_of(case))
+        return times[0].over(times[1])
+
+    def page(self, text: str) -> None:
+        """All tables first, because sentences and pictures are about their rows."""
+        text = re.sub(r"<(head|script)\b.*?</\1>", "", text, flags=re.DOTALL)
+        when = re.search(r"measured (\S+) at (\S+) UTC", text)
+        self.own = self.run = next(run for run in self.runs if when and (run.day, run.time) == when.groups())
+
+        def plain(part: str) -> str:
+            return " ".join(html.unescape(re.sub(r"<[^>]*>", "", part)).split())
+
+        for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+            self.table(
+                [
+                    [plain(cell) for cell in re.split(r"<t[hd]\b[^>]*>", row)[1:]]
+                    for row in re.split(r"<tr\b[^>]*>", table)[1:]
+                ]
+            )
+        for svg in re.findall(r"data:image/svg.xml;base64,([^\"]+)", text):
+            self.picture(base64.b64decode(svg).decode())
+        rest = re.sub(r"<t[hdr]\b.*?</t[hdr]>", "", text, flags=re.DOTALL)
+        for block in re.split(
+            r"</?(?:p|li|h\d|summary|figcaption|caption|div|nav|section|details|table)\b[^>]*>", rest
+        ):
+            self.check(plain(block))
+
+
+def faults(paths: Sequence[Path]) -> list[str]:
+    """What is wrong on the pages and in the documents among the files."""
+    checker = Checker(paths)
+    for path in paths:
+        check = {".html": checker.page, ".md": checker.readme}.get(path.suffix)
+        if check is not None:
+            check(path.read_text("utf-8"))
+    return list(dict.fromkeys(checker.faults))
+
+
+if __name__ == "__main__":
+    wrong = faults([Path(argument) for argument in sys.argv[1:]])
+    print("\n".join(wrong) or "every number is right")
+    sys.exit(bool(wrong))

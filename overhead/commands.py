@@ -163,7 +163,7 @@ def report_command(a: argparse.Namespace) -> int:
     from overhead.blocks.parts import Text
     from overhead.report import build
 
-    page = build(a.paths or [p for p in (LOCAL, _REFERENCES) if p.is_dir()] or [LOCAL], a.out, a.reference)
+    page = build(a.paths or [p for p in (LOCAL, _REFERENCES) if p.is_dir()] or [LOCAL], a.out, reference=a.reference)
     return answer(a, lambda: {"page": str(page)}, [Text([f"page: {page}"])])
 
 

@@ -111,7 +111,7 @@ def test_ties_and_losses_are_told_with_the_reason_that_the_steps_give() -> None:
     }
     said = " ".join(lead([simulation, rastrigin]))
     assert "a step of the WGSL kernel takes 6.0 times as long" in said
-    assert "the step itself takes 50 µs" in said
+    assert "a step in CUDA takes 50 µs" in said
 
 
 def test_a_time_that_bends_is_read_from_the_measured_lengths_beside_it() -> None:

@@ -153,7 +153,7 @@ def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     said, again = " ".join(lead_sentences(found)), next_run_text(found.rows[0].records["python"], H200)
     assert f"the cheapest dispatch here goes through the CUDA driver: 4.00 µs (expect {again} in another run)" in said
     assert "From Python, a dispatch of WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
-    assert "In one pass, a dispatch through Dawn costs 3.00 µs instead of 25.0, both from Python." in said
+    assert "a dispatch costs 3.00 µs instead of 25.0 through Dawn, 8.3 times less." in said
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []
 
 
@@ -164,8 +164,8 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
     found = costs(*graphed, record("dawn", **VULKAN), record("dawn", "one-pass", None, more=(two,), **VULKAN))
     assert values(found, "WebGPU, Dawn")["batched"] == [3.7, 4.5]
     said = " ".join(lead_sentences(found))
-    assert "In one pass, a dispatch through Dawn costs 3.7 or 4.5 µs instead of 20.0, both from Python." in said
-    assert "made by the CUDA driver, a dispatch through the CUDA driver costs 0.900 µs instead of 4.00" in " ".join(
+    assert "In one pass, called from Python, a dispatch costs 3.7 or 4.5 µs instead of 20.0 through Dawn" in said
+    assert "made by the CUDA driver, called from Python, a dispatch costs 0.900 µs instead of 4.00" in " ".join(
         lead_sentences(costs(*graphed))
     )
 
@@ -174,7 +174,7 @@ def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None
     native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
     (said,) = (s for s in lead_sentences(found) if "In one pass" in s)
-    assert "3.20 µs instead of 26.6 (noisy, 26.1 to 27.1), both from Python" in said
+    assert "called from Python, a dispatch costs 3.20 µs instead of 26.6 through Dawn, 8.3 times less" in said
     failed = record("dawn", each=None, status="failed", **VULKAN)
     assert not any("In one pass" in s for s in lead_sentences(costs(failed, native, batch)))
 

@@ -32,11 +32,6 @@ class Change:
         return " and ".join(dict.fromkeys(CALLER_WORDS[r.caller] for r in (self.before, self.after)))
 
     @property
-    def from_to(self) -> str:
-        """Both costs: ``41.9 to 3.74 µs a dispatch from Python``."""
-        return f"{cost_text(self.after)} instead of {cost_text(self.before)} {MICRO} a {self.before.unit} {self.called}"
-
-    @property
     def instead(self) -> str:
         """Both costs, the second first: ``11.7 instead of 25.6 µs a dispatch from Python``."""
         return f"{cost_text(self.after)} instead of {cost_text(self.before)} {MICRO} a {self.before.unit} {self.called}"

@@ -27,7 +27,7 @@ def one_pass(view: View) -> Finding | None:
 
     return finding(
         changes(view, batched),
-        lambda first: f"Batch: one pass instead of a submit per dispatch takes {first.name} from {first.from_to}.",
+        lambda first: f"Batch: one pass instead of a submit per dispatch, through {first.name} {first.instead}.",
         "It applies where the CPU needs nothing back between the dispatches.",
     )
 
@@ -52,6 +52,6 @@ def replay(view: View) -> Finding | None:
         repaid = f"; a graph of {_NODES} nodes pays for itself after {after}"
         interval = f" Making it costs as much as {between(replays.floor, replays.ceiling)} replays save."
     maker = graph_maker(first.after)
-    title = f"Replay a CUDA graph made by {maker}: {first.from_to}{repaid}."
+    title = f"Replay a CUDA graph made by {maker}: {first.instead}{repaid}."
     condition = f"It applies where the same launches come again with the same shapes and addresses.{interval}"
     return finding([one for one, _ in found], lambda _: title, condition)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.recompute.rules import COLUMNS, KEYS, NO_FIGURES, RANGE, RULES, SHORTER, STUDENT, VALUE
 from tests.recompute.runs import (
     ACTS,
     NUMBER,
@@ -30,85 +31,6 @@ from tests.recompute.runs import (
     class_of,
     figure_of,
     stack_in,
-    work_in,
-)
-
-VALUE = rf"({NUMBER}(?: or {NUMBER})?(?: ?(?:µs|%|×))?(?: \((?:noisy, |at most )?{NUMBER}(?: to {NUMBER})?\))?)"
-RANGE = rf"({NUMBER} to {NUMBER}(?: µs)?|{VALUE[1:]}"
-SHORTER: dict[str, dict[str, Any]] = {"torch-compile": {"mode": "eager"}, "triton": {"entry": "compiled"},
-                                      "cupy": {"operation": "raw-kernel"}, "torch": {"operand": "tensor"}}  # fmt: skip
-KEYS = [f"One {key}" for key in (
-    "operation, NumPy, from Python", "operation, PyTorch, from Python", "launch, CUDA driver, from Python",
-    "dispatch, Dawn, from Python", "dispatch, wgpu-native, from Python", "dispatch, Chromium, from JavaScript",
-    "dispatch, Dawn, from compiled code", "dispatch, Vulkan, from compiled code", "node of a graph, CUDA driver",
-    "fused step, CUDA driver, from Python", "fused step, Dawn, from Python", "submit, Vulkan, from compiled code",
-    "dispatch and its wait, Dawn, from Python", "share of Python, Dawn",
-)]  # fmt: skip
-STUDENT = {1: 6.3138, 2: 2.9200, 3: 2.3534, 4: 2.1318}  # the 95th percentile, by degrees of freedom
-NO_FIGURES = (r"x\.add_\(1\)|torch\.compile, 1 op|T\(1\)|^= 1$|left of 1:|95 % confidence|90 % of cases|9 of 10 runs|"
-              r"within 5 %, or not|graph of 100 nodes|Python 3\.11|(?:doi|arXiv):[\w./]+")  # fmt: skip
-Compute = Callable[[Any, re.Match[str], str], Sequence[Value]]
-# A rule: a pattern, with # for a value with its interval and ~ where that may be a range alone, and what gives the
-# values: from the checker, the match, and the text up to its end, which names the stack last.
-RULES: tuple[tuple[str, Compute], ...] = (
-    (r"goes through [^:]+: #(?: \(expect ~)?", lambda c, m, s: [figure_of(c.case(s)), c.next_run(c.case(s))]),
-    (r"# through (?:Dawn|wgpu-native)(?: \(noisy, ~)?", lambda c, m, s: (
-        [c.run.share(stack_in(s)) if "%" in m[0] else figure_of(c.case(s))] * 2)),
-    (r"a dispatch through [^,]+? costs # instead of #", lambda c, m, s: [
-        figure_of(c.run.batch(stack_in(s))), figure_of(c.run.case(stack_in(s)))]),
-    (r"up to # the real cost \(.*?\)", lambda c, m, s: [figure_of(c.case(s), "naive").over(figure_of(c.case(s)))]),
-    (r"#, CPU busy for #", lambda c, m, s: [figure_of(c.case(s)), figure_of(c.case(s), "host")]),
-    (r"within # of the one shown", lambda c, m, s: [Value(100 * (c.factor("host") - 1))]),
-    (r"changed by # between processes.* took # to #", lambda c, m, s: c.canary()),
-    (r"(?:: |, |and )(?P<w>[a-z]+) \((?:# to )?# times\)", lambda c, m, s: c.cheaper(m["w"])),
-    (r"\b(?P<w>[a-z]+) # times (?P<v>cheaper|dearer)(?! through)", lambda c, m, s: [
-        c.beside_graph(m["w"], "fused CUDA", m["v"])]),
-    (r"# times (?P<v>cheaper|dearer) through (?:Dawn|wgpu-native)", lambda c, m, s: [
-        c.beside_graph(work_in(s), f"fused WGSL, {s.split()[-1]}", m["v"])]),
-    (r"step of the WGSL kernel takes # times", lambda c, m, s: [
-        c.step(work_in(s), "WGSL").over(c.step(work_in(s), "fused CUDA"))]),
-    (r"the step itself takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
-    (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, s: c.median(m, s)),
-    (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
-    (r"from # boards", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
-    (r"# figures? (?P<r>in neither|only this run|only the other)", lambda c, m, s: [c.left_out(m["r"], s)]),
-    (r"^(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, s: [c.run.key(m["k"])[0]]),
-    (r"(?:: |from )# to # µs|# µs, in eager mode #", lambda c, m, s: [*c.change(m.string, s)] * 2),
-    (r"# (?:µs )?(?:a \w+ )?instead of #(?= a | from )", lambda c, m, s: c.change(m.string, s)[::-1]),
-    (r"µs, #(?=[;.])", lambda c, m, s: [c.change(m.string, s)[0].over(c.change(m.string, s)[1])]),
-    (r"after # replays?|as much as ~ replays", lambda c, m, s: [
-        Value(math.ceil(c.replays(m.string).value)), c.replays(m.string)]),
-    (r"adds # to a step of #|# µs each; a step with it takes #", lambda c, m, s: [
-        c.act(m.string, "difference"), figure_of(c.run.case("torch")), *(
-            c.act(m.string, figure) for figure in ("difference", "ratio"))]),
-    (r"a \w+ costs ~\. With (?P<a>.+?) after each it takes ~", lambda c, m, s: [
-        figure_of(c.run.case(stack_in(s))), figure_of(c.run.waited(stack_in(s), m["a"]))]),
-    (r"a \w+ costs ~\. One \w+ and its wait take ~", lambda c, m, s: [
-        figure_of(c.run.case(stack_in(s)), name) for name in ("complete", "naive")]),
-    (r"noisy, ~$|nonlinear: #, in long chains #|two speeds, #", lambda c, m, s: [
-        figure_of(c.record), *map(Value, figure_of(c.record).modes), figure_of(c.record)]),
-    (r"x\.add_\(y\), # from Python", lambda c, m, s: [figure_of(c.run.case("torch", operand="tensor"))]),
-    (r"same numbers \(#\)$", lambda c, m, s: [Value(c.counts["way"])]),
-    (r"^Key figures.* \(#\)$", lambda c, m, s: [Value(c.counts["this run"])]),
-    (r"vendors \(#\)|fingerprints of # machines", lambda c, m, s: [Value(len({r.machine["id"] for r in c.runs}))] * 2),
-)  # fmt: skip
-# By heading, what a cell holds: from the checker with the record of the row, the first cells of the row, and the number
-# of the column among those of other runs.
-COLUMNS: tuple[tuple[str, Callable[[Any, Sequence[str], int], Value]], ...] = (
-    (r"^µs", lambda c, row, i: c.chains[row[0]][row[1]][0]),
-    (r"^relative", lambda c, row, i: c.beside_graph(row[0], row[1], "dearer")),
-    (r"^a step", lambda c, row, i: c.chains[row[0]][row[1]][1]),
-    (r"from step", lambda c, row, i: c.cheaper_from(row[0], row[1])),
-    (r"^this run", lambda c, row, i: c.own.key(row[0])[0]),
-    (r"next run", lambda c, row, i: c.next_run(c.record)),
-    (r", method", lambda c, row, i: c.others[i].key(row[0])[0]),
-    (r"over it", lambda c, row, i: c.pairs[c.others[i].title, row[0]][0]),
-    (r"^without", lambda c, row, i: figure_of(c.record)),
-    (r"^with$", lambda c, row, i: figure_of(c.run.waited(c.record["stack"], row[1]))),
-    (r"^T\(1\)", lambda c, row, i: figure_of(c.record, "naive")),
-    (r"^one more", lambda c, row, i: figure_of(c.record)),
-    (r"^CPU", lambda c, row, i: figure_of(c.record, "host")),
-    (r"^met", lambda c, row, i: figure_of(c.record, "met")),
 )
 
 
@@ -128,6 +50,7 @@ class Checker:
         self.pairs: dict[tuple[str, str], tuple[Value, str]] = {}
         self.counts: dict[str, int] = {}
         self.record: Record = {}
+        self.figure = "complete"
         self.faults: list[str] = []
 
     def check(self, text: str) -> None:
@@ -159,6 +82,7 @@ class Checker:
     def literals(self, text: str) -> Iterator[str]:
         """What is no figure but stands in the files: names and times of runs, versions, reasons."""
         yield from self.chains
+        yield from (title.partition(": ")[2].partition(", run")[0] for title in self.chains if ": " in title)
         for run in self.runs:
             yield from (run.day, f"{run.day} {run.time} UTC", f"{run.day} at {run.time} UTC", run.machine["cpu"])
             yield from (gpu["name"] for gpu in run.machine["gpus"])
@@ -179,7 +103,8 @@ class Checker:
         return math.exp(STUDENT[own["degrees"]] * own["s"] * math.sqrt(2)) if known else math.nan
 
     def next_run(self, record: Record) -> Value:
-        value, factor = figure_of(record).value, self.factor(class_of(record))
+        waits = self.figure == "naive"
+        value, factor = figure_of(record, self.figure).value, self.factor("host" if waits else class_of(record))
         return Value(value, value / factor, value * factor)
 
     def canary(self) -> list[Value]:
@@ -187,7 +112,9 @@ class Checker:
         return [Value(100 * (most / least - 1)), Value(least), Value(most)]
 
     def way(self, work: str, start: str) -> list[Value]:
-        return next(times for label, times in self.chains[work].items() if label.startswith(start))
+        ways = self.chains[work]
+        start = "an unfused graph" if start == "a graph" and "an unfused graph, by the driver" in ways else start
+        return next(times for label, times in ways.items() if label.startswith(start))
 
     def beside_graph(self, work: str, label: str, verdict: str) -> Value:
         way, graph = self.way(work, label)[0], self.way(work, "a graph")[0]
@@ -255,7 +182,7 @@ class Checker:
 
     def left_out(self, reason: str, text: str) -> Value:
         other = next(run for run in self.others if run.title == self.other(text))
-        wanted = {"in neither": (False, False), "only this run": (True, False), "only the other": (False, True)}[reason]
+        wanted = ("this" in reason, "other" in reason)
         return Value(sum((self.own.has(key), other.has(key)) == wanted for key in KEYS))
 
     def median(self, m: re.Match[str], text: str) -> list[Value]:
@@ -263,13 +190,22 @@ class Checker:
         middle = statistics.median(found)
         return [Value(1 / middle if "faster" in m[0] else middle), Value(len(found))]
 
+    def extremes(self, m: re.Match[str], text: str) -> list[Value]:
+        found = [v.value for (run, _), (v, bound) in self.pairs.items() if (run, bound) == (self.other(text), m["l"])]
+        return [Value(min(found)), Value(max(found))]
+
+    def least(self, work: str, kind: str) -> Value:
+        return min((v[0] for k, v in self.chains[work].items() if kind in k), key=lambda time: time.value)
+
     def table(self, rows: list[list[str]]) -> None:
         """Each cell by the heading of its column and the first cells of its row; the rest by the rules."""
         head = rows[0]
         self.counts.update(dict.fromkeys(head, len(rows) - 1))
         for name in (name for name in head if ", method" in name):
             here = [
-                r for r in self.runs if r.title in name and ("this machine" in name) == (r.machine == self.own.machine)
+                r
+                for r in self.runs
+                if r.title in name and (r.machine["gpus"][0]["name"] not in name) == (r.machine == self.own.machine)
             ]
             self.others.append(max(here, key=lambda run: len(run.records)))
         for row in rows[1:]:  # a row may be compared with a later one
@@ -284,6 +220,7 @@ class Checker:
                     self.pairs[other.title, row[0]] = self.pair(row[0], other)
         for row in rows:
             with contextlib.suppress(LookupError, StopIteration):
+                self.figure = "naive" if "this run" in head and "wait" in row[0] else "complete"
                 called = row[1] if "called" in head else row[0]
                 self.record = self.own.key(row[0])[1] if "this run" in head else self.case_of(row[0], called)
             for at, (name, cell) in enumerate(zip(head, row, strict=True)):
@@ -306,7 +243,7 @@ class Checker:
         root = ET.fromstring(svg)
         ticks, labels = ([t for g in root.iter() if (g.get("id") or "").startswith(axis) for t in g.iter(text)]
                          for axis in ("xtick", "ytick"))  # fmt: skip
-        titles = [t for t in root.iter(text) if " steps of " in (t.text or "")]
+        titles = [t for t in root.iter(text) if t.text in self.chains]
         for element in (t for t in root.iter(text) if t not in ticks and re.search(NUMBER, t.text or "")):
             shown, y = element.text or "", float(element.get("y", 0))
             away, label = min(((y - float(t.get("y", 0)), t.text or "") for t in labels), key=lambda one: abs(one[0]))
@@ -318,7 +255,7 @@ class Checker:
                 self.cell(shown, f"{title} | {label}", compute, (title, label), shown)
             elif ":" in label:
                 others = [other for other in self.others if (other.title, label.rpartition(":")[0]) in self.pairs]
-                for part, other in zip(shown.split(" · "), others, strict=True):
+                for part, other in zip(shown.split(" · "), others, strict=False):
                     self.cell(part, label, lambda c, *about: about[0].key(about[1])[0], other, label)
             elif "%" in shown:
                 self.cell(shown, label, lambda c, row: c.own.share(stack_in(row)), label)

@@ -1,4 +1,4 @@
-"""The runs' files for ``figures.py``: values with their intervals, and cases by stack, caller, pattern and parameters."""
+"""The runs for ``figures.py``: values with their intervals, and cases by stack, caller, pattern and parameters."""
 
 from __future__ import annotations
 
@@ -114,14 +114,38 @@ class Run:
 
     def chain(self, title: str, label: str) -> list[Value]:
         """Of the cheapest way with this label: the time of all steps, of one, and of none."""
+        if title.startswith("a token"):
+            return [figure_of(self.token(title, label)), Value(), Value()]
         name, steps, elements = re.findall(r"^(\w+): (\S+) steps of (\S+) elements", title)[0]
         where = (name, next(found for word, found in PATTERNS.items() if label.startswith(word)), "binding")
         stack = "cuda-graph" if "a graph" in label else "cuda-driver" if "CUDA" in label else stack_in(label)
         own = [r for r in self.target(stack) if (r["workload"], r["pattern"], r["caller"]) == where]
         fitting = {"elements": int(elements.replace(",", "")), "maker": "driver"}
         own = [r for r in own if "checks" not in r["params"] and {**fitting, **r["params"]}.items() >= fitting.items()]
-        assert steps == f"{STEPS[name]:,}"
+        if steps != f"{STEPS[name]:,}":
+            raise LookupError(title)
         return min((chain_of(r, STEPS[name]) for r in own), key=lambda times: times[0].value)
+
+    def token(self, title: str, label: str) -> Record:
+        """The case of a decoder with this label; its program is the one that the title tells the dispatches of."""
+        name, unfused, fused = re.findall(r"^a token: (\S+), (\S+) dispatches, (\S+) when fused", title)[0]
+        own = [r for r in self.records if (r["workload"], r["caller"]) == (name, "binding")]
+        most = max(r["params"].get("fusions", 0) for r in own)
+        counts = {(r["params"].get("fusions"), f"{r['window'].get('dispatches', 0):,}") for r in own}
+        if not {(0, unfused), (most, fused)} <= counts:
+            raise LookupError(title)
+        ways: dict[str, tuple[str, Record]] = {
+            "eager": ("torch per-submit", {"fusions": None}),
+            "a graph, by PyTorch": ("cuda-graph launches", {"maker": "torch"}),
+            "an unfused": ("cuda-graph launches", {"maker": "driver", "fusions": 0}),
+            "fused CUDA": ("cuda-driver per-submit", {"fusions": most}),
+            "a fused": ("cuda-graph launches", {"maker": "driver", "fusions": most}),
+            "fused WGSL, Dawn": ("dawn per-pass", {"fusions": most}),
+            "fused WGSL, wgpu": ("wgpu-native per-pass", {"fusions": most}),
+        }  # fmt: skip
+        where, params = next(way for start, way in ways.items() if label.startswith(start))
+        own = [r for r in own if f"{r['stack']} {r['pattern']}" == where]
+        return next(r for r in own if {"fusions": None, **r["params"]}.items() >= params.items())
 
     def key(self, label: str) -> tuple[Value, Record]:
         """A key figure by its label, and its record."""
@@ -169,8 +193,8 @@ def chain_of(record: Record, steps: int) -> list[Value]:
 
 
 def work_in(text: str) -> str:
-    """The workload that is named last before a bracket."""
-    return str(re.findall(r"(\w+) \(", text)[-1])
+    """The workload that is named last."""
+    return max((*STEPS, "a token"), key=text.lower().rfind)
 
 
 def stack_in(text: str) -> str:

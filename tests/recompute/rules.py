@@ -22,7 +22,8 @@ KEYS = [f"One {key}" for key in (
 )]  # fmt: skip
 STUDENT = {1: 6.3138, 2: 2.9200, 3: 2.3534, 4: 2.1318}  # the 95th percentile, by degrees of freedom
 NO_FIGURES = (r"(?:doi\.org/|arxiv\.org/abs/|doi:|arXiv:)[\w./]+|x\.add_\(1\)|torch\.compile, 1 op|T\(1\)|^= 1$|"
-              r"left of 1:|95 % confidence|90 % of cases|9 of 10 runs|within 5 %, or not|graph of 100 nodes|Python 3\.11")  # fmt: skip
+              r"left of 1:|95 % confidence|90 % of cases|9 of 10 runs|within 5 %, or not|graph of 100 nodes|"
+              r"Python 3\.11")  # fmt: skip
 Compute = Callable[[Any, re.Match[str], str], Sequence[Value]]
 # A rule: a pattern, with # for a value with its interval and ~ where that may be a range alone, and what gives the
 # values: from the checker, the match, and the text up to its end, which names the stack last.

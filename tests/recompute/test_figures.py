@@ -35,7 +35,7 @@ ALTERED = {
     "a cost in a sentence": (r"(goes through [^<:]*: )", r"\g<1>9"),
     "the end of an interval in a table": (r"(<td[^>]*>\d\S* \(\d\S* to )", r"\g<1>9"),
     "a ratio": (r"(<td[^>]*>)(\d\S*× \()", r"\g<1>9\2"),
-    "another run": (r"(steps of \S+ elements, run of \d+-\d+-)\d+", r"\g<1>01"),
+    "another run": (r"(From other runs: [^<]* of \d+-\d+-)\d+", r"\g<1>01"),
     "a number without a rule": (r"</footer>", "<p>It took 7 s.</p></footer>"),
 }
 

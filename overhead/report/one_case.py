@@ -12,7 +12,6 @@ from overhead.loading.files import save_file
 from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
 from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
-from overhead.report.core.draw import wrapped_label
 from overhead.report.core.lines import measured_points
 from overhead.results import Figure, Fingerprint, Record
 
@@ -68,7 +67,7 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
     if out.suffix not in (".png", ".svg"):
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
     processes, file = medians_by_record(run, path).get(record.key, []), io.BytesIO()
-    figure = case_figure(record, processes, run.profile, width=_PLOT_INCHES, title=wrapped_label(record.key, 60))
+    figure = case_figure(record, processes, run.profile, width=_PLOT_INCHES, title=record.key)
     figure.savefig(file, format=out.suffix[1:])
     save_file(out, file.getvalue())
     return out

@@ -162,7 +162,7 @@ def findings() -> str:
     paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
     run = from_paths(paths).own.fingerprint
     listed = "\n".join(f"- {one.title}" for one in findings_of(View(run))[:3])
-    return f"The picture and the findings are of the run {_linked(run.created, run.profile)}:\n\n{listed}"
+    return f"The pictures and the findings are of the run {_linked(run.created, run.profile)}:\n\n{listed}"
 
 
 def _linked(created: str, profile: str) -> str:

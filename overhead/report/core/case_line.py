@@ -83,7 +83,7 @@ def case_figure(
 ) -> Figure:
     """T(n) above, and below how far each T(n) lies off the line, in percent. ``processes``: empty where not known."""
     figure, (above, below) = new_figure([height * width for height in _HEIGHTS], around=0.2, width=width, sharex=True)
-    above.set(xscale="log", yscale="log", ylabel=f"T(n), {MICRO}", title=wrapped_label(title, int(width * 14)))
+    above.set(xscale="log", yscale="log", ylabel=f"T(n), {MICRO}", title=wrapped_label(title, int(width * 11)))
     below.set(ylabel="off the line, %", xlabel=f"n, {plain(record.unit, 20)}")
     own, points, notes = colour(record.stack), measured_points(record), []
     ladders = [np.array(list(p.ladder.items())) for p in processes if p.ladder]

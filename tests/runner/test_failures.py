@@ -29,7 +29,8 @@ def test_failures_of_one_cause_are_printed_once() -> None:
     ]
 
 
-def test_failures_at_different_lines_are_printed_each() -> None:
+def test_failures_at_different_lines_or_with_other_words_are_printed_each() -> None:
+    assert len(told([failed("x", reason) for reason in ("out of memory", "no device")])) == 2
     assert len(told([failed("x", f"KeyError: 'k' (my_stack.py:{line}, in open)") for line in (57, 58)])) == 2
 
 

@@ -90,14 +90,7 @@ def test_a_copy_to_pageable_memory_and_its_wait_are_one_synchronisation() -> Non
     assert only.blocked == 50_000
     pinned = [*events[:3], events[3] | {"name": "Memcpy DtoH (Device -> Pinned)"}]
     assert len(trace_of(*pinned).steps[0].synchronisations) == 1, "the wait alone"
-
-
-def test_an_asynchronous_copy_to_pinned_memory_waits_for_nothing() -> None:
-    (step,) = trace_of(
-        event("cuda_runtime", "cudaMemcpyAsync", 10, 5, correlation=4),
-        event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 60, 10, 7, correlation=4, stream=7, device=0),
-    ).steps
-    assert step.synchronisations == []
+    assert trace_of(pinned[1], pinned[3]).steps[0].synchronisations == [], "a copy to pinned memory waits for nothing"
 
 
 def test_a_gap_is_a_time_in_which_no_stream_of_the_device_works() -> None:

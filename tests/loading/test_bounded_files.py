@@ -83,16 +83,20 @@ def test_reading_a_file_with_an_endless_line_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize(("filler", "most"), [(b"\n", 20_000_000), (b" ", 40_000_000)], ids=["empty lines", "one line"])
 @pytest.mark.parametrize("first", [b"", encode_line(Made().lines()[0])], ids=["alone", "after a header"])
-def test_reading_a_journal_of_empty_lines_is_refused_at_the_first_line(tmp_path: Path, first: bytes) -> None:
+def test_a_decompression_bomb_is_refused_before_it_fills_memory(
+    tmp_path: Path, first: bytes, filler: bytes, most: int
+) -> None:
     path = tmp_path / "r.samples.jsonl.gz"
     with gzip.open(path, "wb") as file:
         file.write(first)
         for _ in range(100):
-            file.write(b"\n" * 1_000_000)
+            file.write(filler * 1_000_000)
 
     def refused() -> None:
         with pytest.raises(BadFile, match="line"):
             load(path)
 
-    assert peak(refused) < 20_000_000
+    assert path.stat().st_size < 200_000
+    assert peak(refused) < most

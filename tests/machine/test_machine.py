@@ -90,9 +90,6 @@ def by_name(host: Host) -> dict[str, DoctorCheck]:
     return {check.name: check for check in run_checks(host)}
 
 
-# Identity
-
-
 def test_linux_reports_processor_memory_and_gpus() -> None:
     found = machine.identity(FakeHost(LINUX, H100))
     assert found.cpu == "AMD Ryzen 9 7950X"
@@ -158,9 +155,6 @@ def test_windows_reports_identity_and_state() -> None:
     assert "free cores" not in by_name(host)
 
 
-# Present state
-
-
 def test_linux_reports_the_present_state() -> None:
     state = machine.volatile(FakeHost(LINUX, H100))
     assert state["governor"] == "performance, powersave"
@@ -222,9 +216,6 @@ def test_the_kind_of_a_container_is_reported(files: dict[str, str], name: str) -
     assert machine.volatile(FakeHost(files))["container"] == name
 
 
-# Versions
-
-
 def test_versions_contain_only_installed_packages() -> None:
     found = machine.versions(["msgspec", "no-such-package"], FakeHost(LINUX, H100))
     assert (found["os"], found["nvidia-driver"]) == ("Debian GNU/Linux 12", "580.95.05")
@@ -255,9 +246,6 @@ def test_identity_of_this_machine_is_plausible() -> None:
     assert header.machine == machine.identity()
     assert {check.status for check in run_checks()} <= {"ok", "warn", "bad"}
     assert all(check.advice for check in run_checks() if check.status != "ok")
-
-
-# Doctor
 
 
 def test_doctor_reports_every_disturbance() -> None:
@@ -299,9 +287,6 @@ def test_doctor_reports_a_busy_gpu_a_small_quota_and_a_missing_gpu() -> None:
     found = by_name(FakeHost(LINUX | {"/sys/fs/cgroup/cpu.max": "100000 100000"}, busy))
     assert (found["GPU in use"].found, found["CPU quota"].status) == ("93 % busy", "bad")
     assert by_name(FakeHost(LINUX))["hardware GPU"].status == "warn"
-
-
-# The real host when a value cannot be read
 
 
 def test_reading_from_this_machine_raises_no_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from overhead.blocks.parts import Cell, Table
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
-from overhead.report.core.machines import from_fingerprints
 from overhead.report.sections.waiting import waiting
 from overhead.results import Comparison, Fingerprint, MissingStack, Value
 from tests.fakes.report import H200, crowded, figure, fingerprint, record, share
@@ -33,17 +32,14 @@ def test_the_list_of_key_figures_is_the_same_for_every_machine_and_has_at_most_f
     empty, full = key_figures(View(fingerprint())), key_figures(View(crowded()))
     assert [k.label for k in empty] == [k.label for k in full]
     assert len(full) <= 14
-
-
-def test_a_missing_key_figure_has_a_reason_and_no_value() -> None:
-    for k in key_figures(View(fingerprint())):
-        assert (k.text, k.measured) == ("missing", None)
-        assert k.reason
+    assert all(k.text == "missing" and k.measured is None and k.reason for k in empty)
 
 
 def test_the_reason_for_a_missing_key_figure_comes_from_the_run() -> None:
     run = fingerprint(unavailable=[MissingStack(stack="cuda-driver", reason="no libcuda", mend="install a driver")])
     assert by_label(run)["One launch, CUDA driver, from Python"].reason == "cuda-driver: no libcuda"
+    noisy = by_label(fingerprint(record(status="noisy", reason="half-width 14 %")))
+    assert noisy["One dispatch, wgpu-native, from Python"].reason == "noisy: half-width 14 %"
     broken = by_label(fingerprint(record("dawn", each=None, status="unverified", reason="7 of 8 units ran")))
     assert broken["One dispatch, Dawn, from Python"].reason == "unverified: 7 of 8 units ran"
     assert broken["One dispatch, Dawn, from Python"].of == "dawn on Fake Adapter"
@@ -65,15 +61,6 @@ def test_the_values_of_key_figures_come_from_the_records() -> None:
     assert dispatch.measured == Value(20_000, 19_600, 20_400)
     assert (dispatch.text, dispatch.record, dispatch.measured.unit) == ("20.0 µs", base, "ns")
     assert dispatch.with_interval == "20.0 µs (19.6 to 20.4)"
-
-
-def test_the_key_figures_come_from_the_run_that_is_shown() -> None:
-    shown = fingerprint(record("dawn"), created="2026-01-03T00:00:00Z")
-    more = record("chromium", caller="browser"), record("dawn", each=9_000)
-    other = fingerprint(*more, created="2026-01-02T00:00:00Z")
-    found = {k.label: k for k in key_figures(from_fingerprints([shown, other]).own)}
-    assert value(found["One dispatch, Dawn, from Python"]) == 20_000
-    assert found["One dispatch, Chromium, from JavaScript"].measured is None
 
 
 def test_the_key_figure_of_a_wait_equals_the_one_in_the_table_of_waits() -> None:
@@ -135,11 +122,6 @@ def test_the_key_figure_of_a_graph_node_has_both_speeds_or_names_the_condition()
     slope = msgspec.structs.replace(figure("complete", 830.0, "bimodal"), modes=[830.0, 1010.0])
     two = by_label(fingerprint(msgspec.structs.replace(node, figures=[slope])))[label]
     assert (two.text, two.with_interval) == ("0.830 or 1.01 µs", "0.830 or 1.01 µs")
-
-
-def test_a_noisy_key_figure_has_the_reason_noisy() -> None:
-    found = by_label(fingerprint(record(status="noisy", reason="half-width 14 %")))
-    assert found["One dispatch, wgpu-native, from Python"].reason == "noisy: half-width 14 %"
 
 
 def test_a_run_of_another_workload_alone_has_no_key_figures() -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.reading.synchronising import (
-    synchronised,
-    synchronises,
-    varied_for_label,
-    wait_of,
-)
+from overhead.reading.synchronising import synchronises, varied_for_label, wait_of
 from overhead.reading.view import View
 from overhead.results import Record
 from tests.fakes.report import fingerprint, record
@@ -24,20 +19,8 @@ VIEW = View(fingerprint(BASE, acting("item", 10), acting("cpu", 1, None), acting
 TARGET = VIEW.targets[0]
 
 
-def test_a_case_synchronises_if_it_has_the_parameter_sync() -> None:
-    assert [synchronises(r) for r in TARGET.records] == [False, True, True, True]
-
-
-def test_the_cost_of_a_synchronisation_excludes_the_steps() -> None:
-    costs = {(s.act, s.every): s.cost for s in synchronised(VIEW)}
-    assert {key: cost and cost.value for key, cost in costs.items()} == {
-        ("item", 10): 30_000 - 10 * 20_000,
-        ("cpu", 1): None,
-        ("item", 1): 10_000,
-    }
-
-
 def test_the_label_of_a_case_omits_that_it_synchronises_after_every_step() -> None:
     assert varied_for_label(TARGET, TARGET.records[3]) == {"sync": "item"}
     assert varied_for_label(TARGET, TARGET.records[1]) == {"sync": "item", "every": 10}
+    assert [synchronises(r) for r in TARGET.records] == [False, True, True, True]
     assert [wait_of(r) for r in TARGET.records] == [None, "item", "cpu", "item"]

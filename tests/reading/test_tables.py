@@ -13,8 +13,9 @@ def test_the_data_frame_has_a_row_for_each_figure_and_drops_none() -> None:
     from overhead.reading.tables import COLUMNS, to_pandas
 
     run = crowded()
-    frame = to_pandas(run)
-    assert tuple(frame.columns) == COLUMNS
+    frame, empty = to_pandas(run), to_pandas(fingerprint())
+    assert tuple(frame.columns) == tuple(empty.columns) == COLUMNS
+    assert len(empty) == 0
     assert len(frame) == sum(max(len(r.figures), 1) for r in run.records)
     failed = frame[(frame["stack"] == "chromium") & (frame.figure == "none")]
     assert list(failed.status) == ["failed"]
@@ -29,18 +30,3 @@ def test_the_data_frame_has_values_and_parameters_in_their_columns() -> None:
     assert (row.stack, row.pattern, row.params, row.figure_unit) == ("dawn", "per-k", "k=16 wait=poll", "ns")
     assert (row.value, row.low, row.high) == pytest.approx((20_000, 19_600, 20_400))
     assert frame.value.dtype.kind == "f"
-
-
-def test_an_empty_run_becomes_an_empty_data_frame() -> None:
-    from overhead.reading.tables import COLUMNS, to_pandas
-
-    frame = to_pandas(fingerprint())
-    assert len(frame) == 0
-    assert tuple(frame.columns) == COLUMNS
-
-
-def test_overhead_to_pandas_is_the_function_of_reading_tables() -> None:
-    import overhead
-    from overhead.reading.tables import to_pandas
-
-    assert overhead.to_pandas is to_pandas

@@ -90,6 +90,8 @@ def test_the_cost_of_an_added_dispatch_in_a_decoder_is_fitted_with_its_intercept
     assert line.intercept.value == pytest.approx(1e6)
     assert line.slope.low is not None
     assert line.slope.low < 10_000
+    (two,) = decoder_results(view(level(0), level(0, 100)))
+    assert slope_over_dispatches(two.padded[0]) is None, "two numbers of dispatches give no line"
 
 
 def test_a_token_is_drawn_unfused_and_fused_for_each_way_that_has_both() -> None:
@@ -138,6 +140,7 @@ def test_the_table_of_batches_says_from_which_batch_the_device_is_the_limit() ->
     (found,) = decoder_results(shown)
     assert [arm.batch for arm in found.arms] == [1, 1, 1]
     assert found.levels == ()
+    assert list(batch_section(view(level(0), level(6)))) == list(token_section(view())) == []
 
 
 def test_without_intervals_the_limit_of_a_step_is_not_resolved() -> None:
@@ -182,16 +185,3 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
     _, _, table = batch_section(view(*graph))
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
-
-
-def test_a_single_batch_size_has_no_section_of_batches() -> None:
-    assert list(batch_section(view(level(0), level(6)))) == []
-
-
-def test_two_numbers_of_dispatches_give_no_cost_of_an_added_dispatch() -> None:
-    (found,) = decoder_results(view(level(0), level(0, 100)))
-    assert slope_over_dispatches(found.padded[0]) is None
-
-
-def test_a_run_without_decoded_tokens_has_no_page_of_tokens() -> None:
-    assert list(token_section(view())) == []

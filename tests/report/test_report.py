@@ -83,13 +83,6 @@ def test_every_page_is_marked_as_current_in_its_navigation(out: Path) -> None:
         assert [(path.parent / link).resolve() for link in marked] == [path.resolve()]
 
 
-def test_a_section_for_an_unknown_page_is_refused() -> None:
-    from overhead.report import register
-
-    with pytest.raises(UsageError, match="no page is named 'elsewhere'; there are front, chains"):
-        register("mine", "My own", 15, page="elsewhere")
-
-
 def test_every_figure_is_written_as_a_well_formed_svg_and_a_png(all_text: str, out: Path) -> None:
     names = {p.stem for p in (out / "figures").glob("*.svg")}
     assert names == {p.stem for p in (out / "figures").glob("*.png")}
@@ -216,6 +209,8 @@ def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
     assert "0 records &lt;&amp;&gt;" in text
     with pytest.raises(ValueError, match="taken"):
         register("records", "Records again", 15)(lambda view: [])
+    with pytest.raises(UsageError, match="no page is named 'elsewhere'; there are front, chains"):
+        register("mine", "My own", 15, page="elsewhere")
 
 
 def test_drawing_a_page_does_not_change_the_users_matplotlib_settings() -> None:

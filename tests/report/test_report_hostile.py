@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -145,8 +144,6 @@ def test_no_script_runs_in_a_real_browser(out: Path) -> None:
 
 @needs_drawing
 def test_a_page_is_written_from_extreme_numbers(tmp_path: Path) -> None:
-    from overhead.report import render
-
     wild = [1e300, 1e-300, -5.0, 0.0]
     records = [record(adapter=f"wild {i}", each=v, fixed=v) for i, v in enumerate(wild)]
     records.append(
@@ -206,22 +203,6 @@ def test_a_malformed_file_is_refused_in_one_line(tmp_path: Path, content: str) -
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 600 + len(str(path))
-
-
-def test_a_decompression_bomb_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
-    import tracemalloc
-
-    path = tmp_path / "run.samples.jsonl.gz"
-    with gzip.open(path, "wb", compresslevel=9) as file:
-        for _ in range(64):
-            file.write(b" " * 1_000_000)
-    assert path.stat().st_size < 100_000
-    tracemalloc.start()
-    with pytest.raises(BadFile, match="larger than"):
-        load(path)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 40_000_000
 
 
 @pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8b\x08\x00" + b"\xff" * 90, b"no gzip at all"])

@@ -11,14 +11,7 @@ from overhead.reading.host_shares import host_shares
 from overhead.reading.summary import speed_change
 from overhead.reading.view import View
 from overhead.report.brief import brief_blocks, end_blocks
-from overhead.results import (
-    Caller,
-    Figure,
-    MissingStack,
-    Record,
-    Status,
-    Value,
-)
+from overhead.results import Caller, Figure, MissingStack, Record, Status, Value
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.terminal.test_goldens import printed
 
@@ -105,24 +98,15 @@ def test_targets_have_different_labels_and_software_is_marked() -> None:
     assert [t.label for t in twins.targets] == ["wgpu-native on Fake Adapter", "wgpu-native on Fake Adapter [2]"]
 
 
-def test_the_base_case_is_called_from_python_with_the_usual_parameters() -> None:
-    base = View(crowded()).targets[0].base
-    assert (base.pattern, base.caller, base.params) == ("per-submit", "binding", {"wait": "poll", "bindgroup": "once"})
-
-
-def _callers(each: float = 10e3, *, software: bool = False) -> list[Record]:
+def _callers() -> list[Record]:
     callers: tuple[Caller, ...] = ("binding", "ffi", "native")
-    return [record(each=each * (3 - i), caller=caller, software=software) for i, caller in enumerate(callers)]
-
-
-def _split(*, software: bool = False) -> View:
-    top, ffi, native = _callers(software=software)
-    pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
-    return View(fingerprint(top, ffi, native, comparisons=pairs))
+    return [record(each=10e3 * (3 - i), caller=caller) for i, caller in enumerate(callers)]
 
 
 def test_the_layers_are_differences_of_measured_levels_and_add_up_to_the_whole() -> None:
-    (found,) = host_shares(_split())
+    top, ffi, native = _callers()
+    pairs = [share("binding-share", top, ffi, 8e3), share("python-share", top, native, 16e3)]
+    (found,) = host_shares(View(fingerprint(top, ffi, native, comparisons=pairs)))
     assert [s.name for s in found.shares] == ["binding", "interpreter", "api and driver"]
     assert [s.of_host.value for s in found.shares] == pytest.approx([1 / 3, 1 / 3, 1 / 3])
     assert sum(s.figure.value or 0 for s in found.shares) == found.top.value("host") == pytest.approx(24e3)
@@ -199,24 +183,16 @@ def test_the_terminal_shows_all_parts_of_a_run_and_ignores_markup_in_files() -> 
 
 def test_the_end_of_a_run_has_a_line_for_each_chosen_stack_and_the_findings() -> None:
     numpy = record("numpy", api="CPU", each=700.0)
-    absent = [MissingStack(stack="jax", reason="no jax here", mend=install_command("jax"))]
+    absent = [MissingStack(stack=s, reason=f"no {s} here", mend=install_command("wgpu")) for s in ("jax", "vulkan")]
     python, native = record(), record(caller="native", each=5e3)
     pairs = [share("python-share", python, native, 12e3)]
     text = printed(end_blocks(fingerprint(python, native, numpy, unavailable=absent, comparisons=pairs)))
-    for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", install_command("jax")):
+    for said in ("wgpu-native", "20.0", "numpy", "0.700", "no jax here", "no vulkan here"):
         assert said in text
+    assert text.count(install_command("wgpu")) == 1, "one command for both stacks"
     for of_others in ("torch", "CUDA", "Dawn"):
         assert of_others not in text
     assert text.index("What to do here") < text.index("1. Call wgpu-native from compiled code: 5.00 µs")
-
-
-def test_a_command_that_adds_several_stacks_is_printed_once() -> None:
-    absent = [
-        MissingStack(stack=name, reason=f"no {name} here", mend=install_command("wgpu")) for name in ("dawn", "vulkan")
-    ]
-    text = printed(end_blocks(fingerprint(record("numpy", api="CPU"), unavailable=absent)))
-    assert text.count(install_command("wgpu")) == 1
-    assert text.count("here") == 2
 
 
 @pytest.mark.parametrize(

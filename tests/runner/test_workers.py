@@ -21,13 +21,10 @@ def test_a_parent_reads_the_last_step_that_its_worker_noted() -> None:
     assert reader.read() == (-1, "doing something unknown")
     reader.remove()
     assert not reader.path.exists()
-
-
-def test_a_parent_reads_the_note_of_its_worker_although_its_file_was_deleted() -> None:
-    reader = Note()
-    reader.path.unlink()
-    assert reader.read() == (-1, "starting")
-    reader.remove()
+    deleted = Note()
+    deleted.path.unlink()
+    assert deleted.read() == (-1, "starting")
+    deleted.remove()
 
 
 def test_workers_that_are_released_together_share_the_time_to_exit(monkeypatch: pytest.MonkeyPatch) -> None:

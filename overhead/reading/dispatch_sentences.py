@@ -53,7 +53,7 @@ def _cheapest(costs: DispatchCosts) -> str:
     found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
     again = f" (expect {found} in another run)" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
-    return f"Called from Python, the cheapest {unit} here goes through {row.name}: {cost}{again}."
+    return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}."
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:

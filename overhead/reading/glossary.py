@@ -22,7 +22,7 @@ class Term:
 
 GLOSSARY = (
     Term("dispatch", "One kernel handed to the device: a dispatch in WebGPU and Vulkan, a launch in CUDA."),
-    Term("launch", "What CUDA and array libraries call a dispatch."),
+    Term("launch", "What CUDA and array libraries call a dispatch.", ("launches",)),
     Term("node", "One launch that was recorded in a graph."),
     Term("step", "One iteration of a chain, however many dispatches it takes."),
     Term("chain", "The same unit of work n times in a row, each reading what the last one wrote, timed as a whole."),
@@ -46,8 +46,10 @@ GLOSSARY = (
     Term("per-pass", "A pass for each dispatch, all in one command buffer."),
     Term("per-k", "A submit after every k dispatches."),
     Term("replay", "A recorded graph or command buffer that is launched again."),
-    Term("launches", "A whole graph, or a prepared command buffer, launched as one unit."),
-    Term("fused", "All steps inside one kernel."),
+    Term("launches (a pattern)", "A whole graph, or a prepared command buffer, launched as one unit."),
+    Term(
+        "fused", "All steps inside one kernel. For a token of a language model: neighbouring kernels merged into fewer."
+    ),
     Term("wait-each", "The CPU waits after each dispatch."),
     Term("read-each", "The CPU reads a value back after each dispatch."),
     Term("hybrid", "Part of each step on the CPU, part on the device."),
@@ -60,7 +62,10 @@ GLOSSARY = (
     ),
     Term("next run", "The range that should hold the figure of another run on this kind of machine, in 90 % of cases."),
     Term("interval", "The range in brackets: where the value lies with 95 % confidence, within this run."),
-    Term("noisy", "The interval is wider than the profile allows: its mark in a figure is hollow."),
+    Term(
+        "noisy",
+        "The interval is wider than the profile allows, or long chains were not seen to cost the same: a hollow mark.",
+    ),
     Term("two speeds", "Two groups of processes with different costs; the file calls it bimodal.", ("bimodal",)),
     Term("nonlinear", "The time does not grow in proportion to the number of units, so there is no slope."),
     Term("below-resolution", "Too small to be told from the clock's step and the wait's own variation."),

@@ -151,7 +151,10 @@ def test_a_second_gpu_adds_no_rows() -> None:
 def test_the_sentences_on_dispatch_costs_have_the_figures_of_the_rows() -> None:
     found = costs(*gpu_run(), machine=H200)
     said, again = " ".join(lead_sentences(found)), next_run_text(found.rows[0].records["python"], H200)
-    assert f"the cheapest dispatch here goes through the CUDA driver: 4.00 µs (expect {again} in another run)" in said
+    assert (
+        f"the cheapest single dispatch here goes through the CUDA driver: 4.00 µs (expect {again} in another run)"
+        in said
+    )
     assert "From Python, a dispatch of WebGPU costs 25.0 µs through Dawn and 40.0 µs through wgpu-native." in said
     assert "a dispatch costs 3.00 µs instead of 25.0 through Dawn, 8.3 times less." in said
     assert lead_sentences(costs(record("dawn", each=None, status="failed", **VULKAN))) == []

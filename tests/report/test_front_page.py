@@ -95,7 +95,7 @@ def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(tmp
 
     text = render([fingerprint(record("my-stack", api="CPU", adapter="CPU"))], tmp_path).read_text(encoding="utf-8")
     assert "No stack could be measured" not in "".join(p.read_text() for p in tmp_path.rglob("*.html"))
-    assert "the cheapest unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
+    assert "the cheapest single unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
 
 
 def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off() -> None:

@@ -69,7 +69,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
         left_out = (f"{count(n, 'figure')} {reason}" for reason, n in Counter(one.left_out.values()).items())
         said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
     shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
-    unit, caption = "this run over the other; left of 1: faster here", " ".join(dict.fromkeys(filter(None, said)))
+    unit, caption = "this run over the other; left of 1: less here", " ".join(dict.fromkeys(filter(None, said)))
     draw = partial(dot_figure, _panels(found), unit, shapes, line_at_one=True, width=WIDE_INCHES)
     yield Drawing("fingerprint", title, " ".join(sentences), caption, draw, table=key_figure_table(view, found))
 

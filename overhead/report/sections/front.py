@@ -70,7 +70,7 @@ def _alternative(costs: DispatchCosts) -> str:
 
 def _caption(costs: DispatchCosts) -> str:
     said = [
-        "All figures are of one run"
+        "All values of this picture are of one run"
         + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
         "From compiled code the same calls are made without Python.",
         "A line through a mark is its interval. A dotted line joins a batch to single dispatches by the same caller.",

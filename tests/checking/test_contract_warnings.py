@@ -81,15 +81,6 @@ class Slow(Chain):
         return {"operation": "one second"}
 
 
-@pytest.mark.parametrize("max_n", [4, 1000])  # a run measures chains of few units too
-def test_check_of_a_chain_with_slow_units_issues_few_of_them(max_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    chain, found = Slow(max_n), Findings()
-    monkeypatch.setattr(calls, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
-    contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
-    assert not found.found
-    assert chain.now < 60 * SECOND
-
-
 class WithoutTimestamps(Slow):
     """A chain on a device that has no clock."""
 
@@ -97,9 +88,13 @@ class WithoutTimestamps(Slow):
         raise Unsupported("no timestamps")
 
 
-def test_a_case_that_runs_is_not_unavailable_for_a_missing_device_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    chain, found = WithoutTimestamps(4), Findings()
+@pytest.mark.parametrize("chain", [Slow(4), Slow(1000), WithoutTimestamps(4)])  # a run measures chains of few units too
+def test_check_of_a_chain_with_slow_units_or_without_device_time_finds_nothing_and_issues_few_units(
+    chain: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Findings()
     monkeypatch.setattr(calls, "time", types.SimpleNamespace(perf_counter_ns=lambda: chain.now))
     contract.check_chain(found, chain, Case(pattern="per-submit", unit="step"))
     assert not found.found
     assert not found.unavailable
+    assert chain.now < 60 * SECOND

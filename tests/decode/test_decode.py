@@ -26,6 +26,7 @@ from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.probes.common.native_loop import compile_native
 from overhead.results import Case, Scalar, Target
+from tests.fakes.chains import run
 from tests.probes.webgpu.test_webgpu_chains import Counting, find
 
 pytestmark = pytest.mark.needs("torch")
@@ -50,11 +51,7 @@ def case_of(pattern: Any, caller: Any = "binding", **params: Scalar) -> Case:
 
 def check_counts(chain: Chain, ns: tuple[int, ...] = (0, 3, 1)) -> None:
     """Samples of these n, as the suite takes them, are counted, and begin at the same token."""
-    for n in ns:
-        chain.prepare(n)
-        chain.issue(n)
-        chain.wait()
-    assert chain.executed() == sum(ns)
+    assert run(chain, *ns) == chain.executed()
     chain.prepare(1)
     assert chain.executed() == sum(ns)
 
@@ -152,9 +149,7 @@ def test_eager_torch_decodes_a_batch_and_detects_a_changed_token(batch: int) -> 
     with opened(CPU, case_of("per-submit", batch=batch)) as chain:
         check_counts(chain, (0, 3, MOST_TOKENS))
         assert chain.window()["batch"] == batch
-        chain.prepare(4)
-        chain.issue(4)
-        chain.wait()
+        run(chain, 4)
         chain._state["token"][1] += 1
         with pytest.raises(Unverified, match="is not the one"):
             chain.executed()

@@ -24,6 +24,15 @@ class Steady(FakeChain):
             setattr(self, name, value)
 
 
+def run(chain: Any, *ns: int) -> int:
+    """Prepare, issue and wait for each of these numbers of units. Returns their sum."""
+    for n in ns:
+        chain.prepare(n)
+        chain.issue(n)
+        chain.wait()
+    return sum(ns)
+
+
 def one_round(samples: Sequence[Sequence[int]], canary: Sequence[int] = (), number: int = 0) -> RoundLine:
     """A round of a case without a name."""
     return RoundLine(

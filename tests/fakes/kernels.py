@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from overhead import scratch
-from tests.fakes import cupy
 
 _BEFORE = """
 #include <math.h>
@@ -193,9 +192,3 @@ def fake_triton(monkeypatch: Any) -> None:
     module.jit = lambda do_not_specialize: _Kernel
     monkeypatch.setitem(sys.modules, "triton", module)
     monkeypatch.setitem(sys.modules, "triton.language", language)
-
-
-def fake_cupy() -> Any:
-    """CuPy on NumPy."""
-    module = cupy.module()
-    return module

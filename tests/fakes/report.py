@@ -104,49 +104,26 @@ def crowded() -> Fingerprint:
         ("Vulkan", "SwiftShader Device (Subzero) (0x0000C0DE)"),
     ]
     targets = [("wgpu-native", *w) for w in wgpu] + [("dawn", *wgpu[2]), ("vulkan", *wgpu[0]), ("vulkan", *wgpu[2])]
+    base: Params = {"wait": "poll", "bindgroup": "once"}
     patterns: tuple[Pattern, ...] = ("per-submit", "per-k", "per-pass", "one-pass", "fused", "wait-each", "read-each")
     for index, (stack, api, adapter) in enumerate(targets):
         scale = 20_000.0 * (1 + index / 3)
         kind: dict[str, Any] = {"stack": stack, "api": api, "adapter": adapter, "software": index != 3}
+        kind["caller"] = "ffi" if stack == "vulkan" else "binding"
         for p, pattern in enumerate(patterns):
-            params: Params = {"wait": "poll", "bindgroup": "once"} | ({"k": 16} if pattern == "per-k" else {})
+            params = base | ({"k": 16} if pattern == "per-k" else {})
             unit = "step" if pattern == "fused" else "dispatch"
             more = tuple(figure(n, scale * f) for n, f in (("p50", 3), ("p95", 5), ("p99", 9)) if p > 4)
-            records.append(
-                record(
-                    pattern=pattern,
-                    each=scale / 1.9**p,
-                    unit=unit,
-                    params=params,
-                    more=more,
-                    caller="ffi" if stack == "vulkan" else "binding",
-                    **kind,
-                )
-            )
+            records.append(record(pattern=pattern, each=scale / 1.9**p, unit=unit, params=params, more=more, **kind))
         for key, value in (("wait", "map"), ("bindgroup", "rotated"), ("bindings", 8), ("parameters", "write_buffer")):
-            records.append(
-                record(
-                    each=scale * 1.2,
-                    params={"wait": "poll", "bindgroup": "once", key: value},
-                    caller="ffi" if stack == "vulkan" else "binding",
-                    **kind,
-                )
-            )
+            records.append(record(each=scale * 1.2, params={**base, key: value}, **kind))
         chain = [records[-11]]
         callers: list[Caller] = ["ffi", "native"] if stack != "vulkan" else ["native"]
         for c, caller in enumerate(callers):
             stages = tuple(figure(f"stage:{n}", scale / 9 / (c + 1)) for n in STAGES if caller == "native")
             if stages:
                 stages += (figure("unstaged", 0.7 * scale / (c + 2)), figure("stages_gap", 0.01 * scale))
-            chain.append(
-                record(
-                    each=scale / (c + 2),
-                    caller=caller,
-                    more=stages,
-                    params={"wait": "poll", "bindgroup": "once"},
-                    **kind,
-                )
-            )
+            chain.append(record(each=scale / (c + 2), more=stages, params=base, **{**kind, "caller": caller}))
         records += chain[1:]
         names = ("binding-share", "interpreter-share") if stack != "vulkan" else ("interpreter-share",)
         comparisons += [share(n, a, b, scale / 4) for n, a, b in zip(names, chain, chain[1:], strict=False)]
@@ -168,7 +145,7 @@ def crowded() -> Fingerprint:
         record("chromium", each=None, adapter="SwiftShader", software=True, caller="browser", status="failed",
                reason="the browser ended with signal 11"),
         record("dawn", "replay", each=None, adapter=wgpu[2][1], status="unverified", reason="7 of 8 units ran",
-               params={"wait": "poll", "bindgroup": "once"}),
+               params=base),
     ]  # fmt: skip
     return fingerprint(
         *records,

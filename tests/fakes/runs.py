@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from overhead import results
 from overhead.loading import files
@@ -75,33 +76,16 @@ class Made:
             slower = self.drift.get(process, 1.0)
             laws = {name: Law(host=slower * cost, device=10.0, own=0.002) for name, cost in self.costs.items()}
             chains = {name: FastFakeChain(law, clock) for name, law in laws.items()}
-            lines += [
-                OpenedLine(
-                    target=key,
-                    case=CASES[n].key,
-                    worker=key,
-                    process=process,
-                    overlap="pipelined",
-                    window=dict(self.window),
-                    kernels=dict(self.kernels),
-                )
-                for n in chains
-            ]
+            ids: dict[str, dict[str, Any]] = {
+                name: {"target": key, "case": CASES[name].key, "worker": key, "process": process} for name in chains
+            }
+            window, kernels = dict(self.window), dict(self.kernels)
+            lines += [OpenedLine(**one, overlap="pipelined", window=window, kernels=kernels) for one in ids.values()]
             for number in range(6):
                 canary = clock.canary()
                 for name, chain in chains.items():
                     samples = chain.sample(LADDER, False) + chain.sample((1, 64), True)
-                    lines.append(
-                        RoundLine(
-                            target=key,
-                            case=CASES[name].key,
-                            worker=key,
-                            process=process,
-                            round=number,
-                            samples=samples,
-                            canary=canary,
-                        )
-                    )
+                    lines.append(RoundLine(**ids[name], round=number, samples=samples, canary=canary))
             lines.append(EndedLine(worker=key, process=process, rule="6 rounds"))
         return lines
 

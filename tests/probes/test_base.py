@@ -8,7 +8,8 @@ import pytest
 
 from overhead import probes
 from overhead.errors import BadValue
-from overhead.probes.base import Probe, Space
+from overhead.probes import floor
+from overhead.probes.base import Probe, Space, Unsupported
 from overhead.results import Case
 
 BASE = Case(pattern="per-submit", params={"values": 1})
@@ -43,3 +44,9 @@ def test_register_refuses_a_stack_with_a_bad_attribute(attributes: dict[str, Any
     good = {"name": "mine", "title": "Mine"}
     with pytest.raises(BadValue, match=f"^{message}"):
         probes.register(type("Mine", (Probe,), {**good, **attributes}))
+
+
+def test_the_floor_stack_needs_a_python_with_plain_reference_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(floor, "_function", lambda address: lambda argument: None)
+    with pytest.raises(Unsupported, match="reference count"):
+        floor.ForeignCalls("ctypes")

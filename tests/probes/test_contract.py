@@ -17,12 +17,9 @@ import pytest
 from overhead import probes
 from overhead.checking import contract
 from overhead.checking.findings import Findings
-from overhead.decode.decoders import DECODERS
 from overhead.probes.base import Probe
 from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
-from overhead.runner.schedule import Choice
-from overhead.workloads import UNROLLED
 from tests.fakes import cuda_driver, cupy
 from tests.fakes.of_step import of_step
 
@@ -78,12 +75,15 @@ class Subject:
         return (*self.parts, *(["numba"] if case.caller == "native" else []))
 
 
-_SOFTWARE_ADAPTERS = (
+SUBJECTS = (
+    Subject("floor"),
+    Subject("numpy", window={"precision": "int32"}),
+    Subject("jax", parts=("jax",), window={"wait": "block_until_ready", "precision": "uint32"}),
+    Subject("torch", parts=("torch",), window={"threads": 1}),
+    Subject("torch-compile", parts=("torch", "cxx"), slow=lambda case: case.params["mode"] == "default"),
     Subject("wgpu-native", "Vulkan", ("wgpu", "numba", "lavapipe"), slow=_like_another),
     Subject("dawn", "Vulkan", ("wgpudawn", "numba", "swiftshader"), _swiftshader, slow=_like_another),
     Subject("vulkan", "Vulkan", ("vulkan", "numba", "lavapipe")),
-)
-_FAKES = (
     Subject("cuda-driver", "CUDA", ("cxx", "numba"), cuda_driver.install),
     Subject(
         "cuda-graph",
@@ -93,15 +93,6 @@ _FAKES = (
         without=lambda case: case.params["maker"] == "torch",
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
-)
-SUBJECTS = (
-    Subject("floor"),
-    Subject("numpy", window={"precision": "int32"}),
-    Subject("jax", parts=("jax",), window={"wait": "block_until_ready", "precision": "uint32"}),
-    Subject("torch", parts=("torch",), window={"threads": 1}),
-    Subject("torch-compile", parts=("torch", "cxx"), slow=lambda case: case.params["mode"] == "default"),
-    *_SOFTWARE_ADAPTERS,
-    *_FAKES,
 )
 
 
@@ -128,16 +119,8 @@ def every_case() -> list[Any]:
     return found
 
 
-def every_subject(*, installed: bool) -> list[Any]:
-    """A pytest parameter for each stack. ``installed``: skip the test if the library of the stack is missing."""
-    return [
-        pytest.param(
-            subject,
-            id=f"{subject.stack} {subject.api}",
-            marks=pytest.mark.needs(*subject.parts) if installed else (),
-        )
-        for subject in SUBJECTS
-    ]
+INSTALLED = [pytest.param(one, id=one.stack, marks=pytest.mark.needs(*one.parts)) for one in SUBJECTS]
+"""Every stack, skipped where its library is missing."""
 
 
 def check(probe: Probe, target: Target, case: Case, window: Mapping[str, Scalar]) -> None:
@@ -160,19 +143,20 @@ def test_every_case_of_every_stack_passes_overhead_check(
     check(probe_of(subject), target_of(subject), case, subject.window)
 
 
-@pytest.mark.parametrize("subject", every_subject(installed=True))
-def test_the_targets_of_a_stack_have_different_keys_and_name_versions(
+@pytest.mark.parametrize("subject", INSTALLED)
+def test_the_targets_of_a_stack_have_different_keys_and_carry_what_it_declares(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject.prepare(monkeypatch)
-    found = probe_of(subject).targets()
+    found = probes.targets_of(probe_of(subject))
     assert len({target.key for target in found}) == len(found)
     for target in found:
         assert target.stack == subject.stack
         assert target.versions
+        assert target.same_calls == probe_of(subject).same_calls
 
 
-@pytest.mark.parametrize("subject", every_subject(installed=False))
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda one: one.stack)
 def test_a_stack_lists_each_case_once_with_the_base_case_first(subject: Subject) -> None:
     space = probe_of(subject).space(subject.declared)
     for cases in (list(space.star()), list(itertools.islice(space.cross(), 100))):
@@ -204,23 +188,6 @@ def test_the_table_of_callers_has_each_stack_with_several_callers_and_says_wheth
         if len({case.caller for case in space.star()}) > 1:
             offered[name] = probe.same_calls
     assert said == offered
-
-
-def test_targets_carry_whether_the_callers_of_their_stack_make_the_same_calls() -> None:
-    for name, same in (("floor", True), ("numpy", False)):
-        assert [target.same_calls for target in probes.targets_of(probes.registry()[name])] == [same]
-
-
-@pytest.mark.parametrize(("stack", "workload"), [("torch-compile", UNROLLED), ("dawn", DECODERS[0])])
-def test_a_run_includes_heavy_workloads_only_if_the_user_names_them(stack: str, workload: str) -> None:
-    probe = probes.registry()[stack]
-    target = Target(stack=stack, api="CUDA", adapter="A", options={"device": "cuda:0"})
-    cases = [case for case in probes.space_of(probe, target).star() if case.workload == workload]
-    assert cases
-    assert not any(
-        Choice().includes(case) or Choice(workloads=frozenset({"recurrence"})).includes(case) for case in cases
-    )
-    assert all(Choice(workloads=frozenset({workload})).includes(case) for case in cases)
 
 
 def test_every_stack_of_the_package_has_tests() -> None:

@@ -11,6 +11,7 @@ import pytest
 from overhead.probes.base import Unverified
 from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import verified
+from overhead.results import Scalar
 from tests.workloads.workload_arms import ALL, case, counts, long_run
 
 
@@ -22,11 +23,17 @@ def test_the_numpy_stack_restarts_a_workload_before_numbers_become_subnormal(mon
 
 
 @pytest.mark.needs("torch")
-@pytest.mark.parametrize("name", ALL)
-def test_every_workload_in_torch_agrees_with_numpy(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *((name, {}) for name in ALL),
+        pytest.param("recurrence", {"mode": "default"}, marks=[pytest.mark.slow, pytest.mark.needs("cxx")]),
+    ],
+)
+def test_every_workload_in_torch_agrees_with_numpy(name: str, mode: dict[str, Scalar]) -> None:
     from overhead.probes.torch import workload
 
-    counts(workload.open_case("cpu", case(name, "per-submit")))
+    counts(workload.open_case("cpu", case(name, "per-submit", **mode)))
 
 
 @pytest.mark.needs("torch")
@@ -98,14 +105,6 @@ def test_a_hybrid_case_runs_every_other_step_on_the_host(monkeypatch: pytest.Mon
     monkeypatch.setattr(made, "_host_step", noting("host", made._host_step))
     counts(made)
     assert seen == ["device", "host"] * 4
-
-
-@pytest.mark.slow
-@pytest.mark.needs("torch", "cxx")
-def test_every_workload_in_compiled_torch_agrees_with_numpy() -> None:
-    from overhead.probes.torch import workload
-
-    counts(workload.open_case("cpu", case("recurrence", "per-submit", mode="default")))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from overhead.probes.base import Unsupported, Unverified
 from overhead.probes.common.array_workload import NumpyWork
 from overhead.results import Scalar, Target
 from overhead.workloads import sources
-from tests.fakes import kernels as fake_kernels
+from tests.fakes import cupy as fake_cupy, kernels as fake_kernels
 from tests.fakes.cuda_driver import install
 from tests.workloads.workload_arms import ALL, PLAIN, case, counts, elements_of, plant
 
@@ -64,7 +64,7 @@ def test_the_check_finds_a_wrong_constant_in_cuda(name: str, cuda: Any, monkeypa
 def test_cupy_is_verified(name: str) -> None:
     from overhead.probes.cuda import cupy
 
-    counts(cupy.open_case(fake_kernels.fake_cupy(), case(name, "per-submit")))
+    counts(cupy.open_case(fake_cupy.module(), case(name, "per-submit")))
 
 
 @pytest.mark.parametrize("body", ["one", "fused"])
@@ -90,10 +90,8 @@ def test_every_workload_in_triton_agrees_with_numpy(name: str, body: str, monkey
         np.testing.assert_allclose(values, expected[field], rtol=close, atol=close)
 
 
-def _wgsl(stack: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Target:
-    for key, value in environment.items():
-        monkeypatch.setenv(key, value)
-    return next(t for t in registry()[stack].targets() if t.api == "Vulkan")
+def lavapipe() -> Target:
+    return next(t for t in registry()["wgpu-native"].targets() if t.api == "Vulkan")
 
 
 WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
@@ -109,14 +107,12 @@ WGSL: list[tuple[str, str, dict[str, Scalar]]] = [
 
 @pytest.mark.needs("wgpu", "lavapipe")
 @pytest.mark.parametrize(("name", "pattern", "params"), WGSL)
-def test_every_workload_in_wgsl_agrees_with_numpy(
-    name: str, pattern: str, params: dict[str, Scalar], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_workload_in_wgsl_agrees_with_numpy(name: str, pattern: str, params: dict[str, Scalar]) -> None:
     from overhead.probes.webgpu import workload as _work_webgpu
     from overhead.probes.webgpu.library import library
     from overhead.probes.webgpu.targets import adapter
 
-    target = _wgsl("wgpu-native", {}, monkeypatch)
+    target = lavapipe()
     chosen = case(name, pattern, **params)
     if "float16" in name and "shader-f16" not in adapter(library("wgpu-native"), target).features:
         with pytest.raises(Unsupported, match="the adapter has no shader-f16"):
@@ -137,7 +133,7 @@ def test_the_check_finds_a_wrong_constant_in_wgsl(name: str, monkeypatch: pytest
 
     plant(monkeypatch, name)
     with pytest.raises(Unverified, match="differs from the reference"):
-        _work_webgpu.open_case(_wgsl("wgpu-native", {}, monkeypatch), case(name, "fused"))
+        _work_webgpu.open_case(lavapipe(), case(name, "fused"))
 
 
 def test_a_workload_without_the_language_or_kernels_of_a_case_is_unsupported() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from overhead.probes import registry
+from overhead.decode.decoders import DECODERS
+from overhead.probes import registry, space_of
 from overhead.probes.base import Unverified
 from overhead.probes.common.array_workload import NumpyWork
 from overhead.probes.workload_chain import WorkChain, verified
-from overhead.results import Target
+from overhead.results import Scalar, Target
 from overhead.runner.schedule import Choice
-from overhead.workloads import workloads
+from overhead.workloads import UNROLLED, workloads
 from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, plant
 
 
@@ -81,12 +83,21 @@ def test_the_check_finds_elements_with_different_numbers_of_steps() -> None:
         chain.executed()
 
 
-@pytest.mark.parametrize("stack", ["numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton"])
-def test_a_run_has_heavy_workloads_only_on_request(stack: str) -> None:
-    target = Target(stack=stack, api="CPU" if stack == "numpy" else "CUDA", adapter="x", options={"platform": "cuda"})
-    star = list(registry()[stack].space(target).star())
-    assert {c.workload for c in star} >= set(NAMES)
-    heavy = [c for c in star if c.workload in workloads() and workloads()[c.workload].heavy]
-    assert all(not Choice().includes(c) for c in heavy)
-    assert all(Choice(full=True).includes(c) for c in heavy)
-    assert {c.workload for c in star if Choice(workloads=frozenset({"acrobot"})).includes(c)} == {"acrobot"}
+STACKS = ("numpy", "torch", "jax", "wgpu-native", "cuda-graph", "cuda-driver", "triton")
+HEAVY = {name for name, workload in workloads().items() if workload.heavy} | {UNROLLED, *DECODERS}
+
+
+@pytest.mark.parametrize(
+    ("stack", "names"), [*((stack, NAMES) for stack in STACKS), ("torch-compile", [UNROLLED]), ("dawn", DECODERS[:1])]
+)
+def test_a_run_has_heavy_workloads_only_on_request(stack: str, names: Sequence[str]) -> None:
+    options: dict[str, Scalar] = {"platform": "cuda", "device": "cuda:0"}
+    target = Target(stack=stack, api="CPU" if stack == "numpy" else "CUDA", adapter="x", options=options)
+    star = list(space_of(registry()[stack], target).star())
+    assert {c.workload for c in star} >= set(names)
+    heavy = [c for c in star if c.workload in HEAVY]
+    light = Choice(workloads=frozenset({"recurrence"}))
+    assert not any(Choice().includes(c) or light.includes(c) for c in heavy)
+    for name in names:
+        assert {c.workload for c in star if Choice(workloads=frozenset({name})).includes(c)} == {name}
+    assert all(Choice(full=True).includes(c) for c in heavy if c.workload in workloads())

@@ -12,6 +12,7 @@ from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Scalar
 from overhead.workloads import sources, workloads
 from overhead.workloads.base import Workload
+from tests.fakes.chains import run
 
 NAMES = tuple(workloads())
 ALL = tuple(" ".join([name, *map(str, v.values())]) for name, w in workloads().items() for v in w.variants)
@@ -34,13 +35,7 @@ def case(name: str, pattern: Any, **params: Scalar) -> Case:
 
 def counts(chain: WorkChain) -> None:
     """Run a few steps, and assert that all are counted. Closes the chain."""
-    issued = 0
-    for n in (0, 1, 7):
-        chain.prepare(n)
-        chain.issue(n)
-        chain.wait()
-        issued += n
-    assert chain.executed() == issued
+    assert run(chain, 0, 1, 7) == chain.executed()
     assert chain.window()["precision"] == chain.case.params.get("precision", "float32")
     chain.close()
 
@@ -53,9 +48,7 @@ def long_run(chain: WorkChain) -> None:
     assert 0 < chain.workload.lasts < 3000
     pieces = (700, 1, 900, 600, 1, 900, 1500)
     for n in pieces:
-        chain.prepare(n)
-        chain.issue(n)
-        chain.wait()
+        run(chain, n)
         small = [np.abs(v[v != 0]).min() for v in chain.fetch()[0].values()]
         assert min(small) >= np.finfo(np.float32).tiny
     assert chain.executed() == sum(pieces)

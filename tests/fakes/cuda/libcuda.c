@@ -4,7 +4,7 @@
    be ahead of the host. The kernels are known by their names; a module whose image is `so:PATH` is a shared library, its
    kernels are run by its functions `run_<name>` of four words, groups and threads, or of a pointer to as many words as
    its number `words_of_<name>` says, groups and threads. Environment: FAKE_CUDA_NO_DEVICE, FAKE_CUDA_VERSION,
-   FAKE_CUDA_NO_MEMORY, FAKE_CUDA_FREE_BYTES, FAKE_CUDA_FAIL (launches fail), FAKE_CUDA_FAIL_WAIT. */
+   FAKE_CUDA_FAIL (launches fail), FAKE_CUDA_FAIL_WAIT. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 typedef int result;
 typedef uint64_t word;
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, BAD_CAPTURE = 900 };
+enum { OK = 0, INVALID = 1, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, BAD_CAPTURE = 900 };
 enum { LAUNCH_NS = 1000, WORDS = 256 };
 
 struct module { uint32_t *state; void *library; };
@@ -139,19 +139,13 @@ result cuModuleGetFunction(struct function **f, struct module *m, const char *na
     snprintf((*f)->name, sizeof (*f)->name, "%s", name);
     return OK;
 }
-result cuModuleGetGlobal_v2(word *p, size_t *size, struct module *m, const char *name) {
-    *p = (word)&m->state;
-    *size = sizeof m->state;
-    return strcmp(name, "state") ? NOT_FOUND : OK;
-}
 
 result cuMemAlloc_v2(word *p, size_t size) {
-    if (setting("FAKE_CUDA_NO_MEMORY", 0)) return NO_MEMORY;
     *p = (word)malloc(size);
     return OK;
 }
 result cuMemGetInfo_v2(size_t *free, size_t *total) {
-    *free = *total = (size_t)setting("FAKE_CUDA_FREE_BYTES", 1 << 30);
+    *free = *total = (size_t)1 << 30;
     return OK;
 }
 result cuMemFree_v2(word p) { free((void *)p); return OK; }
@@ -231,18 +225,6 @@ result cuGraphExecKernelNodeSetParams_v2(struct graph *exec, word node, const st
 result cuGraphExecDestroy(struct graph *g) { free(g->nodes); free(g); return OK; }
 result cuGraphDestroy(struct graph *g) { free(g->nodes); free(g); return OK; }
 result cuGetErrorName(int code, const char **name) {
-    *name = code == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : code == INVALID ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR";
+    *name = code == INVALID ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR";
     return OK;
-}
-
-/* What cuda-bindings asks for: a function by its unversioned name. */
-result cuGetProcAddress_v2(const char *symbol, void **address, int version, word flags, int *status) {
-    char versioned[128];
-    Dl_info here;
-    void *self = dladdr((void *)cuInit, &here) ? dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    snprintf(versioned, sizeof versioned, "%s_v2", symbol);
-    *address = dlsym(self, versioned);
-    if (!*address) *address = dlsym(self, symbol);
-    if (status) *status = *address ? 0 : 1;
-    return *address ? OK : NOT_FOUND;
 }

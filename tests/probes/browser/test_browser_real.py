@@ -88,54 +88,40 @@ def test_every_case_of_the_page_runs_all_units_in_a_browser(probe: browsers.Brow
         assert chain.window()["wait"]
 
 
-def test_a_long_fused_chain_in_a_browser_runs_all_its_units(probe: browsers.BrowserProbe) -> None:
-    """A software adapter may silently end a long loop early; then the values are wrong."""
-    case = next(case for case in step_space().star() if case.pattern == "fused")
-    chain = open_case(probe, probe.targets()[0], case)
-    ns = [65534, 65535, 65536, 131070, 200000]
-    chain.sample(ns, False)
-    assert chain.executed() == chain.units(ns)
-    chain.close()
-
-
 def _recurrence(pattern: Pattern) -> Case:
     """A case with more elements than fit into one piece of a buffer."""
-    return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
-
-
-def test_a_workload_in_a_browser_matches_numpy_and_counts_its_steps(probe: browsers.BrowserProbe) -> None:
     assert messages.PIECE_BYTES < 2 * 4 * 40_001
-    patterns: tuple[Pattern, ...] = ("fused", "per-submit")
-    for pattern in patterns:
-        chain = open_case(probe, probe.targets()[0], _recurrence(pattern))
-        ns = [0, 1, 5]
-        assert [row[0] for row in chain.sample(ns, False)] == ns
-        assert chain.executed() == chain.units(ns)
-        chain.close()
+    return Case(pattern=pattern, caller="browser", unit="step", workload="recurrence", params={"elements": 40_001})
 
 
 def _tokens(pattern: Pattern, **params: Scalar) -> Case:
     return Case(pattern=pattern, caller="browser", unit="token", workload="qwen2.5-tiny", params=params)
 
 
-@pytest.mark.needs("torch")
+LONG = next(case for case in step_space().star() if case.pattern == "fused")
+"""A software adapter may silently end a long loop early; then the values are wrong."""
+DECODED = [
+    _tokens("per-pass", fusions=0),
+    _tokens("per-submit", fusions=6),
+    _tokens("read-each", fusions=6, readback="token"),
+]
+
+
 @pytest.mark.parametrize(
-    "case",
+    ("case", "ns"),
     [
-        _tokens("per-pass", fusions=0),
-        _tokens("per-submit", fusions=6),
-        _tokens("read-each", fusions=6, readback="token"),
+        (LONG, [65534, 65535, 65536, 131070, 200000]),
+        *((_recurrence(pattern), [0, 1, 5]) for pattern in ("fused", "per-submit")),
+        *(pytest.param(case, [0, 1, 3], marks=pytest.mark.needs("torch")) for case in DECODED),
     ],
-    ids=lambda case: case.key,
+    ids=lambda value: value.key if isinstance(value, Case) else "",
 )
-def test_decoded_tokens_in_a_browser_match_the_reference_and_are_counted(
-    probe: browsers.BrowserProbe, case: Case
+def test_long_chains_workloads_and_tokens_in_a_browser_are_verified_and_counted(
+    probe: browsers.BrowserProbe, case: Case, ns: list[int]
 ) -> None:
-    chain = open_case(probe, probe.targets()[0], case)
-    ns = [0, 1, 3]
-    assert [row[0] for row in chain.sample(ns, False)] == ns
-    assert chain.executed() == chain.units(ns) == 4
-    chain.close()
+    with closing(open_case(probe, probe.targets()[0], case)) as chain:
+        assert [row[0] for row in chain.sample(ns, False)] == ns
+        assert chain.executed() == chain.units(ns) == sum(ns)
 
 
 def test_a_browser_workload_with_a_wrong_constant_is_unverified(

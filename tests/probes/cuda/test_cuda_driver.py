@@ -10,6 +10,7 @@ from overhead.probes.base import Chain, Probe, Unavailable, Unverified, vary
 from overhead.probes.cuda import api
 from overhead.probes.cuda.cuda_driver import CudaDriverProbe, CudaGraphProbe
 from overhead.results import Target
+from tests.fakes.chains import run
 from tests.fakes.cuda_driver import LAUNCH_NS, calls, install
 from tests.fakes.of_step import of_step
 
@@ -41,12 +42,6 @@ def the(stack: str, **wanted: object) -> str:
         if probe.name == stack and all(at.get(axis) == value for axis, value in wanted.items()):
             return key
     raise AssertionError(wanted)
-
-
-def run(chain: Chain, n: int) -> None:
-    chain.prepare(n)
-    chain.issue(n)
-    chain.wait()
 
 
 @pytest.mark.parametrize("key", [key for key, (_, case) in CASES.items() if case.caller != "binding"])

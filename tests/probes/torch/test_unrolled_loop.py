@@ -13,6 +13,7 @@ import pytest
 from overhead.checking.findings import Findings
 from overhead.probes.torch import unrolled_loop
 from overhead.probes.torch.unrolled_loop import CompileError, Unrolled, cases
+from tests.fakes.chains import run
 
 LOOP = cases(on_gpu=False)[1]
 CHILD = """
@@ -95,9 +96,7 @@ def test_an_unrolled_loop_restarts_before_its_numbers_become_subnormal(monkeypat
     made.issue(1)
     made.check()
     for n in (1, 0, 2, 3, 1, 4, 1):
-        made.prepare(n)
-        made.issue(n)
-        made.wait()
+        run(made, n)
         speeds = abs(made.fetch()[0]["v"])
         assert speeds[speeds > 0].min() >= 2.0**-126
     assert made.executed() == 12

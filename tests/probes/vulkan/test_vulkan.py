@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from overhead.probes.base import Chain, Unavailable, Unverified
+from overhead.probes.base import Unavailable, Unverified
 from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
+from tests.fakes.chains import run
 
 NEEDS = pytest.mark.needs("vulkan", "lavapipe", "numba")
 PROBE = Vulkan()
@@ -26,15 +27,6 @@ STAR = list(PROBE.space(Target(stack="vulkan", api="Vulkan", adapter="any")).sta
 @pytest.fixture(scope="module")
 def target() -> Target:
     return next(target for target in PROBE.targets() if "llvmpipe" in target.adapter)
-
-
-def run(chain: Chain, *counts: int) -> int:
-    """Issue each of these numbers of units and wait. Returns the total."""
-    for n in counts:
-        chain.prepare(n)
-        chain.issue(n)
-        chain.wait()
-    return sum(counts)
 
 
 @NEEDS

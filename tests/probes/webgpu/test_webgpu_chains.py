@@ -23,6 +23,7 @@ from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu import library
 from overhead.probes.webgpu.chain import WebGpuChain
 from overhead.results import Case, Target
+from tests.fakes.chains import run
 
 LAVAPIPE = pytest.param(("wgpu-native", "Vulkan"), marks=pytest.mark.needs("wgpu", "numba", "lavapipe"), id="lavapipe")
 SWIFTSHADER = pytest.param(
@@ -53,14 +54,6 @@ def opened(target: Target, case: Case) -> Iterator[WebGpuChain]:
         yield chain
     finally:
         chain.close()
-
-
-def run(chain: WebGpuChain, *ns: int) -> int:
-    for n in ns:
-        chain.prepare(n)
-        chain.issue(n)
-        chain.wait()
-    return sum(ns)
 
 
 class Counting:

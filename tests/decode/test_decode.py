@@ -27,6 +27,7 @@ from overhead.probes.base import Chain, Unsupported, Unverified
 from overhead.probes.common.native_loop import compile_native
 from overhead.results import Case, Scalar, Target
 from tests.fakes.chains import run
+from tests.fakes.cuda_driver import install_compiling
 from tests.probes.webgpu.test_webgpu_chains import Counting, find
 
 pytestmark = pytest.mark.needs("torch")
@@ -319,16 +320,10 @@ def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, m
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The fake driver. It runs the CUDA C of programs, compiled by g++."""
     from overhead.decode.arms import cuda as decode
-    from overhead.probes.cuda import api, session
-    from tests.fakes import kernels
-    from tests.fakes.cuda_driver import install
 
-    install(monkeypatch)
-    monkeypatch.setattr(session, "machine_code_of", kernels.machine_code_of)
     monkeypatch.setattr(decode, "_shared_on", functools.cache(decode._shared_on.__wrapped__))
-    return api.driver()
+    return install_compiling(monkeypatch)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from overhead import scratch
+from tests.fakes import kernels
 
 SOURCE = Path(__file__).parent / "cuda" / "libcuda.c"
 LAUNCH_NS = 1000
@@ -69,3 +70,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "driver", functools.cache(api.driver.__wrapped__))
     monkeypatch.setattr(session, "machine_code", lambda name, architecture: b"fake")
     monkeypatch.setattr(launch, "bindings", bindings)
+
+
+def install_compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The fake driver, which also runs generated CUDA C, compiled by g++."""
+    from overhead.probes.cuda import api, session
+
+    install(monkeypatch)
+    monkeypatch.setattr(session, "machine_code_of", kernels.machine_code_of)
+    return api.driver()

@@ -7,6 +7,7 @@ import pytest
 from overhead import probes
 from overhead.probes.base import Space
 from overhead.results import Case, Target
+from tests.fakes.cuda_driver import install_compiling
 from tests.fakes.plugins import EXAMPLES, forget_plugins_afterwards
 from tests.workloads.workload_arms import counts
 
@@ -26,14 +27,10 @@ def test_stacks_have_cases_of_the_example_workload() -> None:
 
 @pytest.mark.needs("cxx")
 def test_the_example_workload_in_cuda_agrees_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.probes.cuda import api, session, workload
-    from tests.fakes.cuda_driver import install
-    from tests.fakes.kernels import machine_code_of
+    from overhead.probes.cuda import workload
 
-    install(monkeypatch)
-    monkeypatch.setattr(session, "machine_code_of", machine_code_of)
     chosen = Case(pattern="fused", workload="lorenz", params={"elements": 100})
-    counts(workload.open_case(api.driver(), 0, chosen))
+    counts(workload.open_case(install_compiling(monkeypatch), 0, chosen))
 
 
 @pytest.mark.needs("wgpu", "lavapipe")

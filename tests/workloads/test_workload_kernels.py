@@ -13,18 +13,13 @@ from overhead.probes.common.array_workload import NumpyWork
 from overhead.results import Scalar, Target
 from overhead.workloads import sources
 from tests.fakes import cupy as fake_cupy, kernels as fake_kernels
-from tests.fakes.cuda_driver import install
+from tests.fakes.cuda_driver import install_compiling
 from tests.workloads.workload_arms import ALL, PLAIN, case, counts, elements_of, plant
 
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The fake driver. It runs generated CUDA C, compiled by g++."""
-    from overhead.probes.cuda import api, session
-
-    install(monkeypatch)
-    monkeypatch.setattr(session, "machine_code_of", fake_kernels.machine_code_of)
-    return api.driver()
+    return install_compiling(monkeypatch)
 
 
 CUDA: list[tuple[str, str, dict[str, Scalar]]] = [

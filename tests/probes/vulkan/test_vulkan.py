@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import closing
 from typing import Any
 
+import msgspec
 import pytest
 
 from overhead.probes.base import Unavailable, Unverified
@@ -121,8 +122,6 @@ def test_a_vulkan_chain_that_fails_to_open_destroys_its_objects(
 
 @NEEDS
 def test_opening_a_case_on_a_vulkan_adapter_that_is_gone_raises_unavailable(target: Target) -> None:
-    import msgspec
-
     other = msgspec.structs.replace(target, adapter="a GPU that was unplugged")
     with pytest.raises(Unavailable, match="no longer a GPU that was unplugged"):
         PROBE.open(other, BASE)

@@ -176,9 +176,10 @@ def _over_time_figure(panels: Mapping[str, Sequence[_Point]], changes: Mapping[f
                 "transform": ax.get_xaxis_transform(),
                 "rotation": 90,
                 "ha": "right",
+                "va": "top",
                 "fontsize": 5.5,
             }
-            ax.text(when, 0.02, plain(words, _WORD_LETTERS), **place)
+            ax.text(when, 0.98, plain(words, _WORD_LETTERS), **place)
         ax.axhspan(*LEAST_RATIOS, alpha=0)
         ax.set_title(label, fontsize=SMALL)
         ax.tick_params(labelbottom=True, labelsize=SMALL)

@@ -17,7 +17,6 @@ from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, Figu
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Value, ratio
 
-_ROUNDS_TO_ONE = 1.005
 Spreads = Mapping[FigureClass, ClassSpread]
 
 
@@ -115,27 +114,20 @@ def full_runs(runs: Sequence[View]) -> list[View]:
 
 def beside_sentence(found: Beside, name: str) -> str:
     """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
-    said = " and ".join(filter(None, (_median(found, limit) for limit in ("host", "device"))))
+    said = " and ".join(filter(None, (_range(found, limit) for limit in ("host", "device"))))
     outside = [f"{label} ({_times(p.ratio.value)})" for label, p in found.pairs.items() if p.outside]
     beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
-    return f"Beside {name}, this machine {f'is {said}' if said else 'has no cost in common'}.{beyond}"
+    return f"Beside {name}, this machine {f'takes {said}' if said else 'has no steady cost in common'}.{beyond}"
 
 
-def _median(found: Beside, limit: str) -> str:
-    """``1.3 times slower where the host is the limit (median of 5, 1.1 to 1.4)``; '' without such figures.
-
-    "as fast" inside the median band.
-    """
-    pairs = [p for p in found.pairs.values() if p.limit == limit]
-    if not pairs:
+def _range(found: Beside, limit: str) -> str:
+    """``0.97 to 1.3 times as long where the host is the limit (3 figures)``; '' where all are noisy."""
+    times = sorted(p.ratio.value for p in found.pairs.values() if p.limit == limit and p.ratio.status == "ok")
+    if not times:
         return ""
-    times = sorted(p.ratio.value for p in pairs)
-    middle = statistics.median(times)
-    band = statistics.median([p.band for p in pairs if p.band] or [_ROUNDS_TO_ONE])
     ends = " to ".join(number(within(end, 0.01)) for end in dict.fromkeys((times[0], times[-1])))
-    slower = f"{_times(max(middle, 1 / middle))} {'slower' if middle > 1 else 'faster'}"
-    how = "as fast" if 1 / band <= middle <= band else slower
-    return f"{how} where the {limit} is the limit (times of {count(len(times), 'figure')}: {ends})"
+    where = "the host is the limit" if limit == "host" else "the device or both are the limit"
+    return f"{ends} times as long where {where} ({count(len(times), 'figure')})"
 
 
 def _times(of: float) -> str:

@@ -53,7 +53,13 @@ def _cheapest(costs: DispatchCosts) -> str:
     found = next_run_text(row.records["python"], costs.view.fingerprint.machine)
     again = f" (expect {found} in another run)" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
-    return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}."
+    ends = row.marks["python"][0].ceiling
+    near = [
+        one for one in costs.rows if one is not row and "python" in one.marks and one.marks["python"][0].floor <= ends
+    ]
+    alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in near]
+    ties = f"; not told apart from {listed(alike)}" if alike else ""
+    return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
 
 
 def _webgpu(costs: DispatchCosts, kind: Kind) -> str:
@@ -73,19 +79,20 @@ def _batches(costs: DispatchCosts) -> str:
     """What a dispatch of a batch costs, for the WebGPU stacks or else the first row that has one."""
     found = [(row, alone) for row in costs.rows if "batched" in row.marks and (alone := _alone(row)) is not None]
     told = [one for one in found if one[0].stack in _WEBGPU] or found[:1]
+    told = [one for one in told if one[1].caller == told[0][1].caller]
     if not told:
         return ""
     said = []
     for row, alone in told:
         batch = row.records["batched"]
-        cost = f"{mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead of {cost_text(alone)}"
+        noisy = " (noisy)" if _doubt(alone) else ""
+        cost = f"{mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead of {cost_text(alone)}{noisy}"
         less = ratio(alone.measured("complete"), batch.measured("complete"))
-        times = f", {number(within(less.value, 0.05))} times less" if less is not None and less.value > 1 else ""
+        times = f", {number(within(less.value, 0.05))} times less" if less is not None and less.floor > 1 else ""
         said.append(f"{cost} through {row.name}{times}")
     batch = told[0][0].records["batched"]
     how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
-    callers = dict.fromkeys(CALLER_WORDS[alone.caller] for _, alone in told)
-    return f"{how}, called {' and '.join(callers)}, a dispatch costs {'; '.join(said)}."
+    return f"{how}, called {CALLER_WORDS[told[0][1].caller]}, a dispatch costs {'; '.join(said)}."
 
 
 def _alone(row: DispatchRow) -> Record | None:
@@ -97,7 +104,7 @@ def _alone(row: DispatchRow) -> Record | None:
 
 def _python(costs: DispatchCosts) -> str:
     """Python's share of the CPU time through WebGPU, else through the stack where it is largest."""
-    rows = [(row, row.python) for row in costs.rows if row.python is not None]
+    rows = [(row, row.python) for row in costs.rows if row.python is not None and row.python.value > 0]
     told = [one for one in rows if one[0].stack in _WEBGPU] or sorted(rows, key=lambda one: -one[1].value)[:1]
     said = [f"{percent_spread(share)} through {row.name}" for row, share in told]
     return f"Python takes {listed(said)} of the CPU time of a call from Python." if said else ""
@@ -106,7 +113,7 @@ def _python(costs: DispatchCosts) -> str:
 def _overstated(costs: DispatchCosts) -> str:
     """How far the time of a single dispatch and its wait lies above its cost."""
     found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
-    told = [(times, row) for times, row in found if times is not None and times.high is not None]
+    told = [(times, row) for times, row in found if times is not None and times.high is not None and times.value > 1]
     if not told:
         return ""
     times, row = max(told, key=lambda one: one[0].value)
@@ -122,7 +129,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
         if "compiled" not in row.marks or row.limit("compiled") not in told:
             continue
         record, cost = row.records["compiled"], f"{mark_text(row.marks['compiled'])} {MICRO}"
-        if (host := record.figure("host")) is not None:
+        if (host := record.figure("host")) is not None and host.measured:
             told[record.bound].append(f"{row.name} {cost}{_doubt(record)}, CPU busy for {micro(host)} {MICRO}")
     words = {
         "device": "the device is the limit",

@@ -205,7 +205,7 @@ def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) 
 def _read_off(record: Record, steps: int) -> Value | None:
     """The time of so many steps where T(n) bends: between the measured lengths, with their quartiles.
 
-    Beyond the longest the two costs of a step, from anchors, go on. None if T(n) does not bend or these are unknown.
+    Beyond the longest the two costs of a step, from anchors, go on. None if these are unknown or not above 0.
     """
     figure, points = record.figure("complete"), sorted(record.curve, key=lambda point: point.n)
     if figure is None or figure.status != "nonlinear" or len(figure.modes) < 2 or not points:
@@ -217,6 +217,8 @@ def _read_off(record: Record, steps: int) -> Value | None:
         float(np.interp(steps, lengths, [getattr(point, name) for point in points])) + beyond * slope
         for name, slope in zip(("total", "q1", "q3"), slopes, strict=True)
     )
+    if value <= 0:
+        return None
     return Value(value, low, high, status="nonlinear", reason=figure.reason, unit="ns", source=record.device)
 
 
@@ -238,7 +240,7 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     where = " where a step takes less than the graph adds to each" if all(map(_is_below_hand_over, won)) else ""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
     others = [
-        f"{row.name.capitalize()}: fused WGSL is {', '.join(_by_verdict(row))}, beside that graph{_why(row)}."
+        f"{row.name.capitalize()}: fused WGSL is {', '.join(_by_verdict(row))}, beside the graph{_why(row)}."
         for row in chains
         if row not in won
     ]
@@ -285,7 +287,8 @@ def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
 
 def _why(row: WorkRow) -> str:
     """Why fused WGSL saves nothing, from the time of a step in each way; '' where that does not tell."""
-    if (steps := _steps(row)) is None:
+    steps = _steps(row)
+    if steps is None or any(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl")):
         return ""
     graph, cuda, wgsl = steps
     if (graph - cuda).floor < _LITTLE * cuda.value:

@@ -12,7 +12,6 @@ import html
 import json
 import math
 import re
-import statistics
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
@@ -178,21 +177,18 @@ class Checker:
             raise LookupError(f"{label} is another case")
         bounds = {"host" if class_of(r) == "host" else "device" for r in (mine, theirs)}
         only = "wait" not in label and "share" not in label and "submit" not in label and len(bounds) == 1
-        return value.over(that), bounds.pop() if only else ""
+        figures = [f for r in (mine, theirs) for f in r["figures"] if f["name"] == "complete"]
+        steady = all(f.get("status", "ok") == "ok" for f in figures)
+        return value.over(that), bounds.pop() if only and steady else ""
 
     def left_out(self, reason: str, text: str) -> Value:
         other = next(run for run in self.others if run.title == self.other(text))
         wanted = ("this" in reason, "other" in reason)
         return Value(sum((self.own.has(key), other.has(key)) == wanted for key in KEYS))
 
-    def median(self, m: re.Match[str], text: str) -> list[Value]:
-        found = [v.value for (run, _), (v, bound) in self.pairs.items() if (run, bound) == (self.other(text), m["l"])]
-        middle = statistics.median(found)
-        return [Value(1 / middle if "faster" in m[0] else middle), Value(len(found))]
-
     def extremes(self, m: re.Match[str], text: str) -> list[Value]:
         found = [v.value for (run, _), (v, bound) in self.pairs.items() if (run, bound) == (self.other(text), m["l"])]
-        return [Value(min(found)), Value(max(found))]
+        return [*map(Value, dict.fromkeys((min(found), max(found)))), Value(len(found))]
 
     def least(self, work: str, kind: str) -> Value:
         return min((v[0] for k, v in self.chains[work].items() if kind in k), key=lambda time: time.value)

@@ -28,10 +28,11 @@ Compute = Callable[[Any, re.Match[str], str], Sequence[Value]]
 # A rule: a pattern, with # for a value with its interval and ~ where that may be a range alone, and what gives the
 # values: from the checker, the match, and the text up to its end, which names the stack last.
 RULES: tuple[tuple[str, Compute], ...] = (
+    (r"not told apart from [^(]+ \(#", lambda c, m, s: [figure_of(c.case(s))]),
     (r"goes through [^:]+: #(?: \(expect ~)?", lambda c, m, s: [figure_of(c.case(s)), c.next_run(c.case(s))]),
     (r"# through (?:Dawn|wgpu-native)(?: \(noisy, ~)?", lambda c, m, s: (
         [c.run.share(stack_in(s)) if "%" in m[0] else figure_of(c.case(s))] * 2)),
-    (r"# instead of # through (?:Dawn|wgpu-native), # times less", lambda c, m, s: [
+    (r"# instead of #(?: \(noisy\))? through (?:Dawn|wgpu-native), # times less", lambda c, m, s: [
         figure_of(c.run.batch(stack_in(s))), figure_of(c.run.case(stack_in(s))), figure_of(
             c.run.case(stack_in(s))).over(figure_of(c.run.batch(stack_in(s))))]),
     (r"a dispatch through [^,]+? costs # instead of #", lambda c, m, s: [
@@ -52,9 +53,8 @@ RULES: tuple[tuple[str, Compute], ...] = (
     (r"step of the WGSL kernel takes # times", lambda c, m, s: [
         c.step(work_in(s), "WGSL").over(c.step(work_in(s), "fused CUDA"))]),
     (r"(?:the step itself|a step in CUDA) takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
-    (r"the (?P<l>host|device)'s figures are (?:alike \()?# times.{0,20}?median of #\)", lambda c, m, s: c.median(m, s)),
-    (r"(?:# times \w+|as fast) where the (?P<l>host|device) is the limit \(times of # figures: # to #\)",
-     lambda c, m, s: [*c.median(m, s), *c.extremes(m, s)]),
+    (r"(?:# to )?# times as long where the (?P<l>host|device) (?:is|or both are) the limit \(# figures?\)",
+     lambda c, m, s: c.extremes(m, s)),
     (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
     (r"from # boards", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
     (r"# figures? (?:measured )?(?P<r>in neither|only (?:by |in )?this run|only (?:by |in )?the other)",

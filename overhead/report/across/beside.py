@@ -31,7 +31,11 @@ from overhead.results import Value
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TITLES = {"host": "Bound by the host", "device": "Bound by the device", "": "Waits, shares, and what differs in bound"}
+_TITLES = {
+    "host": "Bound by the host",
+    "device": "Bound by the device, or by both",
+    "": "Waits, shares",
+}
 _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
 """Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
 _PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
@@ -65,7 +69,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     ]
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
-        said += [f"Changed since {_name(one)}: {changes}." if changes else ""]
+        said += [f"Versions of {_name(one)} → of this run: {changes}." if changes else ""]
         left_out = (f"{count(n, 'figure')} {reason}" for reason, n in Counter(one.left_out.values()).items())
         said += [f"Left out: {'; '.join(left_out)}." if one.left_out else ""]
     shapes = {_name(one): (marker, own) for one, (own, marker) in zip(found, _LOOKS, strict=False)}
@@ -79,7 +83,8 @@ def _name(found: Beside) -> str:
     own, run = found.view.fingerprint, found.other.fingerprint
     boards = boards_of(own.records)[:1], boards_of(run.records)[:1]
     board = ", other board" if all(boards) and boards[0] != boards[1] else ""
-    name = f"an earlier run{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
+    when = "an earlier" if run.created < own.created else "a later"
+    name = f"{when} run{board}" if own.machine.id == run.machine.id else machine_name(run.machine)
     return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
 
 

@@ -84,6 +84,8 @@ def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: s
         and run.fingerprint.environment == full.environment
     ]
     beside = _named(views[1:], reference) if reference else _usual(views)
+    if reference and beside is not None and beside.fingerprint == full:
+        raise UsageError(f"--reference {plain(reference)}: this is the run that the page shows")
     return Machines(views, runs, others, skipped, beside)
 
 
@@ -96,7 +98,7 @@ def _usual(views: Sequence[View]) -> View | None:
 
 def _named(views: Sequence[View], reference: str) -> View:
     """The run in that file, or of the one machine with that id or name. Raises ``BadFile`` and ``UsageError``."""
-    if os.path.exists(reference):
+    if os.path.isfile(reference):
         return View(load(reference))
     names = {view: f"{view.fingerprint.machine.id} {machine_name(view.fingerprint.machine)}" for view in views}
     found = [view for view, name in names.items() if reference.lower() in name.lower()]

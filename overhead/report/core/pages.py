@@ -24,6 +24,7 @@ from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
 from overhead.errors import one_line
 from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
+from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
 from overhead.reading.view import View
@@ -86,7 +87,7 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             page.path,
             found[page],
             site.navigation(pages, page),
-            heading=_front_heading(run) if page is FRONT else page.title,
+            heading=_front_heading(machines.own) if page is FRONT else page.title,
             about=_many(machines) if page.name == "machines" else _about(run),
             skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
@@ -151,9 +152,9 @@ def _about(run: Fingerprint) -> str:
     return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
 
 
-def _front_heading(run: Fingerprint) -> str:
-    gpus = [plain(g.name, 60) for g in run.machine.gpus if not g.software]
-    return f"GPU dispatch overhead on {gpus[0]}" if gpus else f"Dispatch overhead on {machine_name(run.machine)}"
+def _front_heading(view: View) -> str:
+    costs = view.once(dispatch_costs)
+    return costs.title if costs is not None else f"Dispatch overhead on {machine_name(view.fingerprint.machine)}"
 
 
 def _many(machines: Machines) -> str:

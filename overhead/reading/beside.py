@@ -60,6 +60,8 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
     for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
         both = [dataclasses.replace(k.measured, source="") if k.measured else None for k in (this, that)]
         found = ratio(*both)
+        if this.measured is None and that.measured is None:
+            continue
         if reason := _apart(this, that):
             left_out[this.label] = reason
         elif found is None:
@@ -74,8 +76,7 @@ def _apart(this: KeyFigure, that: KeyFigure) -> str:
     """Why the two are no pair; '' where they are one."""
     mine, theirs = this.record, that.record
     if this.measured is None or that.measured is None or mine is None or theirs is None:
-        one = "this" if this.measured else "the other"
-        return f"of {one} run only" if this.measured or that.measured else "measured in neither run"
+        return f"of {'this' if this.measured else 'the other'} run only"
     if mine.software != theirs.software:
         return "on a software adapter in one of them"
     same = (mine.stack, mine.api, mine.case) == (theirs.stack, theirs.api, theirs.case)

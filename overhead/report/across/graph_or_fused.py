@@ -23,8 +23,9 @@ _LINE_INCHES = 0.17
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 _CAPTION = (
     "One chain at the workload's own number of steps and one wait, from Python. Recording and compiling are not "
-    f"counted. Whiskers: the widest that both intervals allow. Tie: within {SAME_WITHIN:.0%}, or not told apart. "
-    "Hollow: noisy, two speeds, or a cost that bends (then read from the measured times, with their quartiles)."
+    "counted. Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
+    f"{SAME_WITHIN:.0%}, or not told apart. Hollow: noisy, two speeds, or a cost that bends (then read from the "
+    "measured times, with their quartiles)."
 ).replace("%", " %")
 
 

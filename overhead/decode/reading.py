@@ -81,7 +81,7 @@ class DecodeArm:
 
     @property
     def tokens_per_s(self) -> Value | None:
-        """The tokens of all sequences in a second; None without a positive time, or where a prompt comes before."""
+        """Tokens a second of all sequences; None without a positive time, or if a prompt is part of the time."""
         time = self.complete
         return (
             None

@@ -163,7 +163,7 @@ def _arms(found: DecoderResults) -> Table:
 
 
 def _how(arm: DecodeArm) -> str:
-    """The description, with what is read after each token and how long the prompt is, where that is so."""
+    """The description; also the bytes read after each token and the length of the prompt, if there are any."""
     params = arm.record.params
     read = {"token": ", 4 bytes read after each", "logits": ", all logits read after each"}
     prompt = f", the first token of a prompt of {params['tokens']}" if "tokens" in params else ""

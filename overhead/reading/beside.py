@@ -1,4 +1,4 @@
-"""The key figures of a run beside those of another run, as ratios, and how far another run of the machine may lie.
+"""Compare the key figures of two runs as ratios, and tell how far two runs of one machine may differ.
 
 A pair has the same stack, API, caller and parameters in both runs. Boards may differ: that is what the ratio shows.
 """
@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def outside(self) -> bool:
-        """Whether the ratio is one that another run of this machine would rarely show."""
+        """Whether the ratio lies outside the band. In 90 % of cases another run of this machine lies inside."""
         return self.band is not None and not 1 / self.band <= self.ratio.value <= self.band
 
 
@@ -58,10 +58,10 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
     pairs: dict[str, Pair] = {}
     left_out: dict[str, str] = {}
     for this, that in zip(view.once(key_figures), other.once(key_figures), strict=True):
-        both = [dataclasses.replace(k.measured, source="") if k.measured else None for k in (this, that)]
-        found = ratio(*both)
         if this.measured is None and that.measured is None:
             continue
+        both = [dataclasses.replace(k.measured, source="") if k.measured else None for k in (this, that)]
+        found = ratio(*both)
         if reason := _apart(this, that):
             left_out[this.label] = reason
         elif found is None:

@@ -136,7 +136,7 @@ class DispatchCosts:
 
     @property
     def has_met(self) -> bool:
-        """Whether the run measured what fresh processes meet that are not pinned."""
+        """Whether the run has a met cost: that of fresh processes without a fixed processor."""
         return any(met_range(record) for row in self.rows for record in row.records.values())
 
     @property
@@ -253,7 +253,7 @@ def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> R
 
 
 def why_unresolved(record: Record) -> str:
-    """Why the cost is not resolved, with its interval in microseconds where it has one; '' where it is resolved."""
+    """Why the cost is not resolved, with its interval in microseconds if it has one; '' if it is resolved."""
     figure = record.figure("complete")
     found = record.measured("complete")
     if figure is None or found is None:

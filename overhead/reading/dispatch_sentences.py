@@ -96,7 +96,7 @@ def _batches(costs: DispatchCosts) -> str:
 
 
 def _alone(row: DispatchRow) -> Record | None:
-    """The case without a batch by the caller of the batch; None where it has no cost above zero."""
+    """The single dispatch with the same caller as the batch; None if it has no cost above zero."""
     batch = row.records["batched"]
     same = (r for r in row.records.values() if r is not batch and r.caller == batch.caller)
     return next((r for r in same if resolved(r.figure("complete"))), None)
@@ -139,7 +139,7 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
 
 
 def trust_sentence(costs: DispatchCosts) -> str:
-    """How far another run, and a program that is not pinned, may lie from these figures; '' without a GPU."""
+    """How much other figures another run may give, and a program that is not pinned; '' without a GPU."""
     if not costs.hardware:
         return ""
     machine = costs.view.fingerprint.machine

@@ -1,4 +1,4 @@
-"""CUDA graph or one fused kernel: the time of a whole chain by each way, beside the graph that the CUDA driver makes.
+"""CUDA graph or one fused kernel: how long each way takes for a whole chain. The CUDA driver's graph is the base.
 
 A row is the work of one workload in one run: its own number of steps with one wait, called from Python. A slice adds
 rows of its own. Without a graph the fused WGSL kernels stand beside a dispatch for each step, in the same stack.
@@ -19,13 +19,13 @@ from overhead.results import Fingerprint, Record, Value, exactly, ratio
 from overhead.workloads import workloads
 
 SAME_WITHIN = 0.05
-"""Ways that differ by a smaller share are called a tie: another run may turn them round."""
+"""A smaller difference is called a tie, because another run may reverse it."""
 _MOST_SPREAD = 1.5
-"""A ratio whose interval holds 1 is no tie, but unclear, if the ends of the interval differ by a larger factor."""
+"""If the interval of a ratio is wider than this factor and holds 1, the verdict is "unclear" and not "tie"."""
 _LEAST_KERNEL_RATIO = 1.3
-"""A WGSL kernel whose step takes this many times the CUDA kernel's loses by its own speed."""
+"""If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the reason."""
 _LITTLE = 0.1
-"""A graph that adds less than this share to a step leaves a fused kernel little to save."""
+"""If the graph adds a smaller share to a step, a fused kernel can save only little."""
 _WAYS = (
     ("eager", "torch", "per-submit", "eager, PyTorch"),
     ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
@@ -76,7 +76,7 @@ class WorkRow:
 
     @property
     def title(self) -> str:
-        """Name, size and, where it is not the run that is shown, the run."""
+        """Name and size; also the run, if it is another than the run shown."""
         return f"{self.name}: {self.work}" + (f", run of {self.run}" if self.run else "")
 
     @property
@@ -106,7 +106,7 @@ class WorkRow:
         return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
 
     def cheaper_from(self, way: Way) -> Value | None:
-        """The number of steps from which on the way is cheaper than its base; None if no step surely is cheaper."""
+        """The smallest number of steps at which the way is cheaper than its base; None if it is not surely cheaper."""
         base = self.base(way)
         if base is None or base.step is None or way.step is None or base.fixed is None or way.fixed is None:
             return None
@@ -248,7 +248,7 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
 
 
 def remarks(found: Sequence[WorkRow]) -> list[str]:
-    """The same for one fused CUDA kernel; what slices say on their rows; which rows are of another run."""
+    """Sentences: one fused CUDA kernel and the graph; those of slices on their rows; the rows of another run."""
     own = [(row, way) for row in found if row.graph and not row.said for way in row.of_kind("fused-cuda")]
     words = listed([f"{row.name} {compared(row, way)}" for row, way in own])
     runs: dict[str, list[str]] = {}
@@ -263,7 +263,7 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
 
 
 def _is_below_hand_over(row: WorkRow) -> bool:
-    """Whether a step in WGSL takes less than what a step of the graph takes beyond one of the fused CUDA kernel."""
+    """Whether a step in WGSL takes less time than the graph adds to a step of the fused CUDA kernel."""
     steps = _steps(row)
     return steps is not None and steps[2].ceiling < (steps[0] - steps[1]).floor
 
@@ -286,7 +286,7 @@ def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
 
 
 def _why(row: WorkRow) -> str:
-    """Why fused WGSL saves nothing, from the time of a step in each way; '' where that does not tell."""
+    """Why fused WGSL saves nothing, told by the time of a step in each way; '' if these times do not explain it."""
     steps = _steps(row)
     if steps is None or any(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl")):
         return ""

@@ -1,4 +1,4 @@
-"""Test the costs of chains and the comparison of a graph with fused kernels, with records whose fits are known."""
+"""Records with known fits: what a chain costs, and whether a graph or a fused kernel is cheaper."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _band_words(spreads: Spreads) -> str:
 
 
 def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
-    """The key figures that have a value, with their intervals, and what stands beside them, or why nothing does."""
+    """This run's key figures with intervals; for each other run its value and the ratio, or why it has none."""
     known = [k for k in view.once(key_figures) if k.measured is not None]
     _, device = without_device([k.of for k in known])
     rows: list[list[str | Cell]] = []
@@ -115,7 +115,7 @@ def key_figure_table(view: View, found: Sequence[Beside] = ()) -> Table:
 
 
 def _panels(found: Sequence[Beside]) -> dict[str, list[DotRow]]:
-    """Rows by what bounds their figures: this run's value and the ratios, and behind them the values of the others."""
+    """Rows by what bounds their figures: this run's value, the ratios, and at the end the values of the other runs."""
     panels: dict[str, list[DotRow]] = {}
     for k in found[0].view.once(key_figures):
         pairs = [(one.pairs[k.label], look) for one, look in zip(found, _LOOKS, strict=False) if k.label in one.pairs]

@@ -75,7 +75,7 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
 
 @style()
 def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figure:
-    """A group of lines for each row; a mark where its time lies beside that of the base, its time and a verdict."""
+    """A group of lines for each row. A line has a mark at the time divided by the base's, the time and a verdict."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     lines = sum(1.35 + len(row.ways) for row in found)

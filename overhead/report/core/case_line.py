@@ -39,7 +39,7 @@ _MOST_OFF = 50.0
 
 
 def panels_of(view: View, stack: str) -> list[tuple[TargetView, Record]]:
-    """The cases of a stack that its page draws: the base cases, and all whose cost is in doubt; in table order."""
+    """The cases that the page of a stack draws, in table order: base cases, and those with a status of ``DOUBTED``."""
     found = {}
     for target in (t for t in view.without_floor if t.stack == stack):
         own = base_cases(target) + [r for r in target.records if r.status in DOUBTED]

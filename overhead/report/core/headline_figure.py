@@ -35,7 +35,7 @@ _PLACES: dict[Kind, dict[str, Any]] = {
 """Where the value of a mark stands: each kind on a side of its own, so that no two overlap."""
 _LIMITS = {"device": "the device is the limit", "balanced": "neither CPU nor device clearly is"}
 _NARROW = 1.1
-"""An interval whose ends are at most so many times apart is hidden by its mark, unless it is noisy."""
+"""The interval of an ``ok`` figure is drawn only if its high end is more than this many times its low end."""
 _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
 _MET_ALPHA = 0.3

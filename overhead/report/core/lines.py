@@ -31,15 +31,11 @@ class DrawnLine:
 
 @dataclasses.dataclass(frozen=True)
 class LinePanel:
-    """Lines on one pair of axes. ``x``: what the horizontal axis counts.
-
-    ``log``: both axes are logarithmic, else both begin at zero.
-    """
+    """Lines on one pair of logarithmic axes. ``x``: what the horizontal axis counts."""
 
     title: str
     x: str
     lines: Sequence[DrawnLine]
-    log: bool = True
 
 
 @style()
@@ -49,22 +45,16 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
     rows = -(-len(panels) // columns)
     figure, axes = new_figure([_PANEL_INCHES] * rows, columns)
     for ax, panel in zip(axes, panels, strict=False):
-        if panel.log:
-            ax.set_xscale("log")
-            ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
         for line in panel.lines:
-            shown = [p for p in line.points if not panel.log or min(p[0], p[1].value) > 0]
+            shown = [p for p in line.points if min(p[0], p[1].value) > 0]
             ax.plot([p[0] for p in shown], [p[1].value for p in shown], line.style, color=line.colour, linewidth=1.1,
                     markersize=4, zorder=3 if "o" in line.style else 2)  # fmt: skip
             for x, y_at in shown:
                 if y_at.low is not None and y_at.high is not None:
                     ax.plot([x, x], [y_at.low, y_at.high], color=line.colour, linewidth=1.4)
-        if panel.log:
-            plain_log_ticks(ax.xaxis)
-            plain_log_ticks(ax.yaxis)
-        else:
-            ax.set_xlim(left=0)
-            ax.set_ylim(bottom=0)
+        plain_log_ticks(ax.xaxis)
+        plain_log_ticks(ax.yaxis)
         ax.set_title(wrapped_label(panel.title, 68 // columns))
         ax.set_xlabel(plain(panel.x, 60))
         ax.tick_params(labelsize=SMALL)
@@ -78,9 +68,3 @@ def line_panels(panels: Sequence[LinePanel], y: str, *, columns: int = 2) -> Fig
 def measured_points(record: Record) -> list[Point]:
     """The points (n, times in ns) of the record's curve that can be drawn."""
     return [p for p in record.curve if p.n > 0 and 0 < p.total < _LONGEST_NS and max(p.q3, p.issue) < _LONGEST_NS]
-
-
-def fitted_line(once: float, each: float, most: int) -> list[LinePoint]:
-    """The line ``once + each * n`` (ns) from 1 to ``most`` units, as points in microseconds, close for a log axis."""
-    ns = [most ** (i / 60) for i in range(61)]
-    return [(n, Value((once + each * n) / 1e3)) for n in ns]

@@ -188,10 +188,10 @@ class Site:
             if not page.parent or page.parent == main
         ]
 
-    def sections(self, sections: Iterable[MakeSection], tables: str = "") -> list[PageSection]:
+    def sections(self, sections: Iterable[MakeSection], tables: str) -> list[PageSection]:
         """The sections that have parts, ready for the template. Their figures are written.
 
-        Their tables are written as CSV, to ``tables`` + caption, if that is given.
+        Their tables are written as CSV, to ``tables`` + caption.
         """
         made = [
             PageSection(name, title, contained(name, partial(self._ready, make, tables)))
@@ -223,8 +223,8 @@ class Site:
                 yield self._with_file(part.table, tables)
 
     def _with_file(self, table: Table, page: str) -> Table:
-        """The table with the path of its file, which is written; a table of prose, or without a page, has none."""
-        if table.prose or not page:
+        """The table with the path of its file, which is written; a table of prose has none."""
+        if table.prose:
             return table
         path = f"{DOWNLOADS_FOLDER}/{self.unused_name(f'{page} {table.caption}', self.tables)}.csv"
         text = csv_text([table.columns, *(map(cell_text, row) for row in table.rows)])

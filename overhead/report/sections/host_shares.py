@@ -1,4 +1,4 @@
-"""Who takes the host's time: a table of every case whose CPU time is split, on the page and in a terminal."""
+"""Who takes the CPU time: a table with the shares of Python, library and driver, for pages and the terminal."""
 
 from __future__ import annotations
 

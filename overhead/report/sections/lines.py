@@ -1,4 +1,4 @@
-"""The pages behind the figures: for each stack T(n) of its base cases and of every case whose cost is in doubt."""
+"""The pages "Behind the figures": T(n) of each stack's base cases, and of its noisy, nonlinear and bimodal cases."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lines(view: View) -> Iterator[Part]:
 
 @register_each(PAGE, lambda view: [(stack, stack) for stack in view.stacks if panels_of(view, stack)])
 def stack_lines(view: View, stack: str) -> Iterator[Part]:
-    """A panel for each base case of the stack, and for each case whose cost is in doubt."""
+    """A panel for each base case of the stack and for each case that is noisy, nonlinear or bimodal."""
     found = panels_of(view, stack)
     yield Text(_READ_AS, folded="How to read the panels")
     if (left := len(found) - MOST_PANELS) > 0:

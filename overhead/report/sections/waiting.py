@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, between, cost_text, factor_spread, micro_spread, plain, spread
+from overhead.reading.format import MICRO, between, cost_text, factor_spread, micro, micro_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
@@ -86,10 +86,10 @@ class _Row:
         return f"{costs} One {unit} and its wait take {self.single}."
 
 
-def _short(cost: str) -> str | Cell:
-    """The cost without its interval, which a pointer shows; the page "Waiting" has it too."""
-    value, _, interval = cost.partition(" (")
-    return Cell(value, hover=cost) if interval else cost
+def _short(record: Record | None) -> str | Cell:
+    """The cost as ``_cell`` has it, but without the interval of an ``ok`` figure, which a pointer shows."""
+    figure, cost = record.figure("complete") if record is not None else None, _cell(record)
+    return Cell(micro(figure), hover=cost) if cost and figure is not None and figure.status == "ok" else cost
 
 
 @register("waiting", "What waiting costs", 20)
@@ -111,7 +111,7 @@ def waiting(view: View) -> Iterator[Part]:
                 Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
                 Cell(row.then),
                 row.alone,
-                _short(_cell(row.waited)) or (row.waited.status if row.waited else "not measured"),
+                _short(row.waited) or (row.waited.status if row.waited else "not measured"),
                 row.single,
             ]
             for row in rows

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from overhead.slices import of_slices
 
 Cost = Literal["cheap", "fast", "slow", "polling"]
 """``cheap``: a call on the host only; ``fast``: unit and wait take well under 1 ms; ``slow``: several ms;
@@ -35,6 +37,12 @@ class Plan:
     """Whether slow cases, too, are sampled longer if time is left over."""
     processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
     """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
+    all_cases: bool = True
+    """Whether cases other than the base and the early ones are planned too."""
+    cases: bool = True
+    """Whether cases are measured one at a time; else only ``more`` measures."""
+    more: Callable[[Any], None] | None = None
+    """What a slice measures after the cases. Called with ``runner.run.Measuring``."""
     min_rounds: int = 6
     max_rounds: int = 400
 
@@ -43,7 +51,7 @@ class Plan:
         return self.processes_by_cost.get(cost, self.processes)
 
 
-PROFILES: Mapping[str, Plan] = {
+PROFILES: dict[str, Plan] = {
     "quick": Plan(
         processes=5,
         target=0.10,
@@ -58,3 +66,16 @@ PROFILES: Mapping[str, Plan] = {
     "default": Plan(processes=8, target=0.03, sampling_s=197.0, wall_s=465.0, case_s=0.38),
     "thorough": Plan(processes=12, target=0.01, sampling_s=None, wall_s=None, case_s=2.0),
 }
+"""The profiles of the core; ``profiles`` has those of slices too."""
+_of_slices: dict[str, Plan] = {}
+
+
+def register_profile(name: str, plan: Plan) -> None:
+    """Add a profile. The module ``profiles`` of a slice calls this when it is imported."""
+    _of_slices[name] = plan
+
+
+def profiles() -> Mapping[str, Plan]:
+    """All profiles by name, those of slices last."""
+    of_slices("profiles")
+    return {**PROFILES, **_of_slices}

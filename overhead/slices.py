@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-SLICES = ("claims", "decode", "explain")
+SLICES = ("claims", "contention", "decode", "explain", "fleet")
 """Folders of the package. One that is not there is left out."""
 
 

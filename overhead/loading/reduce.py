@@ -21,7 +21,7 @@ from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
-from overhead.profiles import PROFILES
+from overhead.profiles import profiles
 from overhead.results import (
     ANCHORED_FROM,
     Bound,
@@ -38,6 +38,7 @@ from overhead.results import (
     OneOffLine,
     OpenedLine,
     Params,
+    PeersLine,
     PlannedLine,
     Point,
     ProcessorCost,
@@ -46,7 +47,9 @@ from overhead.results import (
     Status,
     Target,
     Volatile,
+    WindowLine,
 )
+from overhead.slices import of_slices
 
 _OF_HEADER = [name for name in HeaderLine.__struct_fields__ if name in Fingerprint.__struct_fields__]
 _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
@@ -120,6 +123,7 @@ class _Journal:
         self.canary: dict[tuple[str, int], list[RoundLine]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
+        self.shared: list[PeersLine | WindowLine] = []
         for line in lines:
             self._add(line)
 
@@ -140,6 +144,8 @@ class _Journal:
                 self.left_out.append(left_out)
             case EndedLine():
                 self.rules[line.worker, line.process] = line.rule
+            case PeersLine() | WindowLine():
+                self.shared.append(line)
 
     def _add_of_case(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> None:
         key = _Key(line.worker, line.target, line.case)
@@ -162,7 +168,7 @@ class _Journal:
 
     @property
     def target(self) -> float:
-        return PROFILES[self.header.profile].target
+        return profiles()[self.header.profile].target
 
     def series(self, key: _Key) -> Series:
         rounds, once, pace = self.rounds[key], self.once[key], self.paces.get
@@ -205,6 +211,7 @@ class _Journal:
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
             records=[self._record(key) for key in self.planned if key.own],
             comparisons=self._comparisons(),
+            contention=[one for slice in of_slices("reducing") for one in slice.reduce(self.shared, self.target)],
             unavailable=self.missing,
             left_out=self.left_out,
             flags=self._flags(),

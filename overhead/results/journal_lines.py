@@ -18,8 +18,11 @@ from overhead.results.vocabulary import (
     Nanoseconds,
     Overlap,
     Params,
+    Placement,
     Profile,
     Status,
+    Way,
+    WindowKind,
 )
 
 
@@ -63,7 +66,7 @@ class PlannedLine(_Line, kw_only=True, tag="planned"):
 
     def planned_processes(self, profile: Profile) -> int:
         """The number of planned processes; for an older journal that of the profiles of its time."""
-        return self.processes or {"quick": 3, "default": 5, "thorough": 10}[profile]
+        return self.processes or {"quick": 3, "default": 5, "thorough": 10}.get(profile, 1)
 
 
 class OpenedLine(_CaseLine, kw_only=True, tag="opened"):
@@ -138,6 +141,42 @@ class EndedLine(_Line, kw_only=True, tag="ended"):
     rule: LongText = ""
 
 
+class PeersLine(_Line, kw_only=True, tag="peers"):
+    """A case that several peers will run at once (see ``Contention``). ``targets``: of each peer, or one for all."""
+
+    way: Way
+    targets: Annotated[list[Target], Meta(min_length=1, max_length=64)]
+    case: Case
+
+
+class WindowLine(_Line, kw_only=True, tag="window"):
+    """What peers did in one window of ``length`` ns, which began for all at the same moment.
+
+    ``of``: target (of the first peer) and case in one line. ``process``: the number of the set of fresh processes.
+    ``alone``: no other peer exists yet, and the figures are those that ``slowdown`` and ``work`` refer to. ``kind``:
+    ``long`` chains for throughput, ``short`` ones for the issue; in ``slices`` the first peer runs short chains and the
+    others long ones. ``units``: of a chain. ``chains``: by peer the rows ``[start_ns, issue_ns, total_ns]``, with the
+    start after that of the window. ``cpu``, ``ready``: by peer the CPU time, and the time in which it was ready to run
+    and had no processor, ns. ``reason``: why there is nothing, with ``status``.
+    """
+
+    way: Way
+    of: LongText
+    process: Count
+    peers: Count
+    placement: Placement = "free"
+    alone: bool = False
+    kind: WindowKind = "long"
+    units: Annotated[list[Count], Meta(max_length=256)] = []
+    length: Nanoseconds = 0
+    devices: Annotated[list[Name], Meta(max_length=64)] = []
+    chains: Annotated[list[Annotated[list[list[Nanoseconds]], Meta(max_length=4096)]], Meta(max_length=256)] = []
+    cpu: Annotated[list[Nanoseconds], Meta(max_length=256)] = []
+    ready: Annotated[list[Nanoseconds], Meta(max_length=256)] = []
+    status: Status = "ok"
+    reason: LongText = ""
+
+
 JournalLine = (
     HeaderLine
     | PlannedLine
@@ -149,6 +188,8 @@ JournalLine = (
     | OmittedLine
     | DiedLine
     | EndedLine
+    | PeersLine
+    | WindowLine
 )
 
 _line_decoder = msgspec.json.Decoder(JournalLine)

@@ -22,6 +22,7 @@ from overhead.results.vocabulary import (
     Dependency,
     EnvironmentVariables,
     FigureName,
+    Limit,
     LongText,
     MachineId,
     Moment,
@@ -29,10 +30,12 @@ from overhead.results.vocabulary import (
     Overlap,
     Params,
     Pattern,
+    Placement,
     Profile,
     Scalar,
     StackName,
     Status,
+    Way,
 )
 
 
@@ -251,6 +254,36 @@ class Comparison(_Base, WithFigures, kw_only=True):
     figures: Annotated[list[Figure], Meta(max_length=32)] = []
 
 
+class Contention(_Base, WithFigures, kw_only=True):
+    """A case while ``peers`` run it at once (``way``): the slope of T(n) is no line there, so throughput is measured.
+
+    ``peers``: in the way ``busy`` the number of busy processes beside the one that is measured. ``target``: of the
+    first peer; in the way ``devices`` the others have the other devices, of which ``devices`` has the ids. ``figures``:
+    ``cost`` (ns a unit and peer), ``issue`` (of it handing over), ``cpu`` (CPU time), ``each`` (ns a unit of all
+    together), ``slowdown`` and ``work`` (ratios to one peer alone in the same processes), ``ready`` (share of the time
+    in which a peer was ready to run and had no processor), ``slice`` and ``hand_over`` (ns). ``costs``: of each peer,
+    ns. ``limit``: what limits, ``why``: from what that follows.
+    """
+
+    way: Way
+    peers: Count
+    placement: Placement = "free"
+    target: Target
+    case: Case
+    devices: Annotated[list[Name], Meta(max_length=64)] = []
+    status: Status = "ok"
+    reason: LongText = ""
+    limit: Limit = ""
+    why: LongText = ""
+    figures: Annotated[list[Figure], Meta(max_length=32)] = []
+    costs: Annotated[list[float], Meta(max_length=256)] = []
+
+    @property
+    def key(self) -> str:
+        """Target and case in one line, as ``Record.key``; several ways, numbers and placements share it."""
+        return f"{self.target.key} {self.case.key}"
+
+
 class MissingStack(_Base, kw_only=True):
     """A stack or device that could not be measured, why, and the command that fixes it (``mend``)."""
 
@@ -316,6 +349,7 @@ class Fingerprint(_Base, kw_only=True):
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     records: Annotated[list[Record], Meta(max_length=20_000)] = []
     comparisons: Annotated[list[Comparison], Meta(max_length=20_000)] = []
+    contention: Annotated[list[Contention], Meta(max_length=20_000)] = []
     unavailable: Annotated[list[MissingStack], Meta(max_length=200)] = []
     left_out: Annotated[list[LeftOut], Meta(max_length=20_000)] = []
     flags: Annotated[list[LongText], Meta(max_length=200)] = []

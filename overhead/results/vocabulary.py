@@ -34,7 +34,16 @@ Pattern = Literal[
 ]
 Caller = Literal["binding", "ffi", "native", "browser"]
 Dependency = Literal["chained", "independent"]
-Profile = Literal["quick", "default", "thorough"]
+Profile = Literal["quick", "default", "thorough", "node", "contention"]
+Way = Literal["processes", "threads", "devices", "busy"]
+"""How peers run a case at once: processes on one device, threads of one process, a process a device, or one process
+beside processes that keep processors busy."""
+Placement = Literal["free", "core", "node"]
+"""Where peers may run: the system chooses, each is bound to a core, or each to the processors next to its device."""
+Limit = Literal["", "processors", "interpreter", "lock", "slices", "device", "unknown"]
+"""What limits peers: too few processors; Python's lock; a lock of the library or driver; time slices of the device;
+the device's throughput; something that the measurement does not tell; '' for nothing."""
+WindowKind = Literal["long", "short", "slices"]
 Bound = Literal["host", "device", "balanced", ""]
 
 LongText = Annotated[str, Meta(max_length=4000)]

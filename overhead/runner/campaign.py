@@ -53,6 +53,7 @@ class InterpreterRun:
     tasks: Sequence[Task]
     interpreter: Interpreter = HERE
     together: Together | None = None
+    targets: Sequence[Target] = ()
     dropped: set[str] = dataclasses.field(init=False, default_factory=set)
     ladders: dict[str, list[int]] = dataclasses.field(init=False, default_factory=dict)
     _told: Counter[tuple[str, str, str]] = dataclasses.field(init=False, default_factory=Counter)

@@ -23,6 +23,7 @@ from overhead import results
 from overhead.errors import CannotWrite, UsageError, raising_cannot_write
 from overhead.loading import files
 from overhead.loading.reduce import reduce_journal
+from overhead.machine import redacted
 from overhead.reading.missing_values import missing_stack
 from overhead.results import Fingerprint, HeaderLine, JournalLine, MissingLine, OmittedLine, PlannedLine
 
@@ -64,6 +65,11 @@ class Journal:
                     self._held.append(results.encode_line(line))
                     if not isinstance(line, _PLAN):
                         self.keep()
+
+    def append(self, lines: Iterable[JournalLine]) -> None:
+        """Append these lines, and write everything to the disk. Raises ``UsageError``."""
+        self.write(map(redacted, lines))
+        self.sync()
 
     def keep(self) -> None:
         """Write what was held back, and hold back nothing further. Raises ``CannotWrite``."""
@@ -160,7 +166,10 @@ class Outcome:
     @property
     def measured(self) -> bool:
         """Whether any case was measured, with any of the interpreters."""
-        found = any(r.status not in _NOT_MEASURED for r in self.fingerprint.records)
+        own = self.fingerprint
+        found = any(
+            s not in _NOT_MEASURED for s in (*(r.status for r in own.records), *(c.status for c in own.contention))
+        )
         return found or (self.second is not None and self.second.measured)
 
     def without_figure(self, stacks: Iterable[str]) -> dict[str, str]:

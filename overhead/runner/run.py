@@ -7,7 +7,7 @@ import dataclasses
 import os
 import random
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
@@ -18,10 +18,11 @@ from overhead import machine, results, scratch
 from overhead.errors import UsageError, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
-from overhead.profiles import PROFILES, Plan
+from overhead.profiles import Plan, profiles
 from overhead.reading.missing_values import by_mend
 from overhead.results import (
     HeaderLine,
+    JournalLine,
     LeftOut,
     MissingLine,
     OmittedLine,
@@ -36,7 +37,7 @@ from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.interpreter import Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
-from overhead.runner.schedule import Choice, Task, schedule
+from overhead.runner.schedule import Choice, Task, choose_targets, schedule
 from overhead.scratch import ending_on_signals
 
 
@@ -88,6 +89,20 @@ class RunRequest:
     limits: WorkerLimits = dataclasses.field(default_factory=WorkerLimits)
 
 
+@dataclasses.dataclass(frozen=True)
+class Measuring:
+    """A run whose cases are measured: what a slice that measures more gets (``Plan.more``).
+
+    ``targets``: those that the user wants, in the order of their stacks. ``add``: appends lines to the journal, and
+    puts them on the disk.
+    """
+
+    request: RunRequest
+    targets: Sequence[Target]
+    add: Callable[[Iterable[JournalLine]], None]
+    listener: Listener
+
+
 def run(
     stacks: str | Sequence[str] = (), *, listener: Listener | None = None, **options: Unpack[RunOptions]
 ) -> Outcome:
@@ -105,14 +120,15 @@ def run(
     for name in patterns:
         if name not in allowed:
             raise unknown_name("pattern", name, allowed)
-    if profile not in PROFILES:
-        raise unknown_name("profile", profile, PROFILES)
+    known = profiles()
+    if profile not in known:
+        raise unknown_name("profile", profile, known)
     workloads, software = frozenset(_listed(options, "workloads")), options.get("software", False)
     request = RunRequest(
         stacks=[stacks] if isinstance(stacks, str) else list(stacks),
         choice=Choice(frozenset(patterns), workloads, software, full=profile == "thorough"),
         profile=cast(Profile, profile),
-        plan=PROFILES[profile],
+        plan=known[profile],
         out=None if out is None else Path(out),
         plugins=_listed(options, "plugins"),
         pythons=_listed(options, "pythons"),
@@ -153,7 +169,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             runs = _begin(stacks, request, journals, given, listener)
             rng = random.Random(os.fsencode(journals[0].path.name))
             try:
-                Campaign(runs, request.plan, listener, request.plugins, rng, request.limits).run()
+                _measure_planned(runs, request, listener, rng)
             finally:
                 listener.end()
             return write_files(journals)
@@ -164,6 +180,18 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
             if kept and not isinstance(error, UsageError):
                 listener.note(f"everything measured is in {' and '.join(map(str, kept))}; overhead show shows it")
             raise
+
+
+def _measure_planned(
+    runs: Sequence[InterpreterRun], request: RunRequest, listener: Listener, rng: random.Random
+) -> None:
+    """Measure the planned cases, then what the profile adds."""
+    plan = request.plan
+    if plan.cases:
+        Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
+    for one in runs:
+        if plan.more is not None:
+            plan.more(Measuring(request, one.targets, one.journal.append, listener))
 
 
 _Prepared = tuple[Discovery, list[Task], list[LeftOut]]
@@ -194,7 +222,8 @@ def _begin(
         versions, variables = _versions(found.targets, interpreter), variables_for_file(interpreter)
         own = msgspec.structs.replace(header, versions=versions, together=together, environment=variables)
         _write_plan(journal, own, one)
-        runs.append(InterpreterRun(journal, tasks, interpreter, together))
+        targets = choose_targets(found.targets, request.choice)[0]
+        runs.append(InterpreterRun(journal, tasks, interpreter, together, targets))
     _note_left_out(listener, dict.fromkeys(left for *_, left_out in prepared for left in left_out))
     return runs
 
@@ -209,7 +238,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
     tasks, left_out = schedule(found.targets, request.choice, request.plan)
-    if not tasks:
+    if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
         raise UsageError(_nothing_to_measure(found.missing, left_out))
     return found, tasks, left_out
 

@@ -158,15 +158,16 @@ class Choice:
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
     """One task for each target that fits into the budget, and what is left out, with reasons. Raises ``UsageError``."""
-    chosen, left_out = _choose_targets(targets, choice)
+    chosen, left_out = choose_targets(targets, choice)
     spaces: dict[str, Space] = {}
     own: dict[str, list[Case]] = {}
     early: dict[str, set[str]] = {}
-    for target in chosen:
+    for target in chosen if plan.cases else ():
         try:
             space = space_of(registry()[target.stack], target)
             early[target.key] = {case.key for case in (space.base, *space.early)}
-            own[target.key] = choice.select(space.cross() if choice.full else space.star(), early[target.key])
+            wanted = choice.select(space.cross() if choice.full else space.star(), early[target.key])
+            own[target.key] = [c for c in wanted if plan.all_cases or c.key in early[target.key]]
             spaces[target.key] = space
         except KeyboardInterrupt:
             raise
@@ -175,9 +176,9 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     chosen = [target for target in chosen if target.key in spaces]
     if spaces:
         _check_workloads(choice, spaces.values())
-    wanted = {t.key: _with_companions(t, own, chosen) for t in chosen}
+    grouped = {t.key: _with_companions(t, own, chosen) for t in chosen}
     candidates: dict[str, list[Candidate]] = {}
-    for key, each in wanted.items():
+    for key, each in grouped.items():
         is_early = False  # a companion is early if the case before it is
         for one in each:
             is_early = one.case.key in early[key] if one.target.key == key else is_early
@@ -188,7 +189,7 @@ def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[lis
     tasks = []
     for target in chosen:
         cases = allotment.cases.get(target.key, {})
-        taken = tuple(a for a in wanted[target.key] if a.key in cases)
+        taken = tuple(a for a in grouped[target.key] if a.key in cases)
         if taken:
             tasks.append(Task(target, taken, allotment.seconds(target.key), allotment.processes[target.key]))
     return tasks, left_out
@@ -203,7 +204,7 @@ def _check_workloads(choice: Choice, spaces: Iterable[Space]) -> None:
         raise unknown_name("workload", min(strange), known)
 
 
-def _choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
+def choose_targets(targets: Sequence[Target], choice: Choice) -> tuple[list[Target], list[LeftOut]]:
     """The targets to measure, and the others with the reason. Hardware is always measured."""
     on_gpu = {t.stack for t in targets if not t.software and t.executes and t.api != "CPU"}
     others = choice.software or choice.full or choice.workloads

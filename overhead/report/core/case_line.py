@@ -12,7 +12,7 @@ import numpy as np
 from overhead.loading.samples import ProcessMedians
 from overhead.measure.fitting.anchors import ANCHOR_MAY_DIFFER
 from overhead.measure.fitting.line import LINE, Line, theil_sen
-from overhead.profiles import PROFILES
+from overhead.profiles import profiles
 from overhead.reading.format import MICRO, plain
 from overhead.reading.view import TargetView, View, base_cases, by_patterns
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, SMALL, new_figure, plain_log_ticks, style, wrapped_label
@@ -103,7 +103,7 @@ def case_figure(
         fitted = line.intercept + line.slope * n
         above.plot(n, np.where(fitted > 0, fitted, np.nan) / 1e3, "-" if of_figures else "--", color=INK, linewidth=1)
         notes += [] if of_figures else ["dashed: through the medians, no figure"]
-        allowed = max(PROFILES[profile].target, LINE.misfit) * line.slope * (top - first)
+        allowed = max(profiles()[profile].target, LINE.misfit) * line.slope * (top - first)
         share = 100 * np.where(n <= top, allowed / np.maximum(fitted, 1e-9), ANCHOR_MAY_DIFFER)
         below.fill_between(n, -share, share, color=GRID_COLOUR, alpha=0.8, linewidth=0, zorder=0)
         _note(below, _residuals(below, line, drawn), 0.03, 0.95)

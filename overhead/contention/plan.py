@@ -21,7 +21,7 @@ ONE_THREAD: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ContentionPlan:
-    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``: windows in each set.
+    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``: windows of one peer alone in each set, of each kind.
 
     ``seconds``: no set begins that would end later. ``long_ns``: the length of a window of long chains, ``each_ns``
     more for every peer: with time slices of 2 ms every peer gets tens of them. ``chain_ns``: a long chain alone takes

@@ -142,9 +142,11 @@ class _Set:
 
     def _together(self) -> Iterator[_Window]:
         plan, way = self.plan, self.group.way
-        for case, _ in itertools.product(self.cases, range(plan.repeats)):
-            for number, placement, kind in itertools.product(self._numbers(), plan.placements, _KINDS):
-                yield _Window(case, number, placement, kind)
+        numbers = self._numbers()
+        for case in self.cases:
+            for number, placement, kind in itertools.product(numbers, plan.placements, _KINDS):
+                if placement == "free" or number == numbers[-1] or way == "devices":
+                    yield _Window(case, number, placement, kind)
             if way == "processes" and processor_kind(self.group.targets[0]) == "gpu":
                 yield _Window(case, 2, kind="slices")
 
@@ -212,11 +214,12 @@ class _Set:
         children = self.children[window.first : window.first + count]
         short, long = min(plan.short, self.most[window.case]), self.units[window.case]
         length = plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
+        most = plan.most_short if window.kind == "short" else plan.most_long
         units = [
             short if window.kind == "short" or (window.kind == "slices" and i == 0) else long for i in range(count)
         ]
         for child, own, n in zip(children, _portions(places, threads), units, strict=True):
-            child.send(WindowJob(window.case, n, length, threads, list(own)))
+            child.send(WindowJob(window.case, n, length, threads, list(own), most))
         for child in children:
             child.receive()
         start = time.perf_counter_ns() + _AHEAD_NS

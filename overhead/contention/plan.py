@@ -21,7 +21,8 @@ ONE_THREAD: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ContentionPlan:
-    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``: windows of one peer alone in each set, of each kind.
+    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``: windows of each kind
+    with one peer alone, in each set.
 
     ``seconds``: no set begins that would end later. ``long_ns``: the length of a window of long chains, ``each_ns``
     more for every peer: with time slices of 2 ms every peer gets tens of them. ``chain_ns``: a long chain alone takes
@@ -39,6 +40,9 @@ class ContentionPlan:
     chain_ns: int = 10_000_000
     short: int = 64
     short_ns: int = 40_000_000
+    most_short: int = 300
+    most_long: int = 2000
+    """Chains of a peer in a window, at most: they go to the file."""
     twins: bool = True
     """Whether the same calls from compiled code are measured too."""
 

@@ -30,7 +30,7 @@ from overhead.devices import processor_kind
 from overhead.locks import device_lock
 from overhead.measure.sampling.clock import every_processor
 from overhead.probes import usable_entry_points
-from overhead.results import Case, LeftOut, OmittedLine, PeersLine, Placement, Status, WindowKind, WindowLine
+from overhead.results import Case, LeftOut, OmittedLine, PeersLine, Placement, Status, Target, WindowKind, WindowLine
 from overhead.runner.run import Measuring
 
 _LIMITS = ChildLimits(60.0, poll_s=1.0)
@@ -198,8 +198,7 @@ class _Set:
         for window in windows:
             if window.case not in self.cases or any(child.exit_code(0) is not None for child in self.children):
                 continue
-            targets = (self.group.targets * window.peers)[window.first : window.first + window.peers]
-            places = processors_of_peers(window.placement, targets)
+            places = processors_of_peers(window.placement, self._targets(window))
             if places is None:
                 continue
             try:
@@ -239,8 +238,12 @@ class _Set:
             ready=[ns for one in ran for ns in one.ready],
         )
 
+    def _targets(self, window: _Window) -> tuple[Target, ...]:
+        """The target of each peer that is measured."""
+        count = 1 if self.group.way == "busy" else window.peers
+        return (self.group.targets * count)[window.first : window.first + count]
+
     def _line(self, window: _Window) -> WindowLine:
-        targets = (self.group.targets * window.peers)[window.first : window.first + window.peers]
         many = self.group.way == "devices"
         return WindowLine(
             way=self.group.way,
@@ -250,7 +253,7 @@ class _Set:
             placement=window.placement,
             alone=window.alone,
             kind=window.kind,
-            devices=[target.device for target in targets] if many else [],
+            devices=[target.device for target in self._targets(window)] if many else [],
         )
 
     def _failed(self, window: _Window, status: Status, reason: str) -> WindowLine:

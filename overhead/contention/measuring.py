@@ -67,8 +67,8 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
                 listener.note(f"left out: {key}, {group.way}: {reason}")
                 continue
             longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left))
-            mean = (time.monotonic() - began) / (at + 1)
-            listener.left(min(mean * (len(wanted) - at - 1), plan.seconds))
+            spent = time.monotonic() - began
+            listener.left(max(0.0, min(spent / (at + 1) * (len(wanted) - at - 1), plan.seconds - spent)))
 
 
 def _not_measured(plan: ContentionPlan, group: Group, late: bool) -> str:

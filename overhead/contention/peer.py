@@ -164,14 +164,15 @@ class _Peers:
     def run(self, job: WindowJob, go: Callable[[], int]) -> Ran:
         """Run a window. ``go``: says that all are warm, and returns the moment at which the window begins."""
         numbers = range(job.threads)
-        warm = threading.Barrier(job.threads + 1)
+        warm, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
         started: list[int] = []
 
         def window(chain: Chain, processors: Sequence[int]) -> tuple[list[list[int]], int, int]:
             try:
                 self.clock.move(processors)
-                before = chain.executed()
-                _total(chain, job.units, self.clock.now)
+                with one_at_a_time:  # a CUDA graph is captured while no other thread of the process uses the context
+                    before = chain.executed()
+                    _total(chain, job.units, self.clock.now)
             finally:
                 warm.wait()  # first: all are warm
                 warm.wait()  # then: the start is known

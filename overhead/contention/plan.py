@@ -34,7 +34,7 @@ class ContentionPlan:
     placements: Sequence[Placement] = ("free", "core", "node")
     sets: int = 3
     repeats: int = 2
-    seconds: float = 480.0
+    seconds: float = 660.0
     long_ns: int = 200_000_000
     each_ns: int = 50_000_000
     chain_ns: int = 10_000_000
@@ -72,7 +72,7 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[Group]:
                 t for t in ordered if (t.stack, t.api, t.adapter) == (target.stack, target.api, target.adapter)
             )
             if way != "devices":
-                yield Group(way, (target,), cases_of(target, twins=plan.twins))
+                yield Group(way, (target,), cases_of(target, twins=plan.twins and way != "busy"))
             elif len(alike) > 1 and processor_kind(target) == "gpu":
                 yield Group(way, alike, cases_of(target, twins=plan.twins))
 

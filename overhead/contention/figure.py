@@ -1,0 +1,94 @@
+"""The figure of a way: what a unit costs each of K peers, and how much all of them do together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from overhead.blocks.parts import Drawing, Table
+from overhead.contention.show import WAYS, PeersRow, finding_sentences
+from overhead.reading.format import MICRO, plain
+from overhead.report.core.draw import INK, MUTED, PAPER, WIDE_INCHES, new_figure, plain_log_ticks, style
+from overhead.report.core.palette import colour
+from overhead.results import Value, Way
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_End = tuple[str, str, int, float]
+_MOST_LINES = 16
+_PANEL_INCHES = 3.3
+_GAP = 0.055
+"""Least distance of two labels, as a share of the height of a panel."""
+_STYLES = {"native": ":", "ffi": "-."}
+_SHORT = {"native": ", compiled", "ffi": ", no wrappers", "browser": ", JavaScript"}
+_CAPTION = (
+    "Left: one unit, while K peers run the same case. Right: the units of all together in the same time, where one "
+    "alone is 1. Lines: from Python; dotted: from compiled code. Hollow: noisy. All axes are logarithmic."
+)
+
+
+def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
+    """The figure with its table, a pinned case only where it has no free one; None without two numbers of peers."""
+    free = {row.first.key for row in rows if row.first.placement == "free"}
+    drawn = [row for row in rows if row.first.placement == "free" or row.first.key not in free]
+    drawn = sorted((row for row in drawn if len(row.values("cost")) > 1), key=lambda row: row.order)[:_MOST_LINES]
+    title = f"{WAYS[way].title}: the cost of a unit, and the work of all together"
+    said = " ".join(finding_sentences(way, rows)) or title
+    figure = Drawing(f"contention-{way}", title, said, _CAPTION, partial(_draw, way, drawn), table=table)
+    return figure if drawn else None
+
+
+@style()
+def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
+    """Two panels: the cost and the work over the number of peers."""
+    figure, (left, right) = new_figure([_PANEL_INCHES], 2, width=WIDE_INCHES, around=0.5)
+    counts = sorted({k for row in rows for k in row.values("cost")})
+    left.set_title(f"Cost of a unit for each of K {way}, {MICRO}")
+    right.set_title("Units of all together in the same time; one alone is 1")
+    right.axhline(1, color=INK, linewidth=0.9, zorder=1)
+    right.plot(counts, counts, "--", color=MUTED, linewidth=1.1, zorder=1)
+    for ax, name, unit in ((left, "cost", 1e-3), (right, "work", 1.0)):
+        ax.set(xscale="log", yscale="log", xlabel=f"K, the number of {way} at once")
+        ends = [_line(ax, row, {k: value * unit for k, value in found.items()})
+                for row in rows if (found := row.values(name))]  # fmt: skip
+        ax.set_xticks(counts, [f"{k:,}" for k in counts])
+        ax.minorticks_off()
+        plain_log_ticks(ax.yaxis)
+        _names(
+            ax, [*ends, *([("K times one alone", MUTED, counts[-1], counts[-1])] if ax is right else [])], counts[-1]
+        )
+    return figure
+
+
+def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
+    """Draw a line with its intervals; returns its label and colour, its most peers, and its value there."""
+    caller, own = row.first.case.caller, colour(row.first.target.stack)
+    ax.plot([*points], [v.value for v in points.values()], _STYLES.get(caller, "-"), color=own, linewidth=1.4)
+    for k, value in points.items():
+        if value.low is not None and value.high is not None:
+            ax.plot([k, k], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.4, zorder=3)
+        inside = own if value.status == "ok" else PAPER
+        ax.plot([k], [value.value], "o", markersize=5, color=own, markerfacecolor=inside, zorder=4)
+    last = max(points)
+    return plain(row.label + _SHORT.get(caller, ""), 34), own, last, points[last].value
+
+
+def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
+    """Write the name of each line beside its end, moved up or down where two would overlap."""
+    low, high = ax.get_ylim()
+    gap = _GAP * math.log(high / low)
+    ends = sorted(ends, key=lambda end: end[3])
+    at = [math.log(y) for *_, y in ends]
+    for _ in range(100):
+        for i in range(1, len(at)):
+            missing = max(0.0, gap - (at[i] - at[i - 1]))
+            at[i - 1], at[i] = at[i - 1] - missing / 2, at[i] + missing / 2
+    for (label, own, x, y), place in zip(ends, at, strict=True):
+        line = {"arrowstyle": "-", "color": own, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4} if x == last else None
+        text = label if x == last else f"{label}, up to {x}"
+        ax.annotate(text, (x, y), (1.05, math.exp(place)), textcoords=ax.get_yaxis_transform(), va="center",
+                    fontsize=8, color=own, arrowprops=line)  # fmt: skip

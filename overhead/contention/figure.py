@@ -83,12 +83,13 @@ def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:
     gap = _GAP * math.log(high / low)
     ends = sorted(ends, key=lambda end: end[3])
     at = [math.log(y) for *_, y in ends]
-    for _ in range(100):
+    for _ in range(300):
         for i in range(1, len(at)):
             missing = max(0.0, gap - (at[i] - at[i - 1]))
             at[i - 1], at[i] = at[i - 1] - missing / 2, at[i] + missing / 2
+        at[0], at[-1] = max(at[0], math.log(low)), min(at[-1], math.log(high))
     for (label, own, x, y), place in zip(ends, at, strict=True):
-        line = {"arrowstyle": "-", "color": own, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4} if x == last else None
+        arrow = {"arrowstyle": "-", "color": own, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)}
         text = label if x == last else f"{label}, up to {x}"
         ax.annotate(text, (x, y), (1.05, math.exp(place)), textcoords=ax.get_yaxis_transform(), va="center",
-                    fontsize=8, color=own, arrowprops=line)  # fmt: skip
+                    fontsize=8, color=own, arrowprops=arrow if x == last else None)  # fmt: skip

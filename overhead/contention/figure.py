@@ -8,18 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from overhead.blocks.parts import Drawing, Table
-from overhead.contention.show import WAYS, PeersRow, finding_sentences
+from overhead.contention.show import PEER_WORDS, PeersRow, finding_sentences
 from overhead.reading.format import MICRO, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import colour
-from overhead.results import Value, Way
+from overhead.results import Value, Way, exactly
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _End = tuple[str, str, int, float]
-_MOST_LINES = 16
+_MOST_LINES, _LEAST_RANGE = 16, 5.0
 _PANEL_INCHES = 3.3
 _GAP = 0.055
 """Least distance of two labels, as a share of the height of a panel."""
@@ -34,12 +34,11 @@ _CAPTION = (
 def drawing(way: Way, rows: Sequence[PeersRow], table: Table) -> Drawing | None:
     """The figure with its table, a pinned case only where it has no free one; None without two numbers of peers."""
     free = {row.first.key for row in rows if row.first.placement == "free"}
-    drawn = [row for row in rows if row.first.placement == "free" or row.first.key not in free]
-    drawn = sorted((row for row in drawn if len(row.values("cost")) > 1), key=lambda row: row.order)[:_MOST_LINES]
-    title = f"{WAYS[way].title}: the cost of a unit, and the work of all together"
+    own = [row for row in rows if row.first.placement == "free" or row.first.key not in free]
+    own = sorted((row for row in own if len(row.values("cost")) > 1), key=lambda row: row.order)[:_MOST_LINES]
+    title = f"{PEER_WORDS[way].title}: the cost of a unit, and the work of all together"
     said = " ".join(finding_sentences(way, rows)) or title
-    figure = Drawing(f"contention-{way}", title, said, _CAPTION, partial(_draw, way, drawn), table=table)
-    return figure if drawn else None
+    return Drawing(f"contention-{way}", title, said, _CAPTION, partial(_draw, way, own), table=table) if own else None
 
 
 @style()
@@ -51,16 +50,18 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
     right.set_title("Units of all together in the same time; one alone is 1")
     right.axhline(1, color=INK, linewidth=0.9, zorder=1)
     right.plot(counts, counts, "--", color=MUTED, linewidth=1.1, zorder=1)
-    for ax, name, unit in ((left, "cost", 1e-3), (right, "work", 1.0)):
+    costs = [(row, {k: cost / 1e3 for k, cost in row.values("cost").items()}) for row in rows]
+    works = [(row, {1: exactly(1.0)} | work) for row in rows if (work := row.values("work"))]
+    for ax, lines in ((left, costs), (right, works)):
         ax.set(xscale="log", yscale="log", xlabel=f"K, the number of {way} at once")
-        ends = [_line(ax, row, {k: value * unit for k, value in found.items()})
-                for row in rows if (found := row.values(name))]  # fmt: skip
+        ends = [_line(ax, row, points) for row, points in lines]
         ax.set_xticks(counts, [f"{k:,}" for k in counts])
         ax.minorticks_off()
+        ax.set_ylim(top=max(ax.get_ylim()[1], _LEAST_RANGE * ax.get_ylim()[0]))
         plain_log_ticks(ax.yaxis)
-        _names(
-            ax, [*ends, *([("K times one alone", MUTED, counts[-1], counts[-1])] if ax is right else [])], counts[-1]
-        )
+        if ax is right:
+            ends.append(("K times one alone", MUTED, counts[-1], counts[-1]))
+        _names(ax, ends, counts[-1])
     return figure
 
 
@@ -73,8 +74,7 @@ def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
             ax.plot([k, k], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.4, zorder=3)
         inside = own if value.status == "ok" else PAPER
         ax.plot([k], [value.value], "o", markersize=5, color=own, markerfacecolor=inside, zorder=4)
-    last = max(points)
-    return plain(row.label + _SHORT.get(caller, ""), 34), own, last, points[last].value
+    return plain(row.label + _SHORT.get(caller, ""), 34), own, max(points), points[max(points)].value
 
 
 def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:

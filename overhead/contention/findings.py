@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead.contention.show import WAYS, losses, rows_of
+from overhead.contention.show import PEER_WORDS, losses, rows_of
 from overhead.reading.findings import Finding, rule
 from overhead.reading.format import factor_spread, number
 from overhead.reading.view import View
@@ -32,7 +32,7 @@ def _finding(view: View, way: Way, condition: str) -> Finding | None:
     processes = [row for row in rows_of(view, "processes") if row.first.key == worst.first.key]
     ratios = [ratio for row in processes if (ratio := row.resolved("work").get(peers)) is not None and ratio.floor > 1]
     better = ratios[0] if way == "threads" and ratios else None
-    advice = f"Use {WAYS[way].advice}{', or processes' if better else ''}"
+    advice = f"Use {PEER_WORDS[way].advice}{', or processes' if better else ''}"
     said = [f"{row.name} {row.called}, {k} {way}: {factor_spread(ratio)}" for row, k, ratio in found]
     said += [f"{peers} processes through {worst.name}: {factor_spread(better)}"] if better else []
     title = f"{advice}: {peers} {way} together do {number(work)} times as much as one alone through {worst.name}"

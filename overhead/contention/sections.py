@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from overhead.blocks.parts import Part, Table
 from overhead.contention.figure import drawing
-from overhead.contention.show import WAYS, rows_of, way_blocks
+from overhead.contention.show import PEER_WORDS, rows_of, way_blocks
 from overhead.reading.view import View
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register
@@ -27,5 +27,5 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
     return build
 
 
-for _order, (_way, _words) in enumerate(WAYS.items()):
+for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
     register(f"contention-{_way}", _words.title, 10 * _order, page="contention", any_run=True)(section_of(_way))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from overhead.blocks.parts import Cell, Heading, Part, Table, Text
@@ -33,7 +34,7 @@ class WayWords:
     least: float = 0.0
 
 
-WAYS: dict[Way, WayWords] = {
+PEER_WORDS: dict[Way, WayWords] = {
     "processes": WayWords("Processes on one device", "{} processes on one device do", "one process a device", 0.9),
     "threads": WayWords("Threads of one process", "{} threads of one process do", "one launching thread", 0.8),
     "devices": WayWords("A process for each device", "{} processes, each on its own device, do"),
@@ -60,9 +61,9 @@ class PeersRow:
 
     @property
     def name(self) -> str:
-        """The stack inside a sentence: ``the CUDA driver``."""
+        """The stack inside a sentence, where all devices count as one: ``the CUDA driver``."""
         stack = self.first.target.stack
-        return STACK_NAMES.get(stack, stack) + self.label.removeprefix(stack)
+        return STACK_NAMES.get(stack, stack) + re.sub(" #[^ ]+", "", self.label.removeprefix(stack))
 
     @property
     def called(self) -> str:
@@ -92,13 +93,16 @@ def rows_of(view: View, way: Way) -> list[PeersRow]:
 
 
 def _label(one: Contention, others: Sequence[Contention]) -> str:
-    """The stack, its adapter if the way has several, and in what its case differs from others by the same caller."""
+    """The stack; in what its device differs from others of the stack, and its case from others by the same caller."""
     target, case = one.target, one.case
-    several = len({other.target.key for other in others if other.target.stack == target.stack}) > 1
+    of_stack = [other.target for other in others if other.target.stack == target.stack]
+    told_apart = [f for f in ("adapter", "api") if len({getattr(each, f) for each in of_stack}) > 1]
+    on = " ".join(plain(without_brackets(getattr(target, f)), 28) for f in told_apart)
+    device = f"#{plain(target.device, 16)}" if len({each.device for each in of_stack}) > 1 else ""
     alike = [o.case.coordinates for o in others if o.target.key == target.key and o.case.caller == case.caller]
     differs = {k: v for k, v in case.coordinates.items() if any(other.get(k) != v for other in alike)}
-    on = [f"on {plain(without_brackets(target.adapter), 28)} {target.api}"] if several else []
-    return " ".join([target.stack, *on, *words(differs), *(["(software)"] if target.software else [])])
+    parts = [target.stack, device, f"on {on}" if on else "", *words(differs), "(software)" if target.software else ""]
+    return " ".join(filter(None, parts))
 
 
 def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:
@@ -112,12 +116,9 @@ def losses(way: Way, rows: Sequence[PeersRow]) -> list[tuple[PeersRow, int, Valu
 
     Each with the number of peers that do least, and their work beside that of one alone.
     """
-    found: list[tuple[PeersRow, int, Value]] = []
-    least = WAYS[way].least
-    for row in _judged(rows):
-        low = [(row, k, work) for k, work in row.resolved("work").items() if k > 1 and work.ceiling < least]
-        found += sorted(low, key=lambda one: one[2].value)[:1]
-    return sorted(found, key=lambda one: one[2].value)
+    works = [[(row, k, work) for k, work in row.resolved("work").items() if k > 1] for row in _judged(rows)]
+    least = [min(of_row, key=lambda one: one[2].value) for of_row in works if of_row]
+    return sorted((one for one in least if one[2].ceiling < PEER_WORDS[way].least), key=lambda one: one[2].value)
 
 
 def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
@@ -133,9 +134,9 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
     (least, low), (most, high) = ordered[0], ordered[-1]
     said = f"{number(low)} times as much as {alone} through {least.name}"
     said += f", and {number(high)} times through {most.name}" if most is not least else ""
-    sentences = [f"{least.called[0].upper()}{least.called[1:]}, {WAYS[way].finding.format(peers)} {said}."]
-    if worst := [f"{row.name} {row.called}" for row, *_ in losses(way, rows)]:
-        sentences.append(f"Several together do less than one alone through {listed(worst)}: use {WAYS[way].advice}.")
+    sentences = [f"{least.called[0].upper()}{least.called[1:]}, {PEER_WORDS[way].finding.format(peers)} {said}."]
+    if worst := listed([f"{row.name} {row.called}" for row, *_ in losses(way, rows)]):
+        sentences.append(f"Several together do less than one alone through {worst}: use {PEER_WORDS[way].advice}.")
     return sentences
 
 
@@ -152,7 +153,7 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
 
 def contention_blocks(view: View) -> Iterator[Part]:
     """What ``overhead contention`` prints of a run: each way with its title."""
-    for way, own in WAYS.items():
+    for way, own in PEER_WORDS.items():
         if found := list(way_blocks(view, way)):
             yield Heading(own.title)
             yield from found
@@ -196,8 +197,8 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
         last = [(row, k, value) for row in rows for k, value in [*row.values(name).items()][-1:]]
         if said := [f"{row.name} {row.called} (K={k}) {number(value / 1e3)} {MICRO}" for row, k, value in last]:
             yield f"{about}: {'; '.join(said)}."
-    limited = ((row, row.records[max(row.values("cost"))].why) for row in rows)
-    yield from reasons_said(((f"{row.name} {row.called}", why) for row, why in limited if why), "What limits")
+    last_of = ((f"{row.name} {row.called}", row.records[max(row.values("cost"))]) for row in rows)
+    yield from reasons_said(((name, one.why) for name, one in last_of if one.limit and one.why), "What limits")
 
 
 def _reasons(rows: Sequence[PeersRow]) -> list[str]:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _End = tuple[str, str, int, float]
-_MOST_LINES, _LEAST_RANGE = 16, 5.0
-_PANEL_INCHES = 3.3
+_PANEL_INCHES, _MOST_LINES, _LEAST_RANGE = 3.3, 16, 5.0
 _GAP = 0.055
 """Least distance of two labels, as a share of the height of a panel."""
 _STYLES = {"native": ":", "ffi": "-."}
@@ -74,7 +73,12 @@ def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
             ax.plot([k, k], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.4, zorder=3)
         inside = own if value.status == "ok" else PAPER
         ax.plot([k], [value.value], "o", markersize=5, color=own, markerfacecolor=inside, zorder=4)
-    return plain(row.label + _SHORT.get(caller, ""), 34), own, max(points), points[max(points)].value
+    return (
+        plain(row.label.replace(" (software)", "") + _SHORT.get(caller, ""), 36),
+        own,
+        max(points),
+        points[max(points)].value,
+    )
 
 
 def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:

@@ -15,7 +15,7 @@ from overhead.results import VALUED, Contention, Limit, Placement, Value, Way
 
 _PINNED: dict[Placement, str] = {"free": "", "core": "a core", "node": "a node"}
 _LIMITS: dict[Limit, str] = {
-    "": "nothing seen", "processors": "processors", "interpreter": "Python's lock", "lock": "shared lock",
+    "": "none clear", "processors": "processors", "interpreter": "Python's lock", "lock": "shared lock",
     "slices": "time slices", "device": "the device", "unknown": "not known",
 }  # fmt: skip
 """What limits, in the table; docs/contention.md tells what each means."""
@@ -184,9 +184,11 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
 
 def _short(value: Value, sign: str = "") -> str | Cell:
     """The value with its interval where a pointer rests; the interval alone of a noisy one."""
-    if value.status == "ok" or value.low is None or value.high is None:
+    if value.status == "ok":
         return Cell(number(value) + sign, hover=positive_spread(value))
-    return between(value.low, value.high)
+    if value.low is None or value.high is None:
+        return f"{number(value)}{sign} {value.status}"
+    return between(value.low, value.high) if value.low > 0 else f"at most {number(value.high)}"
 
 
 def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:

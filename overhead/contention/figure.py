@@ -66,19 +66,14 @@ def _draw(way: Way, rows: Sequence[PeersRow]) -> Figure:
 
 def _line(ax: Axes, row: PeersRow, points: Mapping[int, Value]) -> _End:
     """Draw a line with its intervals; returns its label and colour, its most peers, and its value there."""
-    caller, own = row.first.case.caller, colour(row.first.target.stack)
+    caller, own, label = row.first.case.caller, colour(row.first.target.stack), row.label.replace(" (software)", "")
     ax.plot([*points], [v.value for v in points.values()], _STYLES.get(caller, "-"), color=own, linewidth=1.4)
     for k, value in points.items():
         if value.low is not None and value.high is not None:
             ax.plot([k, k], [max(value.low, value.value / 10), value.high], color=own, linewidth=1.4, zorder=3)
         inside = own if value.status == "ok" else PAPER
         ax.plot([k], [value.value], "o", markersize=5, color=own, markerfacecolor=inside, zorder=4)
-    return (
-        plain(row.label.replace(" (software)", "") + _SHORT.get(caller, ""), 36),
-        own,
-        max(points),
-        points[max(points)].value,
-    )
+    return plain(label + _SHORT.get(caller, ""), 36), own, max(points), points[max(points)].value
 
 
 def _names(ax: Axes, ends: Sequence[_End], last: int) -> None:

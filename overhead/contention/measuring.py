@@ -25,7 +25,7 @@ from overhead.contention.peer import (
     decode_answer,
 )
 from overhead.contention.placing import processors_of_peers
-from overhead.contention.plan import ONE_THREAD, ContentionPlan, Group, groups
+from overhead.contention.plan import ONE_THREAD, ContentionPlan, PeerGroup, groups
 from overhead.devices import processor_kind
 from overhead.locks import device_lock
 from overhead.measure.sampling.clock import every_processor
@@ -71,14 +71,14 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
             listener.left(max(0.0, min(spent / (at + 1) * (len(wanted) - at - 1), plan.seconds - spent)))
 
 
-def _not_measured(plan: ContentionPlan, group: Group, late: bool) -> str:
+def _not_measured(plan: ContentionPlan, group: PeerGroup, late: bool) -> str:
     """Why the group is not measured; '' if it is."""
     if group.way == "threads" and group.targets[0].stack in ONE_THREAD:
         return ONE_THREAD[group.targets[0].stack]
     return f"it does not fit the {plan.seconds:.0f} s of this measurement; --seconds gives it more" if late else ""
 
 
-def _measure_group(plan: ContentionPlan, group: Group, measuring: Measuring, left: float) -> float:
+def _measure_group(plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float) -> float:
     """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all would take."""
     begin, cases = time.monotonic(), dict(enumerate(group.cases))
     measuring.add(PeersLine(way=group.way, targets=list(group.targets), case=case) for case in group.cases)
@@ -96,7 +96,7 @@ class _Set:
     """One set of fresh processes for the cases of a group. ``cases``: those that have not failed; others go."""
 
     def __init__(
-        self, plan: ContentionPlan, group: Group, number: int, measuring: Measuring, cases: dict[int, Case]
+        self, plan: ContentionPlan, group: PeerGroup, number: int, measuring: Measuring, cases: dict[int, Case]
     ) -> None:
         self.plan, self.group, self.number, self.measuring, self.cases = plan, group, number, measuring, cases
         self.rng = random.Random(f"{group.targets[0].key} {group.way} {number}")

@@ -68,7 +68,7 @@ class BusyJob(Struct, frozen=True, tag="busy"):
     until: int
 
 
-Job = OpenJob | SizeJob | WindowJob | BusyJob
+PeerJob = OpenJob | SizeJob | WindowJob | BusyJob
 
 
 class Go(Struct, frozen=True):
@@ -227,10 +227,10 @@ def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
     return now() - begin
 
 
-def _answers() -> Callable[[Job, Parent], None]:
+def _answers() -> Callable[[PeerJob, Parent], None]:
     peers = _Peers()
 
-    def answer(job: Job, parent: Parent) -> None:
+    def answer(job: PeerJob, parent: Parent) -> None:
         def go() -> int:
             parent(Warm())
             return msgspec.json.decode(next(parent.lines), type=Go).start
@@ -250,4 +250,4 @@ def _answers() -> Callable[[Job, Parent], None]:
 
 
 if __name__ == "__main__":
-    serve(Job, _answers())  # type: ignore[arg-type]
+    serve(PeerJob, _answers())  # type: ignore[arg-type]

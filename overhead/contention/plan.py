@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from overhead.contention.profiles import STACKS
+from overhead.contention import STACKS
 from overhead.devices import processor_kind
 from overhead.probes import registry, space_of
 from overhead.probes.base import vary
@@ -54,7 +54,7 @@ NODE = ContentionPlan(
 
 
 @dataclass(frozen=True)
-class Group:
+class PeerGroup:
     """Cases that are measured in the same processes. ``targets``: of each peer, or one for all."""
 
     way: Way
@@ -62,7 +62,7 @@ class Group:
     cases: tuple[Case, ...]
 
 
-def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[Group]:
+def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGroup]:
     """What to measure, in order: way by way, and stack by stack."""
     rank = {name: number for number, name in enumerate(STACKS)}
     ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
@@ -72,9 +72,9 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[Group]:
                 t for t in ordered if (t.stack, t.api, t.adapter) == (target.stack, target.api, target.adapter)
             )
             if way != "devices":
-                yield Group(way, (target,), cases_of(target, twins=plan.twins and way != "busy"))
+                yield PeerGroup(way, (target,), cases_of(target, twins=plan.twins and way != "busy"))
             elif len(alike) > 1 and processor_kind(target) == "gpu":
-                yield Group(way, alike, cases_of(target, twins=plan.twins))
+                yield PeerGroup(way, alike, cases_of(target, twins=plan.twins))
 
 
 def _firsts(targets: Sequence[Target]) -> list[Target]:

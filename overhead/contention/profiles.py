@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from overhead.contention import NODE_STACKS, STACKS
 from overhead.profiles import Plan, register_profile
-
-STACKS = ("torch", "cuda-driver", "cuda-graph", "cupy", "triton", "vulkan", "dawn", "wgpu-native", "numpy")
-"""The stacks that are measured unless others are named, in this order."""
-NODE_STACKS = ("torch", "cuda-driver", "cuda-graph", "numpy")
 
 
 def _contention(measuring: Any) -> None:

@@ -23,7 +23,7 @@ def add_commands(commands: Any) -> None:
     ways = "processes on one device, threads of one process, a process a device, or beside busy processors (repeatable)"
     add("--way", choices=["processes", "threads", "devices", "busy"], action="append", default=[], help=ways)
     add("--at-once", metavar="K,K", type=_numbers, default=(1, 2, 4, 8), help="how many (default: 1,2,4,8)")
-    add("--seconds", metavar="S", type=float, default=660.0, help="what does not fit is left out and named")
+    add("--seconds", metavar="S", type=float, default=900.0, help="what does not fit is left out and named")
     add("--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too")
     add("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
     add_plugin(contention)

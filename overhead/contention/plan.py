@@ -32,9 +32,9 @@ class ContentionPlan:
     ways: Sequence[Way] = WAYS
     numbers: Sequence[int] = (1, 2, 4, 8)
     placements: Sequence[Placement] = ("free", "core", "node")
-    sets: int = 3
+    sets: int = 4
     repeats: int = 2
-    seconds: float = 660.0
+    seconds: float = 900.0
     long_ns: int = 200_000_000
     each_ns: int = 50_000_000
     chain_ns: int = 10_000_000

@@ -28,7 +28,7 @@ _NOT_IN_TURN = Plan(
 register_profile(
     "node",
     Plan(
-        processes=2, target=0.10, sampling_s=10.0, wall_s=25.0, case_s=0.15, far=False, all_cases=False,
+        processes=3, target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False,
         stacks=NODE_STACKS, more=_node,
     ),
 )  # fmt: skip

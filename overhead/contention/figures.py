@@ -28,10 +28,8 @@ class _SliceRule:
     """Largest distance of a quartile from the median: more takes a queue for slices, less misses slices."""
     of_chain: float = 0.6
     """Share of the other peer's chain that a delay stays below: above it, the device may have finished that chain."""
-    of_queue: tuple[float, float] = (0.6, 1.5)
-    """A delay between these multiples of the other peer's queued work may be that queue: wider misses slices."""
     lost: float = 0.05
-    """With this share of the work lost, a queue does not explain the delay: less takes a queue for slices."""
+    """Least share of work that hand-overs cost: with less, the delay may be the other peer's queue."""
 
 
 _SLICES = _SliceRule()
@@ -145,14 +143,11 @@ class _Case:
 
 def _show_slices(delays: Floats, work: Floats, lone: Sequence[WindowLine]) -> bool:
     """Whether delays of short chains come from slices, and not from the queue or the whole chain of the other peer."""
-    if len(delays) < _SLICES.least or work.mean() > 1 + _SLICES.lost:
+    if len(delays) < _SLICES.least or work.mean() > 1 - _SLICES.lost:
         return False
     low, usual, high = np.quantile(delays, (0.25, 0.5, 0.75))
-    _, issue, total = _rows(lone, "long").T
-    least, most = (factor * np.median(total - issue) for factor in _SLICES.of_queue)
-    a_queue = work.mean() > 1 - _SLICES.lost and least < usual < most
-    unlike = max(high - usual, usual - low) > _SLICES.quartiles * usual
-    return not (a_queue or unlike or usual >= _SLICES.of_chain * np.median(total))
+    alike = max(high - usual, usual - low) <= _SLICES.quartiles * usual
+    return bool(alike and usual < _SLICES.of_chain * np.median(_rows(lone, "long")[:, 2]))
 
 
 def _grouped(windows: Sequence[WindowLine]) -> dict[tuple[str, int, tuple[str, ...]], list[WindowLine]]:

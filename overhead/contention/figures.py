@@ -73,7 +73,7 @@ class _Case:
     shared: list[WindowLine] = field(default_factory=list)
 
     def records(self) -> Iterator[tuple[Contention, Contention]]:
-        """Each record, and one with the figures of its peers alone. These have a record where no other has one peer."""
+        """Each record, and one of the same peers alone. Lone windows give a record where no shared ones have one peer."""
         for (_, peers, devices), windows in sorted((_grouped(self.lone) | _grouped(self.shared)).items()):
             sets, alone = _sets(windows), self._alone(devices)
             figures = self._figures(windows, sets, alone) + self._slices(windows, sets, alone)
@@ -129,7 +129,8 @@ class _Case:
         """
         found = []
         for number, ratio in _works(sets, alone).items():
-            if alone[number].get("issue", np.full(1, np.inf)) @ alone[number]["rates"] < LIMITS.issue_alone:
+            share = alone[number]["rates"].mean() * alone[number]["issue"].mean() if "issue" in alone[number] else 1.0
+            if share < LIMITS.issue_alone:
                 usual = np.median(_rows(self.lone, "short", number)[:, 2])
                 total = _rows(windows, "slices", number)[:, 2]
                 found.append((total[total > _SLICES.interrupted * usual] - usual, ratio))

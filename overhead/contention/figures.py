@@ -73,7 +73,7 @@ class _Case:
     shared: list[WindowLine] = field(default_factory=list)
 
     def records(self) -> Iterator[tuple[Contention, Contention]]:
-        """Each record, and one of the same peers alone. Lone windows give a record where no shared ones have one peer."""
+        """Each record, and one of the same peers alone. Lone windows give one where no shared ones have one peer."""
         for (_, peers, devices), windows in sorted((_grouped(self.lone) | _grouped(self.shared)).items()):
             sets, alone = _sets(windows), self._alone(devices)
             figures = self._figures(windows, sets, alone) + self._slices(windows, sets, alone)

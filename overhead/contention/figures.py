@@ -153,8 +153,8 @@ def _show_slices(delays: Floats, work: Floats, lone: Sequence[WindowLine]) -> bo
 
 def _mean_of_sets(name: str, values: Sequence[float] | Floats, target: float, unit: str = "ns") -> Figure:
     """The mean of one value per set with its 95 % interval; of costs and ratios the geometric mean."""
-    if unit == "share":
-        return mean_of_processes(name, values, target, unit=unit, scale=1.0)
+    if unit == "share" or min(values, default=1.0) <= 0:  # a coarse clock of CPU time stands still
+        return mean_of_processes(name, values, target, unit=unit, scale=1.0 if unit == "share" else None)
     found = mean_of_processes(name, np.log(values), target, unit=unit, scale=1.0)
     value, low, high = (None if end is None else float(np.exp(end)) for end in (found.value, found.low, found.high))
     return replace(found, value=value, low=low, high=high)

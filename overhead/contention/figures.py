@@ -73,7 +73,7 @@ class _Case:
     shared: list[WindowLine] = field(default_factory=list)
 
     def records(self) -> Iterator[tuple[Contention, Contention]]:
-        """Each record, and one with the figures of its peers alone. These have a record where no other has one peer."""
+        """Each record, and one of the same peers alone. Lone windows give one where no shared ones have one peer."""
         for (_, peers, devices), windows in sorted((_grouped(self.lone) | _grouped(self.shared)).items()):
             sets, alone = _sets(windows), self._alone(devices)
             figures = self._figures(windows, sets, alone) + self._slices(windows, sets, alone)
@@ -129,7 +129,8 @@ class _Case:
         """
         found = []
         for number, ratio in _works(sets, alone).items():
-            if alone[number].get("issue", np.full(1, np.inf)) @ alone[number]["rates"] < LIMITS.issue_alone:
+            share = alone[number]["rates"].mean() * alone[number]["issue"].mean() if "issue" in alone[number] else 1.0
+            if share < LIMITS.issue_alone:
                 usual = np.median(_rows(self.lone, "short", number)[:, 2])
                 total = _rows(windows, "slices", number)[:, 2]
                 found.append((total[total > _SLICES.interrupted * usual] - usual, ratio))
@@ -152,8 +153,8 @@ def _show_slices(delays: Floats, work: Floats, lone: Sequence[WindowLine]) -> bo
 
 def _mean_of_sets(name: str, values: Sequence[float] | Floats, target: float, unit: str = "ns") -> Figure:
     """The mean of one value per set with its 95 % interval; of costs and ratios the geometric mean."""
-    if unit == "share":
-        return mean_of_processes(name, values, target, unit=unit, scale=1.0)
+    if unit == "share" or min(values, default=1.0) <= 0:  # a coarse clock of CPU time stands still
+        return mean_of_processes(name, values, target, unit=unit, scale=1.0 if unit == "share" else None)
     found = mean_of_processes(name, np.log(values), target, unit=unit, scale=1.0)
     value, low, high = (None if end is None else float(np.exp(end)) for end in (found.value, found.low, found.high))
     return replace(found, value=value, low=low, high=high)

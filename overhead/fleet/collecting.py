@@ -54,8 +54,9 @@ def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     make = 'd=$(mktemp -d) || exit 1; trap \'rm -rf "$d"\' EXIT; mkdir "$d/out" "$d/tmp"'
     limit = f"limit=$(command -v timeout >/dev/null && echo timeout -k 10 {max(1, round(limit_s))})"
     measure = f'OVERHEAD_SCRATCH="$d/tmp" $limit sh -c {run} "$d/out" </dev/null >/dev/null 2>"$d/errors"; code=$?'
-    send = f'tail -c 2000 "$d/errors" >&2; echo "{_BEGIN.decode().strip()}"; tar -C "$d/out" -cf - . && exit $code'
-    return f"{make}; {limit}; {measure}; {send}"
+    tell = f'tail -c 2000 "$d/errors" >&2; echo "{_BEGIN.decode().strip()}"'
+    send = 'COPYFILE_DISABLE=1 tar -C "$d/out" -cf - . && exit $code'  # tar of macOS: no files of attributes
+    return "; ".join([make, limit, measure, tell, send])
 
 
 async def run_program(command: Sequence[str], limit_s: float) -> Sent:
@@ -135,8 +136,8 @@ def save(sent: Sent, folder: Path, limit_s: float) -> tuple[list[str], str]:
 def collect_files(a: argparse.Namespace, opened: AbstractContextManager[Mapping[str, Measure]]) -> int:
     """Measure all nodes at once, save what each sends, print a table of the nodes; returns the exit code."""
     found: dict[str, tuple[list[str], str]] = {}
-    files.check_writable(a.out / "file")
     with Progress() as listener, opened as nodes:
+        files.check_writable(a.out / "file")
 
         async def collect(name: str) -> None:
             try:

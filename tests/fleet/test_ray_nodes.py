@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from overhead.cli import main
-from tests.cli.test_missing_extra import hide
 from tests.fleet.nodes import BOTH, EXAMPLE, OVERHEAD, collected, program
 
 NODES = {"good": "", "slow": "slow", "hangs": "hangs", "dies": "hangs"}
@@ -50,11 +48,3 @@ def test_every_node_is_measured_and_one_that_hangs_or_dies_is_named(
     assert reasons.keys() == {"hangs", "dies"}
     assert "8 s" in reasons["hangs"]
     assert "the node it was running on is dead" in reasons["dies"]
-
-
-def test_without_ray_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hide("ray", monkeypatch)
-    assert main(["run", "--ray", "--out", str(tmp_path)]) == 2
-    assert "overhead[ray]" in capsys.readouterr().err

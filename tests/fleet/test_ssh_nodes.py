@@ -15,6 +15,7 @@ import pytest
 
 from overhead.cli import main
 from overhead.loading.files import read_fingerprint
+from tests.cli.test_missing_extra import hide
 from tests.fleet.nodes import BOTH, EXAMPLE, OVERHEAD, collected, program
 
 SSH = """#!/bin/sh
@@ -141,12 +142,14 @@ def test_an_interrupt_keeps_what_arrived_and_ends_the_rest(tmp_path: Path) -> No
         "--hosts option.txt --out out",
         "--hosts twice.txt --out out",
         "--ray",
+        "--ray --out out",
         "--remote-command overhead",
     ],
 )
-def test_wrong_use_is_one_line(
+def test_wrong_use_or_no_ray_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
+    hide("ray", monkeypatch)
     monkeypatch.chdir(tmp_path)
     texts = {"hosts": "n1", "option": "n1\n-oProxyCommand=touch${IFS}evil", "twice": "a@n1\nb@n1"}
     for name, text in texts.items():

@@ -49,7 +49,7 @@ def _add_measuring(added: Any) -> None:
     env_new = "measure in turn without and with this variable, and compare (repeatable)"
     _repeatable(run, "--env-new", metavar="NAME=VALUE", help=env_new)
     _add_measuring_options(run, [*profiles()])
-    _add_plugin(run)
+    add_plugin(run)
     _answers(run, commands.run_command)
 
     browser = added.add_parser("browser", help="measure in a real browser, or import what a page measured")
@@ -65,13 +65,13 @@ def _add_measuring(added: Any) -> None:
 def _add_looking(added: Any) -> None:
     listing = added.add_parser("list", help="list stacks and devices; what is missing and how to add it")
     _repeatable(listing, *_STACK, metavar="STACK", help="only this stack")
-    _add_plugin(listing)
+    add_plugin(listing)
     _answers(listing, commands.list_command)
 
     check = added.add_parser("check", help="test a stack of your own, or a built-in one, in about ten seconds")
     _repeatable(check, *_STACK, metavar="STACK", help="this stack (repeatable)")
     check.add_argument("--all", action="store_true", help="every case, however long it takes")
-    _add_plugin(check)
+    add_plugin(check)
     _answers(check, commands.check_command)
 
     doctor = added.add_parser("doctor", help="check what would disturb a measurement on this machine")
@@ -122,7 +122,8 @@ def _repeatable(parser: argparse.ArgumentParser, *names: str, metavar: str, help
     parser.add_argument(*names, metavar=metavar, action="append", default=[], type=type, help=help)
 
 
-def _add_plugin(parser: argparse.ArgumentParser) -> None:
+def add_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--plugin`` to the parser of a command that measures."""
     a_file = "a Python file with a stack or workload of your own (repeatable)"
     _repeatable(parser, "--plugin", metavar="FILE.py", type=Path, help=a_file)
 

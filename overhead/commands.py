@@ -34,7 +34,7 @@ def complain(text: str) -> None:
 def run_command(a: argparse.Namespace) -> int:
     """Measure this machine, write the files, and print the figures."""
     chosen = {"patterns": a.pattern, "workloads": a.workload, "plugins": a.plugin, "software": a.software}
-    return _measure(a, a.probe, a.require, **chosen, pythons=a.python, env=a.env, env_new=a.env_new)
+    return measure_and_show(a, a.probe, a.require, **chosen, pythons=a.python, env=a.env, env_new=a.env_new)
 
 
 def browser_command(a: argparse.Namespace) -> int:
@@ -50,10 +50,11 @@ def browser_command(a: argparse.Namespace) -> int:
         from overhead.runner.output import write_lines
 
         return _show_outcome(a, write_lines(import_file(a.file), a.out))
-    return _measure(a, [launch.choose_browser(a.browser)])
+    return measure_and_show(a, [launch.choose_browser(a.browser)])
 
 
-def _measure(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
+def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence[str] = (), **more: Any) -> int:
+    """Measure as ``runner.run.run`` does with these options, and print the figures. Returns the exit code."""
     from overhead.runner.progress import Progress
     from overhead.runner.run import Interrupted, run
 

@@ -37,6 +37,8 @@ class Plan:
     """Whether slow cases, too, are sampled longer if time is left over."""
     processes_by_cost: Mapping[Cost, int] = field(default_factory=dict)
     """Number of processes where it differs from ``processes``, by the cost of the target's cases."""
+    stacks: tuple[str, ...] = ()
+    """The stacks that are measured unless the user names others; empty for all."""
     all_cases: bool = True
     """Whether cases other than the base and the early ones are planned too."""
     cases: bool = True

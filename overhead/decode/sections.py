@@ -14,7 +14,7 @@ from overhead.decode.reading import (
     decoder_results,
 )
 from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
-from overhead.reading.graph_or_fused import Way, WorkRow, compared, register_rows
+from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, register_rows
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
@@ -72,13 +72,13 @@ def token_rows(view: View) -> Iterator[WorkRow]:
         return
 
 
-def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, object]) -> Way | None:
+def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, object]) -> ChainWay | None:
     """The arm from Python with these parameters, as a way; None if there is none with a time."""
     for arm in found.arms:
         record = arm.record
         own = {"stack": record.stack, "pattern": record.pattern, "fusions": None, "maker": None, **record.params}
         if record.caller == "binding" and arm.complete is not None and fields.items() <= own.items():
-            return Way(kind, record.stack, label, dataclasses.replace(arm.complete, status=record.status))
+            return ChainWay(kind, record.stack, label, dataclasses.replace(arm.complete, status=record.status))
     return None
 
 

@@ -40,7 +40,7 @@ _WAYS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class ChainWay:
     """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why.
 
     ``step``, ``fixed``: ns of one step and of none; None if unknown.
@@ -70,7 +70,7 @@ class WorkRow:
     name: str
     work: str
     run: str
-    ways: tuple[Way, ...]
+    ways: tuple[ChainWay, ...]
     said: str = ""
     usual: bool = True
 
@@ -80,21 +80,21 @@ class WorkRow:
         return f"{self.name}: {self.work}" + (f", run of {self.run}" if self.run else "")
 
     @property
-    def graph(self) -> Way | None:
+    def graph(self) -> ChainWay | None:
         """The graph that the CUDA driver made of the steps; None without its time."""
         return next((w for w in self.ways if w.kind == "graph-driver" and w.cost is not None), None)
 
-    def base(self, way: Way) -> Way | None:
+    def base(self, way: ChainWay) -> ChainWay | None:
         """What the way is compared with: the graph, else a dispatch a step in the same stack; None without both."""
         unfused = (w for w in self.ways if (w.kind, w.stack) == ("wgsl", way.stack) and w.cost is not None)
         return self.graph or next(unfused, None)
 
-    def relative(self, way: Way) -> Value | None:
+    def relative(self, way: ChainWay) -> Value | None:
         """The time of the way over that of its base; None where either is unknown."""
         base = self.base(way)
         return exactly(1.0, "ratio") if way is base else ratio(way.cost, base.cost if base else None)
 
-    def verdict(self, way: Way) -> str | None:
+    def verdict(self, way: ChainWay) -> str | None:
         """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None without times."""
         times = self.relative(way)
         if times is None:
@@ -105,7 +105,7 @@ class WorkRow:
             return "dearer"
         return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
 
-    def cheaper_from(self, way: Way) -> Value | None:
+    def cheaper_from(self, way: ChainWay) -> Value | None:
         """The smallest number of steps at which the way is cheaper than its base; None if it is not surely cheaper."""
         base = self.base(way)
         if base is None or base.step is None or way.step is None or base.fixed is None or way.fixed is None:
@@ -113,7 +113,7 @@ class WorkRow:
         saved, paid = base.step - way.step, way.fixed - base.fixed
         return (paid.at_least(0.0) / saved).at_least(1) if saved.floor > 0 else None
 
-    def of_kind(self, *kinds: str) -> list[Way]:
+    def of_kind(self, *kinds: str) -> list[ChainWay]:
         """The ways of these kinds that can be compared with their base."""
         return [way for way in self.ways if way.kind in kinds and self.relative(way) is not None]
 
@@ -151,7 +151,7 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
 
 def chain_rows(view: View) -> Iterator[WorkRow]:
     """A row for each workload with a fused kernel on a GPU, at the size that comes first among its sizes."""
-    found: dict[str, list[tuple[Group, list[Way]]]] = {}
+    found: dict[str, list[tuple[Group, list[ChainWay]]]] = {}
     for group in view.once(groups):
         found.setdefault(group.workload, []).append((group, _ways(view, group)))
     for name, made in found.items():
@@ -164,12 +164,12 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
             yield WorkRow(group.name, work, run_time(view.fingerprint.created), tuple(ways), usual=usual)
 
 
-def _timed(ways: Sequence[Way]) -> int:
+def _timed(ways: Sequence[ChainWay]) -> int:
     """How many ways have an undisturbed time."""
     return sum(way.cost is not None and way.cost.status == "ok" for way in ways)
 
 
-def _ways(view: View, group: Group) -> list[Way]:
+def _ways(view: View, group: Group) -> list[ChainWay]:
     """The ways of a workload, without the unfused dispatches where there is a graph to compare with."""
     arms = {id(arm.record): arm for arm in group.arms}
     records = [r for r in (*(a.record for a in group.arms), *group.failed) if not r.software]
@@ -183,7 +183,7 @@ def _ways(view: View, group: Group) -> list[Way]:
         ways = [_way(kind, label, r, arms.get(id(r)), steps_of(group.workload)) for r in fitting]
         if not ways and kind not in ("launches", "wgsl"):
             reason = _left_out(view.fingerprint, stack, f"{group.workload} {pattern} binding ")
-            ways = [Way(kind, stack, label, None, reason=reason)] if reason else []
+            ways = [ChainWay(kind, stack, label, None, reason=reason)] if reason else []
         found += sorted(ways, key=lambda way: way.cost.value if way.cost else float("inf"))[:1]
     kinds = {way.kind for way in found if way.cost}
     found = [way for way in found if way.kind != "launches" or "eager" not in kinds]
@@ -191,15 +191,15 @@ def _ways(view: View, group: Group) -> list[Way]:
     return [way for way in found if (way.kind != "wgsl" if has_graph else way.cost or way.kind == "graph-driver")]
 
 
-def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> Way:
+def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> ChainWay:
     if arm is not None:
         cost = dataclasses.replace(arm.cost(steps), status=record.status)
-        return Way(kind, record.stack, label, cost, arm.slope, arm.fixed)
+        return ChainWay(kind, record.stack, label, cost, arm.slope, arm.fixed)
     figure, bent = record.figure("complete"), _read_off(record, steps)
     if figure is None or bent is None:
-        return Way(kind, record.stack, label, None, reason=why_no_speed(record))
+        return ChainWay(kind, record.stack, label, None, reason=why_no_speed(record))
     each = Value(figure.modes[0], min(figure.modes), max(figure.modes), unit="ns", source=record.device)
-    return Way(kind, record.stack, label, bent, each, reason=record.reason)
+    return ChainWay(kind, record.stack, label, bent, each, reason=record.reason)
 
 
 def _read_off(record: Record, steps: int) -> Value | None:
@@ -305,7 +305,7 @@ def _range(row: WorkRow) -> str:
     return f"{' to '.join(ends)} times"
 
 
-def compared(row: WorkRow, way: Way) -> str:
+def compared(row: WorkRow, way: ChainWay) -> str:
     """``11 times cheaper``, ``1.2 times dearer``, ``a tie`` or ``not told apart``."""
     times, verdict = row.relative(way), row.verdict(way)
     if times is None or verdict == "unclear":

@@ -25,6 +25,7 @@ from overhead.report.sections.front import to_do
 from overhead.report.sections.host_shares import layers
 from overhead.results import Fingerprint, Record
 from overhead.runner.listing import missing_blocks
+from overhead.slices import of_slices
 
 _FIGURES = ("complete", "met", "host", "fixed", "naive")
 """The columns of times; ``docs/method.md`` defines each figure."""
@@ -50,6 +51,7 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
         yield Text([next_run_sentence(machine)])
         missing = ((k.label, k.reason) for k in figures if k.measured is None)
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
+    yield from _of_slices(view)
     yield from _findings(view)
     yield Text([*filter(None, (software_sentence(view), missing_stacks(view)))])
     shown = [(t, by_patterns(t.records) if all_cases else base_cases(t)) for t in view.targets]
@@ -65,8 +67,14 @@ def end_blocks(fingerprint: Fingerprint) -> Iterator[Part]:
     """What a run prints at its end: each target's base case, what to do, and which chosen stacks are missing."""
     view = View(fingerprint)
     yield from _cases("Base cases", view, [(t, [t.base] if t.has_step else base_cases(t)) for t in view.targets])
+    yield from _of_slices(view)
     yield from _findings(view)
     yield from _missing(fingerprint)
+
+
+def _of_slices(view: View) -> Iterator[Part]:
+    for slice in of_slices("brief"):
+        yield from slice.brief(view)
 
 
 def _findings(view: View) -> Iterator[Part]:
@@ -79,6 +87,8 @@ def _cases(
     title: str, view: View, shown: Sequence[tuple[TargetView, list[Record]]], option: str = ""
 ) -> Iterator[Part]:
     """One table of these cases of all targets, why some have no cost, and how many cases it leaves out."""
+    if not shown:
+        return
     labels, device = without_device([target.label for target, _ in shown])
     cases = [(target, record) for target, records in shown for record in records]
     rows = [

@@ -75,5 +75,6 @@ from overhead.results.vocabulary import (
     Scalar as Scalar,
     Status as Status,
     Way as Way,
+    WindowKind as WindowKind,
     same_figures as same_figures,
 )

@@ -34,7 +34,7 @@ from overhead.results import (
 )
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
-from overhead.runner.interpreter import Interpreter, find_interpreters, variables_for_file, with_variables
+from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
 from overhead.runner.schedule import Choice, Task, choose_targets, schedule
@@ -57,7 +57,8 @@ class RunOptions(TypedDict, total=False):
     ``out``: the file (``.json``) or folder; without it ``reports/local/<time>.json``. ``pythons``: the interpreter of
     the workers, or two interpreters, whose processes alternate and whose files go to the folders ``base`` and ``new``.
     ``env``: variables (``NAME=VALUE``) for the workers. ``env_new``: variables for ``new`` only; its workers then
-    alternate with workers without them. ``require``: stacks that the run must measure.
+    alternate with workers without them. ``require``: stacks that the run must measure. ``plan``: in place of the
+    profile's.
     """
 
     patterns: str | Sequence[str]
@@ -70,6 +71,7 @@ class RunOptions(TypedDict, total=False):
     env: str | Sequence[str]
     env_new: str | Sequence[str]
     require: str | Sequence[str]
+    plan: Plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Measuring:
     targets: Sequence[Target]
     add: Callable[[Iterable[JournalLine]], None]
     listener: Listener
+    interpreter: Interpreter = HERE
 
 
 def run(
@@ -128,7 +131,7 @@ def run(
         stacks=[stacks] if isinstance(stacks, str) else list(stacks),
         choice=Choice(frozenset(patterns), workloads, software, full=profile == "thorough"),
         profile=cast(Profile, profile),
-        plan=known[profile],
+        plan=options.get("plan", known[profile]),
         out=None if out is None else Path(out),
         plugins=_listed(options, "plugins"),
         pythons=_listed(options, "pythons"),
@@ -157,7 +160,7 @@ def measure(request: RunRequest, listener: Listener) -> Outcome:
         for name in request.plugins:
             for sentence in load_plugin(Path(name), trial=True).values():
                 listener.note(sentence)
-        stacks = known_stacks(request.stacks)
+        stacks = known_stacks(request.stacks or request.plan.stacks)
         for name in known_stacks(request.require) if request.require else ():
             if name not in stacks:
                 raise UsageError(f"--require {name}: this run does not measure it; add -p {name}")
@@ -191,7 +194,7 @@ def _measure_planned(
         Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
     for one in runs:
         if plan.more is not None:
-            plan.more(Measuring(request, one.targets, one.journal.append, listener))
+            plan.more(Measuring(request, one.targets, one.journal.append, listener, one.interpreter))
 
 
 _Prepared = tuple[Discovery, list[Task], list[LeftOut]]

@@ -11,7 +11,7 @@ import pytest
 from overhead.blocks.parts import Drawing, Table, Text, cell_text
 from overhead.reading import chains
 from overhead.reading.chains import groups
-from overhead.reading.graph_or_fused import Way, WorkRow, compared, lead, rows
+from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, lead, rows
 from overhead.reading.view import View
 from overhead.report.across.chains import chains_section
 from overhead.report.across.graph_or_fused import graph_or_fused
@@ -46,7 +46,7 @@ def gpu() -> Fingerprint:
     )
 
 
-def by_label(found: WorkRow) -> dict[str, Way]:
+def by_label(found: WorkRow) -> dict[str, ChainWay]:
     return {way.label: way for way in found.ways}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
 from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
-from overhead.reading.graph_or_fused import SAME_WITHIN, Way, WorkRow, compared, lead, remarks, rows
+from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared, lead, remarks, rows
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
@@ -115,7 +115,7 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
     return figure
 
 
-def _line(ax: Axes, y: float, row: WorkRow, way: Way, times: Value, cost: Value) -> None:
+def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: Value) -> None:
     """The mark of a way with its whisker; its time and verdict at the end. Fused kernels stand out."""
     is_base, strong = row.base(way) is way, way.kind.startswith("fused")
     own = INK if is_base else _COLOURS.get(row.verdict(way) or "", MUTED)

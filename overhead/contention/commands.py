@@ -1,0 +1,53 @@
+"""The command ``contention``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+from overhead.arguments import add_json, add_plugin
+from overhead.commands import measure_and_show
+from overhead.errors import UsageError
+
+
+def add_commands(commands: Any) -> None:
+    """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
+    contention = commands.add_parser(
+        "contention", help="measure what a dispatch costs while several processes or threads do the same"
+    )
+    add = contention.add_argument
+    add("-p", "--probe", metavar="STACK", action="append", default=[], help="only this stack (repeatable)")
+    ways = "processes on one device, threads of one process, a process a device, or beside busy processors (repeatable)"
+    add("--way", choices=["processes", "threads", "devices", "busy"], action="append", default=[], help=ways)
+    add("--at-once", metavar="K,K", type=_numbers, default=(1, 2, 4, 8), help="how many (default: 1,2,4,8)")
+    add("--seconds", metavar="S", type=float, default=900.0, help="what does not fit is left out and named")
+    add("--software", action="store_true", help="on a machine with a GPU, measure software adapters and CPUs too")
+    add("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
+    add_plugin(contention)
+    add_json(contention)
+    contention.set_defaults(call=contention_command, profile="contention")
+
+
+def contention_command(a: argparse.Namespace) -> int:
+    """Run ``overhead contention``, write the files and print the figures; returns the exit code."""
+    from overhead.contention.measuring import measure_contention
+    from overhead.contention.plan import WAYS, ContentionPlan
+    from overhead.profiles import profiles
+
+    if not a.seconds > 0:
+        raise UsageError(f"--seconds {a.seconds:g}: must be above 0")
+    plan = ContentionPlan(ways=[way for way in WAYS if way in (a.way or WAYS)], numbers=a.at_once, seconds=a.seconds)
+    more = functools.partial(measure_contention, plan)
+    whole = dataclasses.replace(profiles()["contention"], more=more)
+    return measure_and_show(a, a.probe, plugins=a.plugin, software=a.software, plan=whole)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers in ``1,2,4``, sorted, with 1 among them. Raises ``ArgumentTypeError`` outside 1 to 256."""
+    words = text.split(",")
+    if not all(word.isdecimal() and 1 <= int(word) <= 256 for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 1 to 256, such as 1,2,4,8")
+    return tuple(sorted({1, *map(int, words)}))

@@ -1,0 +1,268 @@
+"""Measure what peers do at once: sets of fresh processes, and in each windows in random order."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import msgspec
+
+from overhead.child import ChildEnded, ChildLimits, ChildProcess
+from overhead.contention.peer import (
+    Answer,
+    BusyJob,
+    Go,
+    Opened,
+    OpenJob,
+    Ran,
+    Sized,
+    SizeJob,
+    WindowJob,
+    decode_answer,
+)
+from overhead.contention.placing import processors_of_peers
+from overhead.contention.plan import ONE_THREAD, ContentionPlan, PeerGroup, groups
+from overhead.devices import processor_kind
+from overhead.locks import device_lock
+from overhead.measure.sampling.clock import every_processor
+from overhead.probes import usable_entry_points
+from overhead.results import Case, LeftOut, OmittedLine, PeersLine, Placement, Status, Target, WindowKind, WindowLine
+from overhead.runner.run import Measuring
+
+_LIMITS = ChildLimits(60.0, poll_s=1.0)
+_OPENING_S = 300.0
+_KINDS: tuple[WindowKind, ...] = ("long", "short")
+_AHEAD_NS = 5_000_000
+"""A window begins this long after the parent says so, which is longer than a message takes."""
+
+
+@dataclass(frozen=True)
+class _Window:
+    """One window to measure: what is the same in its line and in the jobs of its peers."""
+
+    case: int
+    peers: int
+    placement: Placement = "free"
+    kind: WindowKind = "long"
+    alone: bool = False
+    first: int = 0
+    """The first peer that takes part: other than 0 where each device is measured alone."""
+
+
+def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
+    """Measure all groups of the plan that fit its time, and add their lines to the journal of the run."""
+    listener, began, longest = measuring.listener, time.monotonic(), dict.fromkeys(plan.ways, 0.0)
+    wanted = list(groups(plan, measuring.targets))
+    listener.begin()
+    with device_lock(lambda: listener.note("waiting: another run is measuring on this machine")):
+        for at, group in enumerate(wanted):
+            left = plan.seconds - (time.monotonic() - began)
+            if reason := _not_measured(plan, group, left < longest[group.way] or left <= 0):
+                key = group.targets[0].key
+                measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
+                listener.note(f"left out: {key}, {group.way}: {reason}")
+                continue
+            longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left))
+            spent = time.monotonic() - began
+            listener.left(max(0.0, min(spent / (at + 1) * (len(wanted) - at - 1), plan.seconds - spent)))
+
+
+def _not_measured(plan: ContentionPlan, group: PeerGroup, late: bool) -> str:
+    """Why the group is not measured; '' if it is."""
+    if group.way == "threads" and group.targets[0].stack in ONE_THREAD:
+        return ONE_THREAD[group.targets[0].stack]
+    return f"it does not fit the {plan.seconds:.0f} s of this measurement; --seconds gives it more" if late else ""
+
+
+def _measure_group(plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float) -> float:
+    """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all would take."""
+    begin, cases = time.monotonic(), dict(enumerate(group.cases))
+    measuring.add(PeersLine(way=group.way, targets=list(group.targets), case=case) for case in group.cases)
+    for number in range(plan.sets):
+        measuring.listener.working(f"{group.way}: {group.targets[0].key}, set {number + 1} of {plan.sets}")
+        with _Set(plan, group, number, measuring, cases) as one:
+            measuring.add(one.lines())
+        each = (time.monotonic() - begin) / (number + 1)
+        if not cases or each * (number + 2) > left:
+            break
+    return each * plan.sets
+
+
+class _Set:
+    """One set of fresh processes for the cases of a group. ``cases``: those that have not failed; others go."""
+
+    def __init__(
+        self, plan: ContentionPlan, group: PeerGroup, number: int, measuring: Measuring, cases: dict[int, Case]
+    ) -> None:
+        self.plan, self.group, self.number, self.measuring, self.cases = plan, group, number, measuring, cases
+        self.rng = random.Random(f"{group.targets[0].key} {group.way} {number}")
+        self.units: dict[int, int] = {}
+        self.most: dict[int, int] = {}
+        self.children: list[ChildProcess[Answer]] = []
+        self.busy: list[ChildProcess[Answer]] = []
+
+    def __enter__(self) -> _Set:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as stack:
+            for child in (*self.children, *self.busy):
+                stack.callback(child.end)
+
+    def lines(self) -> Iterator[WindowLine]:
+        """Measure the set, and yield the line of each window."""
+        way, plan = self.group.way, self.plan
+        yield from self._open(1)
+        if way == "devices":
+            yield from self._open(len(self.group.targets) - 1)
+        yield from self._measure(list(self._alone()))
+        if way == "processes":
+            yield from self._open(max(plan.numbers) - 1)
+        if way == "busy":
+            self.busy = [self._start({}) for _ in range(max(self._numbers()))]
+        yield from self._measure(list(self._together()))
+
+    def _numbers(self) -> list[int]:
+        """The numbers of peers, without one alone; those of busy processes are half and all of the processors."""
+        processors, devices = len(every_processor()) or 2, len(self.group.targets)
+        if self.group.way == "busy":
+            return sorted({max(1, processors // 2), processors})
+        if self.group.way == "devices":
+            return sorted({number for number in self.plan.numbers if 1 < number < devices} | {devices})
+        return [number for number in self.plan.numbers if self.group.way == "processes" or number > 1]
+
+    def _alone(self) -> Iterator[_Window]:
+        for case, kind, _ in itertools.product(self.cases, _KINDS, range(self.plan.repeats)):
+            for first in range(len(self.group.targets)):
+                yield _Window(case, 1, kind=kind, alone=True, first=first)
+
+    def _together(self) -> Iterator[_Window]:
+        plan, way = self.plan, self.group.way
+        numbers = self._numbers()
+        for case in self.cases:
+            for number, placement, kind in itertools.product(numbers, plan.placements, _KINDS):
+                if placement == "free" or number == numbers[-1] or way == "devices":
+                    yield _Window(case, number, placement, kind)
+            if way == "processes" and processor_kind(self.group.targets[0]) == "gpu":
+                yield _Window(case, 2, kind="slices")
+
+    def _start(self, environment: Mapping[str, str]) -> ChildProcess[Answer]:
+        interpreter = self.measuring.interpreter
+        variables = {**interpreter.environment, **environment}
+        return ChildProcess(
+            "overhead.contention.peer", None, decode_answer, _LIMITS, variables, interpreter.python_command
+        )
+
+    def _open(self, count: int) -> Iterator[WindowLine]:
+        """Start more processes, and open the cases in them. The first finds how many units a long chain has."""
+        threads = max(self.plan.numbers) if self.group.way == "threads" else 1
+        targets = self.group.targets * max(self.plan.numbers)
+        more = targets[len(self.children) : len(self.children) + count]
+        for target in more:
+            self.children.append(self._start(target.environment))
+            plugins, entries = list(self.measuring.request.plugins), usable_entry_points()
+            self.children[-1].send(OpenJob(target, list(self.group.cases), threads, plugins, entries))
+        for child in self.children[len(self.children) - len(more) :]:
+            try:
+                opened = child.receive(_OPENING_S)
+            except ChildEnded as ended:
+                yield from [self._failed(_Window(case, 1), "failed", str(ended)) for case in list(self.cases)]
+                return
+            assert isinstance(opened, Opened)
+            for case in [case for case in self.cases if opened.reasons[case]]:
+                yield self._failed(_Window(case, 1), opened.statuses[case], opened.reasons[case])
+            if child is self.children[0]:
+                yield from self._size(child, opened.most)
+
+    def _size(self, child: ChildProcess[Answer], most: Sequence[int]) -> Iterator[WindowLine]:
+        for case in list(self.cases):
+            self.most[case] = most[case]
+            child.send(SizeJob(case, self.plan.chain_ns))
+            try:
+                sized = child.receive()
+            except ChildEnded as ended:
+                yield self._failed(_Window(case, 1), "failed", str(ended))
+                return
+            assert isinstance(sized, Sized)
+            self.units[case] = sized.units
+            if sized.reason:
+                yield self._failed(_Window(case, 1), sized.status, sized.reason)
+
+    def _measure(self, windows: list[_Window]) -> Iterator[WindowLine]:
+        """Measure the windows in random order, without those of cases that have failed."""
+        self.rng.shuffle(windows)
+        for window in windows:
+            if window.case not in self.cases or any(child.exit_code(0) is not None for child in self.children):
+                continue
+            places = processors_of_peers(window.placement, self._targets(window))
+            if places is None:
+                continue
+            try:
+                yield self._run(window, places)
+            except ChildEnded as ended:
+                yield self._failed(window, "failed", str(ended))
+
+    def _run(self, window: _Window, places: list[list[int]]) -> WindowLine:
+        """The line of one window. Raises ``ChildEnded``."""
+        plan, threads = self.plan, window.peers if self.group.way == "threads" else 1
+        count = 1 if self.group.way in ("threads", "busy") else window.peers
+        children = self.children[window.first : window.first + count]
+        short, long = min(plan.short, self.most[window.case]), self.units[window.case]
+        length = plan.short_ns if window.kind == "short" else plan.long_ns + plan.each_ns * window.peers
+        most = plan.most_short if window.kind == "short" else plan.most_long
+        units = [
+            short if window.kind == "short" or (window.kind == "slices" and i == 0) else long for i in range(count)
+        ]
+        for child, own, n in zip(children, _portions(places, threads), units, strict=True):
+            child.send(WindowJob(window.case, n, length, threads, list(own), most))
+        for child in children:
+            child.receive()
+        start = time.perf_counter_ns() + _AHEAD_NS
+        for neighbour in self.busy[: window.peers] if not window.alone else ():
+            neighbour.send(BusyJob(start + length + _AHEAD_NS))
+        for child in children:
+            child.send(Go(start))
+        ran = [one for child in children if isinstance(one := child.receive(), Ran)]
+        if failed := next((one for one in ran if one.reason), None):
+            return self._failed(window, failed.status, failed.reason)
+        return msgspec.structs.replace(
+            self._line(window),
+            length=length,
+            units=[n for n, one in zip(units, ran, strict=True) for _ in one.chains],
+            chains=[rows for one in ran for rows in one.chains],
+            cpu=[ns for one in ran for ns in one.cpu],
+            ready=[ns for one in ran for ns in one.ready],
+        )
+
+    def _targets(self, window: _Window) -> tuple[Target, ...]:
+        """The target of each peer that is measured."""
+        count = 1 if self.group.way == "busy" else window.peers
+        return (self.group.targets * count)[window.first : window.first + count]
+
+    def _line(self, window: _Window) -> WindowLine:
+        many = self.group.way == "devices"
+        return WindowLine(
+            way=self.group.way,
+            of=f"{self.group.targets[0].key} {self.group.cases[window.case].key}",
+            process=self.number,
+            peers=window.peers,
+            placement=window.placement,
+            alone=window.alone,
+            kind=window.kind,
+            devices=[target.device for target in self._targets(window)] if many else [],
+        )
+
+    def _failed(self, window: _Window, status: Status, reason: str) -> WindowLine:
+        """The line of a window that came to nothing, or of a case that did not open; the case is not measured again."""
+        self.cases.pop(window.case, None)
+        self.measuring.listener.note(f"{self._line(window).of}, {self.group.way}: {status}: {reason}")
+        return msgspec.structs.replace(self._line(window), status=status, reason=reason)
+
+
+def _portions(places: list[list[int]], size: int) -> list[list[list[int]]]:
+    """The processors of the threads of each child, which has so many threads."""
+    return [places[at : at + size] for at in range(0, len(places), size)]

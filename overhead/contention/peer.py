@@ -1,0 +1,253 @@
+"""The child process of one or more peers: it opens chains, one for each peer and case, and runs windows of them.
+
+A window begins for all peers at one moment of the clock that all processes of a machine share. A peer is a thread of
+its own, which opens its chains itself: a CUDA context and PyTorch's device belong to the thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from overhead.child import Parent, serve
+from overhead.errors import Unsupported, Unverified
+from overhead.measure.sampling.chain import Chain
+from overhead.measure.sampling.clock import SystemClock
+from overhead.measure.sampling.events import reason_of, status_of
+from overhead.probes import allow_entry_points, load_plugin, registry
+from overhead.probes.arms import open_case
+from overhead.results import Case, Status, Target
+
+T = TypeVar("T")
+_SPIN_NS = 300_000
+"""Before the start of a window a peer spins for this long: a sleeping thread wakes late."""
+_FIRST_UNITS = 16
+
+
+class OpenJob(Struct, frozen=True, tag="open"):
+    """Open these cases of a target, for each of so many threads. Answered by ``Opened``."""
+
+    target: Target
+    cases: list[Case]
+    threads: int = 1
+    plugins: list[str] = []
+    entry_points: list[str] = []
+
+
+class SizeJob(Struct, frozen=True, tag="size"):
+    """Find how many units of a case take ``ns``, as a power of two times 16. Answered by ``Sized``."""
+
+    case: int
+    ns: int
+
+
+class WindowJob(Struct, frozen=True, tag="window"):
+    """Run chains of ``units`` of a case in the first ``threads`` threads, at most ``most`` chains each.
+
+    ``processors``: by thread those that it may use; empty for all. Answered by ``Warm``, and after ``Go`` by ``Ran``.
+    """
+
+    case: int
+    units: int
+    length: int
+    threads: int = 1
+    processors: list[list[int]] = []
+    most: int = 4000
+
+
+class BusyJob(Struct, frozen=True, tag="busy"):
+    """Keep a processor busy from now until a moment of the shared clock, ns. Not answered."""
+
+    until: int
+
+
+PeerJob = OpenJob | SizeJob | WindowJob | BusyJob
+
+
+class Go(Struct, frozen=True):
+    """The moment of the shared clock at which the window begins, ns."""
+
+    start: int
+
+
+class Opened(Struct, frozen=True, tag="opened"):
+    """By case why it could not be opened, '' where it is open, with the status. ``most``: its largest n."""
+
+    reasons: list[str]
+    statuses: list[Status]
+    most: list[int]
+
+
+class Sized(Struct, frozen=True, tag="sized"):
+    """So many units of a case take at least the time asked for."""
+
+    units: int
+    reason: str = ""
+    status: Status = "ok"
+
+
+class Warm(Struct, frozen=True, tag="warm"):
+    """All threads have run a chain, and wait for the start of the window."""
+
+
+class Ran(Struct, frozen=True, tag="ran"):
+    """By thread the rows ``[start_ns, issue_ns, total_ns]``, CPU time and time ready to run, as in ``WindowLine``."""
+
+    chains: list[list[list[int]]] = []
+    cpu: list[int] = []
+    ready: list[int] = []
+    status: Status = "ok"
+    reason: str = ""
+
+
+Answer = Opened | Sized | Warm | Ran
+decode_answer = msgspec.json.Decoder(Answer).decode
+
+
+class _Peers:
+    """The threads of this process and their open chains. ``clock``: shared by all processes."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.threads: list[ThreadPoolExecutor] = []
+        self.chains: list[list[Chain | None]] = []
+
+    def open(self, job: OpenJob) -> Opened:
+        allow_entry_points(job.entry_points)
+        for plugin in job.plugins:
+            load_plugin(Path(plugin))
+        probe = registry()[job.target.stack]
+        self.threads = [ThreadPoolExecutor(1) for _ in range(job.threads)]
+        failed: dict[int, BaseException] = {}
+
+        def open_one(number: int) -> Chain | None:
+            if number in failed:
+                return None
+            try:
+                chain = open_case(probe, job.target, job.cases[number])
+                if chain.own_loop:
+                    raise Unsupported("its loop runs in another program, which keeps no common clock with the others")
+                return chain
+            except BaseException as error:  # a library may raise anything
+                failed[number] = error
+                return None
+
+        for thread in self.threads:  # one after another: libraries compile and cache what the next one uses
+            self.chains.append([thread.submit(open_one, number).result() for number in range(len(job.cases))])
+        numbers = range(len(job.cases))
+        return Opened(
+            [reason_of(failed[n]) if n in failed else "" for n in numbers],
+            [status_of(failed[n]) if n in failed else "ok" for n in numbers],
+            [chain.max_n if chain else 0 for chain in self.chains[0]],
+        )
+
+    def size(self, job: SizeJob) -> Sized:
+        def find(chain: Chain) -> int:
+            units, taken = _FIRST_UNITS, 0
+            while taken < job.ns and 2 * units <= chain.max_n:
+                units *= 2
+                taken = min(_total(chain, units, self.clock.now) for _ in range(2))
+            return units
+
+        try:
+            return Sized(self._in_thread(0, job.case, find).result())
+        except BaseException as error:
+            return Sized(0, reason_of(error), status_of(error))
+
+    def run(self, job: WindowJob, go: Callable[[], int]) -> Ran:
+        """Run a window. ``go``: says that all are warm, and returns the moment at which the window begins."""
+        numbers = range(job.threads)
+        warm, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
+        started: list[int] = []
+
+        def window(chain: Chain, processors: Sequence[int]) -> tuple[list[list[int]], int, int]:
+            try:
+                self.clock.move(processors)
+                with one_at_a_time:  # a CUDA graph is captured while no other thread of the process uses the context
+                    before = chain.executed()
+                    _total(chain, job.units, self.clock.now)
+            finally:
+                warm.wait()  # first: all are warm
+                warm.wait()  # then: the start is known
+            rows, cpu, ready = self._chains(chain, job, started[0])
+            ran, issued = chain.executed() - before, job.units * (1 + len(rows))
+            if chain.executes and ran != issued:
+                raise Unverified(f"{issued} units issued, {ran} executed")
+            return rows, cpu, ready
+
+        places = job.processors or [[] for _ in numbers]
+        ran = [self._in_thread(i, job.case, functools.partial(window, processors=places[i])) for i in numbers]
+        warm.wait()
+        started.append(go())
+        warm.wait()
+        try:
+            found = [one.result() for one in ran]
+        except BaseException as error:
+            return Ran(status=status_of(error), reason=reason_of(error))
+        chains, cpu, ready = (list(each) for each in zip(*found, strict=True))
+        return Ran(chains, cpu, ready)
+
+    def _in_thread(self, thread: int, case: int, call: Callable[[Chain], T]) -> Future[T]:
+        chain = self.chains[thread][case]
+        assert chain is not None
+        return self.threads[thread].submit(call, chain)
+
+    def _chains(self, chain: Chain, job: WindowJob, start: int) -> tuple[list[list[int]], int, int]:
+        """Rows, CPU time and time ready to run, from the start of the window to the end of the last chain."""
+        now, units, end = self.clock.now, job.units, start + job.length
+        rows: list[list[int]] = []
+        ready = self.clock.queued()
+        spin = _SPIN_NS if job.threads == 1 else 0  # a spinning thread would keep the interpreter from the others
+        self.clock.sleep(max(0, start - now() - spin) / 1e9)
+        while now() < start:
+            pass
+        cpu = self.clock.thread_cpu()
+        while now() < end and len(rows) < job.most:
+            chain.prepare(units)
+            t0 = now()
+            chain.issue(units)
+            t1 = now()
+            chain.wait()
+            rows.append([t0 - start, t1 - t0, now() - t0])
+        return rows, self.clock.thread_cpu() - cpu, self.clock.queued() - ready
+
+
+def _total(chain: Chain, units: int, now: Callable[[], int]) -> int:
+    chain.prepare(units)
+    begin = now()
+    chain.issue(units)
+    chain.wait()
+    return now() - begin
+
+
+def _answers() -> Callable[[PeerJob, Parent], None]:
+    peers = _Peers()
+
+    def answer(job: PeerJob, parent: Parent) -> None:
+        def go() -> int:
+            parent(Warm())
+            return msgspec.json.decode(next(parent.lines), type=Go).start
+
+        match job:
+            case OpenJob():
+                parent(peers.open(job))
+            case SizeJob():
+                parent(peers.size(job))
+            case WindowJob():
+                parent(peers.run(job, go))
+            case BusyJob():
+                while peers.clock.now() < job.until:
+                    pass
+
+    return answer
+
+
+if __name__ == "__main__":
+    serve(PeerJob, _answers())  # type: ignore[arg-type]

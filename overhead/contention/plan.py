@@ -1,0 +1,94 @@
+"""What is measured with many peers: the ways, the cases of each stack, the numbers of peers, and the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from overhead.contention import STACKS
+from overhead.devices import processor_kind
+from overhead.probes import registry, space_of
+from overhead.probes.base import vary
+from overhead.results import Case, Placement, Target, Way
+
+WAYS: tuple[Way, ...] = ("processes", "threads", "devices", "busy")
+ONE_THREAD: Mapping[str, str] = {
+    "vulkan": "the chains of a process share a queue, and Vulkan lets only one thread use a queue at a time",
+    "dawn": "the chains of a process share a device, and Dawn lets only one thread use a device at a time",
+}
+"""Stacks whose chains may not run in several threads at once, with the reason."""
+
+
+@dataclass(frozen=True)
+class ContentionPlan:
+    """How much is measured. ``numbers``: of peers. ``sets``: of fresh processes. ``repeats``: windows of each kind
+    with one peer alone, in each set.
+
+    ``seconds``: no set begins that would end later. ``long_ns``: the length of a window of long chains, ``each_ns``
+    more for every peer: with time slices of 2 ms every peer gets tens of them. ``chain_ns``: a long chain alone takes
+    at least this, so that its wait adds little. ``short``: units of a short chain, which no queue stops.
+    """
+
+    ways: Sequence[Way] = WAYS
+    numbers: Sequence[int] = (1, 2, 4, 8)
+    placements: Sequence[Placement] = ("free", "core", "node")
+    sets: int = 4
+    repeats: int = 2
+    seconds: float = 900.0
+    long_ns: int = 200_000_000
+    each_ns: int = 50_000_000
+    chain_ns: int = 10_000_000
+    short: int = 64
+    short_ns: int = 40_000_000
+    most_short: int = 300
+    most_long: int = 2000
+    """Chains of a peer in a window, at most: they go to the file."""
+    twins: bool = True
+    """Whether the same calls from compiled code are measured too."""
+
+
+NODE = ContentionPlan(
+    ways=("devices", "busy"), numbers=(1,), placements=("free",), sets=2, repeats=1, seconds=25.0, twins=False
+)
+"""What the profile ``node`` measures: each device alone, all together, and one beside busy processors."""
+
+
+@dataclass(frozen=True)
+class PeerGroup:
+    """Cases that are measured in the same processes. ``targets``: of each peer, or one for all."""
+
+    way: Way
+    targets: tuple[Target, ...]
+    cases: tuple[Case, ...]
+
+
+def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGroup]:
+    """What to measure, in order: way by way, and stack by stack."""
+    rank = {name: number for number, name in enumerate(STACKS)}
+    ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
+    for way in plan.ways:
+        for target in _firsts(ordered):
+            alike = tuple(
+                t for t in ordered if (t.stack, t.api, t.adapter) == (target.stack, target.api, target.adapter)
+            )
+            if way != "devices":
+                yield PeerGroup(way, (target,), cases_of(target, twins=plan.twins and way != "busy"))
+            elif len(alike) > 1 and processor_kind(target) == "gpu":
+                yield PeerGroup(way, alike, cases_of(target, twins=plan.twins))
+
+
+def _firsts(targets: Sequence[Target]) -> list[Target]:
+    """The first target of each stack, API and adapter: a second device of a model tells nothing new."""
+    return list({(t.stack, t.api, t.adapter): t for t in reversed(targets)}.values())[::-1]
+
+
+def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:
+    """The base case of a target. ``twins``: and the same calls from compiled code, if the stack has them.
+
+    If only another case has such a twin, that pair is measured in place of the base case.
+    """
+    space = space_of(registry()[target.stack], target)
+    cases = {case.key: case for case in space.star() if case.pattern == space.base.pattern and case.workload == "step"}
+    pairs = [(case, vary(case, "caller", "native")) for case in cases.values() if case.caller == "binding"]
+    found = next((pair for pair in pairs if pair[1].key in cases), (space.base,))
+    return found if twins else found[:1]

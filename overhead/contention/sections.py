@@ -1,0 +1,31 @@
+"""The page of contention: what each way of running many callers at once costs. Each way may come from another run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from overhead.blocks.parts import Part, Table
+from overhead.contention.figure import drawing
+from overhead.contention.show import PEER_WORDS, rows_of, way_blocks
+from overhead.reading.view import View
+from overhead.report.core.page_list import register_page
+from overhead.report.core.registry import register
+from overhead.results import Way
+
+register_page("contention", "Many at once", 40, "What a dispatch costs while processes or threads do the same at once.")
+
+
+def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
+    """The section of one way: its blocks, and for processes and threads a figure above the table."""
+
+    def build(view: View) -> Iterator[Part]:
+        for block in way_blocks(view, way):
+            if isinstance(block, Table) and way in ("processes", "threads"):
+                block = drawing(way, rows_of(view, way), block) or block
+            yield block
+
+    return build
+
+
+for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
+    register(f"contention-{_way}", _words.title, 10 * _order, page="contention", any_run=True)(section_of(_way))

@@ -90,4 +90,5 @@ def _check_memory_limit() -> None:
 
 def _is_gate(arguments: argparse.Namespace) -> bool:
     """Whether the exit code is the result that was asked for."""
-    return getattr(arguments, "fail_over", None) is not None or bool(getattr(arguments, "require", ()))
+    asked = getattr(arguments, "fail", False) or getattr(arguments, "require", ())
+    return getattr(arguments, "fail_over", None) is not None or bool(asked)

@@ -37,8 +37,8 @@ _COMFORTABLE_TEXT = 24
 """Optional columns are left out until each text column can have this many characters."""
 _COLOURS = {
     "green": "faster ok opened reproduced verified",
-    "yellow": "noted partial warn warning",
-    "red": "bad crashed error failed hung refuted slower",
+    "yellow": "noted partial suspect warn warning",
+    "red": "bad crashed error failed hung refuted slow slower",
 }
 _STYLES = {word: colour for colour, words in _COLOURS.items() for word in words.split()}
 

@@ -9,6 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from overhead.arguments import add_json, add_markdown
+from overhead.commands import DONE, GATE, UNTESTED, answer, complain
 from overhead.errors import UsageError
 
 _NOT_PASSED = ("plugin", "python", "env", "env_new")
@@ -17,19 +19,40 @@ _PASSED = ("probe", "pattern", "workload", "require")
 
 def add_commands(commands: Any) -> None:
     """Add the parser of the command, and options to that of ``run``. ``commands``: what ``add_subparsers`` returns."""
-    fleet = commands.add_parser("fleet", help="judge the nodes of a cluster by their files")
-    fleet.add_argument("--sbatch", action="store_true", required=True, help="print a script for Slurm's sbatch")
-    fleet.set_defaults(call=_fleet_command)
-    add_run_options(commands.choices["run"])
+    fleet = commands.add_parser("fleet", help="tell which of many nodes is slow, at what and by how much, from files")
+    files = "DIR/NODE/*.json, or DIR/NODE.json, of each node"
+    fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
+    fleet.add_argument("--fail", action="store_true", help="exit 1 if a node is slow, 3 if that cannot be told of one")
+    fleet.add_argument("--sbatch", action="store_true", help="print a script for Slurm's sbatch, and nothing else")
+    add_markdown(fleet)
+    add_json(fleet)
+    fleet.set_defaults(call=fleet_command)
+    _add_run_options(commands.choices["run"])
 
 
-def _fleet_command(a: argparse.Namespace) -> int:
+def fleet_command(a: argparse.Namespace) -> int:
+    """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the gate."""
     from overhead.fleet.collecting import print_sbatch
+    from overhead.fleet.judging import judge_fleet
+    from overhead.fleet.show import fleet_blocks
+    from overhead.results import to_builtins
 
-    return print_sbatch()
+    if a.sbatch:
+        return print_sbatch()
+    if a.folder is None:
+        raise UsageError("fleet: name the folder with the files of the nodes: overhead fleet DIR")
+    found = judge_fleet(a.folder)
+    answer(a, lambda: to_builtins(found), fleet_blocks(found))
+    if not a.fail:
+        return DONE
+    if found.named("slow"):
+        return GATE
+    if unknown := found.named("suspect", "unknown"):
+        complain(f"the gate did not pass: {len(unknown)} of the nodes cannot be told, the first: {unknown[0]}")
+    return UNTESTED if unknown else DONE
 
 
-def add_run_options(run: argparse.ArgumentParser) -> None:
+def _add_run_options(run: argparse.ArgumentParser) -> None:
     """Add the options that measure many nodes to the parser of ``run``."""
     add = run.add_argument_group("many nodes, each in its own folder of --out").add_argument
     add("--hosts", metavar="FILE", type=Path, help="measure these hosts by ssh, one a line: host or user@host")

@@ -1,0 +1,81 @@
+"""The verdicts on nodes as blocks."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from overhead.blocks.parts import Part, Table, Text
+from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
+from overhead.reading.format import count, listed, number, percent, percent_spread
+from overhead.results import Value
+
+_NAMED = 10
+"""The most nodes or files that a sentence names."""
+
+
+def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
+    """How many nodes are slow, a row for each one that is not ok, what could have been found, what to do next."""
+    yield Text([_summary(found)])
+    shown = [node for group in found.groups for node in group.nodes if node.slow]
+    if shown:
+        columns = ["node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart"]
+        rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
+        yield Table("Nodes that are not ok", columns, rows, status=1, optional={4: 1})
+    yield Text([sentence for group in found.groups for sentence in _group_sentences(group)])
+    if found.skipped:
+        yield Text([f"Skipped: {_named([f'{path} ({why})' for path, why in found.skipped.items()])}."])
+    if suspects := found.named("suspect"):
+        commands = [f"overhead run --profile node --out {shlex.quote(str(Path(found.folder, n)))}" for n in suspects]
+        yield Text(["A second run on the node tells whether it is slow:", *commands[:_NAMED]])
+
+
+def _summary(found: FleetVerdicts) -> str:
+    nodes = [node for group in found.groups for node in group.nodes]
+    expected = f"If all were healthy, at most {number(found.false_alarms)} would be expected to be called slow."
+    return f"{count(len(nodes), 'node')}: {_counts(nodes)}. {expected}"
+
+
+def _counts(nodes: Sequence[JudgedNode]) -> str:
+    counts = Counter(node.verdict for node in nodes)
+    return listed([f"{counts[verdict]} {verdict}" for verdict in get_args(NodeVerdict) if counts[verdict]])
+
+
+def _row(node: JudgedNode) -> list[str]:
+    cells = [
+        [one.what for one in node.slow],
+        [percent_spread(Value(one.slower, one.low, one.high)) for one in node.slow],
+        [f"1 of {float(f'{1 / max(one.chance, 1e-9):.1g}'):,.0f}" for one in node.slow],
+        node.settings or ["nothing in its files"],
+    ]
+    return [node.name, node.verdict, *map("; ".join, cells)]
+
+
+def _group_sentences(group: NodeGroup) -> Iterator[str]:
+    """How many nodes are ok, the smallest slowdowns that their runs find, and what is unknown."""
+    yield f"{group.name}: {_counts(group.nodes)}."
+    for runs in sorted({len(node.runs) for node in group.nodes}):
+        own = {what: share for n in group.nodes if len(n.runs) == runs for what, share in n.smallest.items()}
+        if own:
+            verdict = "suspect" if runs == 1 else "slow"
+            yield f"With {count(runs, 'run')} a node is called {verdict} in 95 % from this slowdown: {_smallest(own)}."
+    for why in dict.fromkeys(node.why for node in group.nodes if node.why):
+        yield f"Unknown, {why}: {_named([node.name for node in group.nodes if node.why == why])}."
+    for what in dict.fromkeys(what for node in group.nodes for what in node.smallest):
+        if lacking := [n.name for n in group.nodes if n.smallest and what not in n.smallest]:
+            yield f"Not measured, {what}: {_named(lacking)}."
+
+
+def _smallest(shares: dict[str, float]) -> str:
+    """The slowdowns of the whole node, and the least and the largest of a stack."""
+    stacks = sorted((what for what in shares if "(" in what), key=shares.__getitem__)
+    shown = [*(what for what in shares if "(" not in what), *dict.fromkeys([*stacks[:1], *stacks[-1:]])]
+    return ", ".join(f"{what} {percent(shares[what])}" for what in shown)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return listed([*names[:_NAMED], f"{more} more"] if more > 0 else [*names])

@@ -1,0 +1,159 @@
+"""Errors and power of ``overhead fleet`` on made nodes: ``python -m tests.fleet.power``; ``--write`` for the copy.
+
+A made node is a whole committed run: the deviation of each of its figures from the median of its kind of machine, with
+all its stacks. The run's own host factor is taken off, and one is drawn in its place: Student's t with 8 degrees of
+freedom times 3.6 % (a standard deviation of 4.2 %). The first run of a node and the second have the same factor, but
+for 1.1 % that two runs on one board differ by. The second run is one of two:
+
+``same``: the same committed run, with noise of the width of each figure's own interval: all that sets a run apart stays
+with the node. ``other``: another committed run: all that sets a run apart is new in each run. Two runs on one board lie
+between these.
+
+The thresholds were chosen on the H100 runs; the H200 runs only tell the errors and the power.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from overhead.fleet.judging import SHARED
+from overhead.fleet.model import NodeTests, median_of, tests_of
+from overhead.fleet.node_files import FigureKey, figures_of
+from overhead.loading.files import read_fingerprint
+from overhead.results import BOARD
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = ROOT / "tests" / "data" / "fleet_power.json"
+RUNS = {
+    "H100": (
+        "nvidia-h100", "nvidia-h100-default", "nvidia-h100-all", "again/nvidia-h100", "again/nvidia-h100-2",
+        "again/nvidia-h100-3", "again/nvidia-h100-default-2", "again/nvidia-h100-default-3",
+        "again/nvidia-h100-default-interrupted", "again/nvidia-h100-quick-without-vulkan", "again/nvidia-h100-all-1",
+        "again/nvidia-h100-all-2",
+    ),
+    "H200": (
+        "nvidia-h200", "nvidia-h200-default", "again/nvidia-h200", "again/nvidia-h200-2", "again/nvidia-h200-default",
+        "again/nvidia-h200-default-2",
+    ),
+}  # fmt: skip
+"""The committed runs of usual profiles with ten stacks or more."""
+Second = Literal["same", "other"]
+SIZES = (5, 10, 30, 100)
+FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
+HEALTHY, FLEETS = 20_000, 400
+SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
+"""What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The committed runs of one kind of machine: by run and figure the deviation, and the noise of its interval."""
+
+    keys: Sequence[FigureKey]
+    deviations: Floats
+    noise: Floats
+    boards: int
+
+    @classmethod
+    def of(cls, kind: str) -> Pool:
+        runs = [read_fingerprint(ROOT / "reports" / "data" / f"{name}.json") for name in RUNS[kind]]
+        found = [dict(figures_of(run)) for run in runs]
+        times = Counter(key for own in found for key in own)
+        keys = sorted(key for key in times if times[key] >= SHARED * len(runs))
+        logs, noise = np.full((2, len(runs), len(keys)), np.nan)
+        for run, own in enumerate(found):
+            for i, value in ((i, own[key]) for i, key in enumerate(keys) if key in own):
+                logs[run, i], noise[run, i] = math.log(value.value), 0.0
+                if value.low and value.high and value.low > 0:
+                    noise[run, i] = min(0.3, math.log(value.high / value.low) / 2 / 1.96)
+        deviations = logs - median_of(logs, 0)
+        host = [key.side == "host" for key in keys]
+        deviations[:, host] -= median_of(deviations[:, host], 1)[:, None]
+        boards = {record.device for run in runs for record in run.records if len(record.device) == BOARD}
+        return cls(keys, deviations, noise, len(boards))
+
+    def made(self, nodes: int, second: Second, dice: np.random.Generator) -> Floats:
+        """ln(figure) by run, node and figure, of healthy nodes with two runs."""
+        factor = FACTOR_SCALE * dice.standard_t(FACTOR_DEGREES, nodes) + BETWEEN_RUNS * dice.standard_normal((2, nodes))
+        which = dice.integers(len(self.deviations), size=(2, nodes))
+        if second == "same":
+            which[1] = which[0]
+        logs = self.deviations[which] + self.noise[which] * dice.standard_normal((*which.shape, len(self.keys)))
+        return logs + np.where([key.side == "host" for key in self.keys], factor[:, :, None], 0.0)
+
+
+def slow(found: NodeTests) -> Any:
+    """By test and node whether both runs are beyond the limit."""
+    return np.all(found.deviations > found.limits[:, None, None], axis=1)
+
+
+def false_alarms(pool: Pool, nodes: int, second: Second, healthy: int = HEALTHY) -> float:
+    """The number of 1,000 healthy nodes that are called slow."""
+    dice, count = np.random.default_rng(nodes), 0
+    for _ in range(healthy // nodes):
+        count += int(slow(tests_of(pool.made(nodes, second, dice), pool.keys)).any(axis=0).sum())
+    return round(1000 * count / (healthy // nodes * nodes), 2)
+
+
+def power(pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEETS) -> dict[str, float]:
+    """The share of planted nodes that are called slow, by what was planted."""
+    dice, tried, told = np.random.default_rng(nodes), defaultdict[str, int](int), defaultdict[str, int](int)
+    stacks, sides = np.array([key.stack for key in pool.keys]), np.array([key.side for key in pool.keys])
+    names = sorted({*stacks[sides == "host"].tolist()})
+    for number in range(fleets):
+        logs = pool.made(nodes, second, dice)
+        stack = names[number % len(names)]
+        own = sides == what if what in ("host", "device") else stacks == stack
+        own &= (sides == "host") | (what != "stack, host side")
+        if np.isnan(logs[:, 0, own]).all(axis=1).any():
+            continue
+        logs[:, 0, own] += math.log(SLOWER[what])
+        found = tests_of(logs, pool.keys)
+        wanted = [name == what or name.startswith(f"{stack} (") for name in found.names]
+        tried[stack] += 1
+        told[stack] += bool(slow(found)[wanted, 0].any())
+    by_stack = {name: round(told[name] / tried[name], 3) for name in names if tried[name]}
+    return {"all": round(sum(told.values()) / sum(tried.values()), 3)} | (by_stack if "stack" in what else {})
+
+
+def row(pool: Pool, nodes: int, second: Second) -> dict[str, Any]:
+    """False alarms and power for fleets of so many nodes."""
+    found = {what: power(pool, nodes, second, what) for what in SLOWER}
+    return {"false": false_alarms(pool, nodes, second), **found}
+
+
+def table() -> dict[str, Any]:
+    """All rows, by kind of machine, second run and number of nodes."""
+    found: dict[str, Any] = {}
+    for kind in RUNS:
+        pool = Pool.of(kind)
+        found[kind] = {"runs": len(pool.deviations), "boards": pool.boards, "figures": len(pool.keys)}
+        for second in ("same", "other"):
+            found[kind][second] = {str(nodes): row(pool, nodes, second) for nodes in SIZES}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the committed copy")
+    write = parser.parse_args().write
+    text = json.dumps(table(), indent=1) + "\n"
+    if write:
+        COMMITTED.write_text(text, "utf-8")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

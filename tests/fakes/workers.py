@@ -33,7 +33,7 @@ def run_with(
 ) -> Outcome:
     """``run`` with another plan than that of its profile, or another campaign."""
     profiles = PROFILES if plan is None else dict.fromkeys(PROFILES, plan)
-    with mock.patch.multiple(run_module, Campaign=campaign, PROFILES=profiles):
+    with mock.patch.multiple(run_module, Campaign=campaign, profiles=lambda: profiles):
         return run(*stacks, **options)
 
 

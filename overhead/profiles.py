@@ -45,6 +45,8 @@ class Plan:
     """Whether cases are measured one at a time; else only ``more`` measures."""
     more: Callable[[Any], None] | None = None
     """What a slice measures after the cases. Called with ``runner.run.Measuring``."""
+    folder_per_node: bool = False
+    """Whether each node has its own folder in the output folder, so that many nodes can share a disk."""
     min_rounds: int = 6
     max_rounds: int = 400
 

@@ -88,10 +88,11 @@ def references() -> str:
     """The table of the committed fingerprints, with the number of records that are ``ok``."""
     rows = []
     for name, run in _references():
-        good = sum(record.status == "ok" for record in run.records)
-        works = ", ".join(dict.fromkeys(record.workload for record in run.records))
-        rows.append([f"`{name}`", run.created[:16], run.profile, works, f"{good}/{len(run.records)}"])
-    return _table(["file", "measured (UTC)", "profile", "workloads", "`ok`"], rows)
+        statuses = [*(record.status for record in run.records), *(one.status for one in run.contention)]
+        works = dict.fromkeys([*(record.workload for record in run.records), *(one.way for one in run.contention)])
+        row = [f"`{name}`", run.created[:16], run.profile, ", ".join(works), f"{statuses.count('ok')}/{len(statuses)}"]
+        rows.append(row)
+    return _table(["file", "measured (UTC)", "profile", "workloads, or ways of many at once", "`ok`"], rows)
 
 
 def next_runs() -> str:

@@ -24,6 +24,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of nohup; programs under test would inherit it
 
+TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+"""Where programs are that pip installs, also if the virtual environment is not active."""
 _MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 _CHROMIUM_FOLDERS = ("/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome")
 
@@ -69,13 +71,14 @@ def _namespaces() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(_module, name) for name in (
         "check_jsonschema", "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba",
-        "onnxruntime", "onnxscript", "pandas", "pip", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
+        "onnxruntime", "onnxscript", "pandas", "pip", "ray", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
     )},
     "chromium": lambda: _program("chromium", "chromium-browser", "google-chrome"),
     "firefox": lambda: _program("firefox-esr", "firefox"),
     "bash": lambda: _program("bash"),
     "make": lambda: _program("make"),
     "cxx": lambda: _program("g++", "clang++"),
+    "shellcheck": lambda: "" if shutil.which("shellcheck", path=TOOLS) else "no program shellcheck",
     "glslang": lambda: _program("glslangValidator", "glslang"),
     "cuda": _cuda_driver,
     "namespaces": _namespaces,

@@ -73,7 +73,7 @@ class _Case:
     shared: list[WindowLine] = field(default_factory=list)
 
     def records(self) -> Iterator[tuple[Contention, Contention]]:
-        """Each record, and one with the figures of its peers alone. These have a record where no other has one peer."""
+        """Each record, and one of the same peers alone. Lone windows give one where no shared ones have one peer."""
         for (_, peers, devices), windows in sorted((_grouped(self.lone) | _grouped(self.shared)).items()):
             sets, alone = _sets(windows), self._alone(devices)
             figures = self._figures(windows, sets, alone) + self._slices(windows, sets, alone)
@@ -102,7 +102,7 @@ class _Case:
         """The figures of these sets, ``cost`` first; with ratios to the peers ``alone`` in the same set."""
 
         def mean(name: str, values: list[float], kind: str = "long", unit: str = "ns") -> Figure:
-            found = mean_of_processes(name, values, self.target, unit=unit, scale=1.0 if unit == "share" else None)
+            found = _mean_of_sets(name, values, self.target, unit)
             status, reason = (found.status, found.reason) if values else _failure([*windows, *self.lone], kind)
             return replace(found, status=status, reason=reason)
 
@@ -129,7 +129,8 @@ class _Case:
         """
         found = []
         for number, ratio in _works(sets, alone).items():
-            if alone[number].get("issue", np.full(1, np.inf)) @ alone[number]["rates"] < LIMITS.issue_alone:
+            share = alone[number]["rates"].mean() * alone[number]["issue"].mean() if "issue" in alone[number] else 1.0
+            if share < LIMITS.issue_alone:
                 usual = np.median(_rows(self.lone, "short", number)[:, 2])
                 total = _rows(windows, "slices", number)[:, 2]
                 found.append((total[total > _SLICES.interrupted * usual] - usual, ratio))
@@ -138,7 +139,7 @@ class _Case:
             return []
         slices = np.array([np.median(delay) for delay in delays]) / (2 / work - 1)
         changes = mean_of_processes("hand_over", slices * (1 / work - 1), self.target, beside=float(slices.mean()))
-        return [mean_of_processes("slice", slices, self.target), changes]
+        return [_mean_of_sets("slice", slices, self.target), changes]
 
 
 def _show_slices(delays: Floats, work: Floats, lone: Sequence[WindowLine]) -> bool:
@@ -148,6 +149,15 @@ def _show_slices(delays: Floats, work: Floats, lone: Sequence[WindowLine]) -> bo
     low, usual, high = np.quantile(delays, (0.25, 0.5, 0.75))
     alike = max(high - usual, usual - low) <= _SLICES.quartiles * usual
     return bool(alike and usual < _SLICES.of_chain * np.median(_rows(lone, "long")[:, 2]))
+
+
+def _mean_of_sets(name: str, values: Sequence[float] | Floats, target: float, unit: str = "ns") -> Figure:
+    """The mean of one value per set with its 95 % interval; of costs and ratios the geometric mean."""
+    if unit == "share" or min(values, default=1.0) <= 0:  # a coarse clock of CPU time stands still
+        return mean_of_processes(name, values, target, unit=unit, scale=1.0 if unit == "share" else None)
+    found = mean_of_processes(name, np.log(values), target, unit=unit, scale=1.0)
+    value, low, high = (None if end is None else float(np.exp(end)) for end in (found.value, found.low, found.high))
+    return replace(found, value=value, low=low, high=high)
 
 
 def _grouped(windows: Sequence[WindowLine]) -> dict[tuple[str, int, tuple[str, ...]], list[WindowLine]]:

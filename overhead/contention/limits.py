@@ -62,6 +62,8 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
     cpu = (record.value("cpu") or 0.0) / (alone.value("cpu") or float("inf"))
     if record.way == "busy" or (lacking and not device and cpu < LIMITS.polls):
         return "processors", f"{without}."
+    if record.way == "threads" and record.target.api == "CPU":  # there is no device to wait for
+        return _of_lock(record, others, slower)
     issue, before = record.value("issue"), alone.value("issue")
     waits = record.case.pattern in ("wait-each", "read-each")  # their issue contains the wait for the device
     if not issue or not before or record.peers == 1 or waits:

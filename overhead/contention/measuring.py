@@ -143,7 +143,7 @@ class _Set:
     def _together(self) -> Iterator[_Window]:
         plan, way = self.plan, self.group.way
         numbers = self._numbers()
-        for case in self.cases:
+        for case, _ in itertools.product(self.cases, range(plan.repeats if way == "busy" else 1)):
             for number, placement, kind in itertools.product(numbers, plan.placements, _KINDS):
                 if placement == "free" or number == numbers[-1] or way == "devices":
                     yield _Window(case, number, placement, kind)

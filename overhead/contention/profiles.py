@@ -29,7 +29,7 @@ register_profile(
     "node",
     Plan(
         processes=3, target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False,
-        stacks=NODE_STACKS, more=_node,
+        stacks=NODE_STACKS, more=_node, folder_per_node=True,
     ),
 )  # fmt: skip
 register_profile("contention", _NOT_IN_TURN)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from overhead.blocks.parts import Part, Table
+from overhead.blocks.parts import Heading, Part, Table
 from overhead.contention.figure import drawing
 from overhead.contention.show import PEER_WORDS, rows_of, way_blocks
 from overhead.reading.view import View
+from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.page_list import register_page
-from overhead.report.core.registry import register
+from overhead.report.core.registry import register, register_across
 from overhead.results import Way
 
 register_page("contention", "Many at once", 40, "What a dispatch costs while processes or threads do the same at once.")
@@ -28,4 +29,17 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
 
 
 for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
-    register(f"contention-{_way}", _words.title, 10 * _order, page="contention", any_run=True)(section_of(_way))
+    if _way != "devices":
+        register(f"contention-{_way}", _words.title, 10 * _order, page="contention", any_run=True)(section_of(_way))
+
+
+@register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention")
+def devices(machines: Machines) -> Iterator[Part]:
+    """What a process for each device costs: of each machine the newest run that measured it."""
+    newest: dict[str, View] = {}
+    for run in sorted(machines.runs, key=lambda run: run.fingerprint.created):
+        if rows_of(run, "devices"):
+            newest[run.fingerprint.machine.id] = run
+    for run in newest.values():
+        yield Heading(f"{machine_name(run.fingerprint.machine)}, measured {run.fingerprint.created[:10]}")
+        yield from way_blocks(run, "devices")

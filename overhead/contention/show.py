@@ -112,11 +112,12 @@ def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:
 
 
 def losses(way: Way, rows: Sequence[PeersRow]) -> list[tuple[PeersRow, int, Value]]:
-    """The rows in which all together surely do less than the bound of the way, the worst first.
+    """The unpinned rows in which all together surely do less than the bound of the way, the worst first.
 
     Each with the number of peers that do least, and their work beside that of one alone.
     """
-    works = [[(row, k, work) for k, work in row.resolved("work").items() if k > 1] for row in _judged(rows)]
+    free = [row for row in _judged(rows) if row.first.placement == "free"]
+    works = [[(row, k, work) for k, work in row.resolved("work").items() if k > 1] for row in free]
     least = [min(of_row, key=lambda one: one[2].value) for of_row in works if of_row]
     return sorted((one for one in least if one[2].ceiling < PEER_WORDS[way].least), key=lambda one: one[2].value)
 
@@ -196,10 +197,11 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     if any(v.status != "ok" for row in rows for name in ("cost", "work") for v in row.values(name).values()):
         yield "A range alone is a noisy figure."
     for name, about in (("slice", "Slices of the device's time"), ("hand_over", "Time to hand the device over")):
-        last = [(row, k, value) for row in rows for k, value in [*row.values(name).items()][-1:]]
+        last = [(row, k, value) for row in rows for k, value in [*row.resolved(name).items()][-1:]]
         if said := [f"{row.name} {row.called} (K={k}) {number(value / 1e3)} {MICRO}" for row, k, value in last]:
             yield f"{about}: {'; '.join(said)}."
-    last_of = ((f"{row.name} {row.called}", row.records[max(row.values("cost"))]) for row in rows)
+    free = [row for row in rows if row.first.placement == "free"]
+    last_of = ((f"{row.name} {row.called}", row.records[max(row.values("cost"))]) for row in free)
     yield from reasons_said(((name, one.why) for name, one in last_of if one.limit and one.why), "What limits")
 
 

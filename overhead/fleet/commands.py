@@ -1,31 +1,46 @@
-"""The command ``fleet``."""
+"""The options of ``run`` that measure many nodes, and the command ``fleet``."""
 
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from overhead.arguments import add_json, add_markdown
 from overhead.commands import DONE, GATE, UNTESTED, answer, complain
+from overhead.errors import UsageError
+
+_NOT_PASSED = ("plugin", "python", "env", "env_new")
+_PASSED = ("probe", "pattern", "workload", "require")
 
 
 def add_commands(commands: Any) -> None:
-    """Add the parser of the command. ``commands``: what ``add_subparsers`` of argparse returns."""
+    """Add the parser of the command, and options to that of ``run``. ``commands``: what ``add_subparsers`` returns."""
     fleet = commands.add_parser("fleet", help="tell which of many nodes is slow, at what and by how much, from files")
-    fleet.add_argument("folder", metavar="DIR", type=Path, help="DIR/NODE/*.json, or DIR/NODE.json, of each node")
+    files = "DIR/NODE/*.json, or DIR/NODE.json, of each node"
+    fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
     fleet.add_argument("--fail", action="store_true", help="exit 1 if a node is slow, 3 if that cannot be told of one")
+    fleet.add_argument("--sbatch", action="store_true", help="print a script for Slurm's sbatch, and nothing else")
     add_markdown(fleet)
     add_json(fleet)
     fleet.set_defaults(call=fleet_command)
+    _add_run_options(commands.choices["run"])
 
 
 def fleet_command(a: argparse.Namespace) -> int:
     """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the gate."""
+    from overhead.fleet.collecting import print_sbatch
     from overhead.fleet.judging import judge_fleet
     from overhead.fleet.show import fleet_blocks
     from overhead.results import to_builtins
 
+    if a.sbatch:
+        return print_sbatch()
+    if a.folder is None:
+        raise UsageError("fleet: name the folder with the files of the nodes: overhead fleet DIR")
     found = judge_fleet(a.folder)
     answer(a, lambda: to_builtins(found), fleet_blocks(found))
     if not a.fail:
@@ -35,3 +50,50 @@ def fleet_command(a: argparse.Namespace) -> int:
     if unknown := found.named("suspect", "unknown"):
         complain(f"the gate did not pass: {len(unknown)} of the nodes cannot be told, the first: {unknown[0]}")
     return UNTESTED if unknown else DONE
+
+
+def _add_run_options(run: argparse.ArgumentParser) -> None:
+    """Add the options that measure many nodes to the parser of ``run``."""
+    add = run.add_argument_group("many nodes, each in its own folder of --out").add_argument
+    add("--hosts", metavar="FILE", type=Path, help="measure these hosts by ssh, one a line: host or user@host")
+    add("--ray", action="store_true", help="measure each node of a Ray cluster, with all of its GPUs")
+    add("--ray-address", metavar="ADDRESS", help="address of the cluster (default: the one that Ray finds)")
+    how = "how a node calls overhead (default: overhead; with --ray: python -m overhead)"
+    add("--remote-command", metavar="COMMAND", help=how)
+    add("--node-limit", metavar="SECONDS", type=float, default=300.0, help="longest time for a node (default: 300)")
+    call = functools.partial(run_command, run.get_default("call"), run.get_default("profile"))
+    run.set_defaults(call=call, profile=None)
+
+
+def run_command(usual: Callable[[argparse.Namespace], int], profile: str, a: argparse.Namespace) -> int:
+    """Measure this machine, or the nodes that an option names; returns the exit code."""
+    _check(a)
+    if not (a.ray or a.hosts):
+        a.profile = a.profile or profile
+        return usual(a)
+    from overhead.fleet.collecting import collect_files, node_script
+    from overhead.fleet.ray_nodes import COMMAND, ray_nodes
+    from overhead.fleet.ssh_nodes import ssh_nodes
+
+    words = ["run", f"--profile={a.profile or 'node'}", *(["--software"] if a.software else [])]
+    words += [f"--{option}={value}" for option in _PASSED for value in getattr(a, option)]
+    script = node_script(a.remote_command or (COMMAND if a.ray else "overhead"), words, a.node_limit)
+    if a.ray:
+        return collect_files(a, ray_nodes(a.ray_address, script, a.node_limit))
+    return collect_files(a, nullcontext(ssh_nodes(a.hosts, script, a.node_limit)))
+
+
+def _check(a: argparse.Namespace) -> None:
+    """Raise ``UsageError`` for options that do not go together."""
+    many = "--ray" if a.ray else "--hosts" if a.hosts else ""
+    not_passed = [f"--{name.replace('_', '-')}" for name in _NOT_PASSED if getattr(a, name)]
+    if a.ray and a.hosts:
+        raise UsageError("--ray and --hosts: give one of them")
+    if (a.ray_address and not a.ray) or (a.remote_command and not many):
+        raise UsageError("--ray-address: only with --ray; --remote-command: only with --ray or --hosts")
+    if many and not_passed:
+        raise UsageError(f"{not_passed[0]}: not with {many}; nodes do not get it")
+    if many and (a.out is None or a.out.suffix == ".json" or (a.out.exists() and not a.out.is_dir())):
+        raise UsageError(f"{many}: name a folder for the files of the nodes: --out DIR")
+    if not 0 < a.node_limit < float("inf"):
+        raise UsageError("--node-limit: give seconds above 0")

@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
 import os
+import re
 import shutil
+import socket
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -36,6 +39,10 @@ _PLAN = HeaderLine | MissingLine | OmittedLine | PlannedLine
 _EXISTS = "exists; measured results are not overwritten"
 
 
+class _Exists(UsageError):
+    """A file of the run exists already."""
+
+
 class Journal:
     """A new journal of a run, to which lines are appended. Writes are buffered until ``sync``.
 
@@ -50,7 +57,7 @@ class Journal:
             _check_name(own)
         for other in written:
             if os.path.lexists(other):
-                raise UsageError(f"{other}: {_EXISTS}")
+                raise _Exists(f"{other}: {_EXISTS}")
         self.path, self.kept = path, False
         self._file = _create(path)
         self._held: list[bytes] = []
@@ -140,7 +147,7 @@ def _create(path: Path) -> io.BufferedRandom:
         try:
             return open(path, "x+b")
         except FileExistsError:
-            raise UsageError(f"{path}: {_EXISTS}") from None
+            raise _Exists(f"{path}: {_EXISTS}") from None
 
 
 def _is_at(file: io.BufferedRandom, path: Path) -> bool:
@@ -178,11 +185,17 @@ class Outcome:
         return {name: missing_stack(self.fingerprint, name).text for name in stacks if name not in have}
 
 
-def reserve_journals(out: Path | None, sides: Sequence[str] = ("",)) -> list[Journal]:
+def folder_name(text: str) -> str:
+    """The text as the name of a folder: of letters, digits, dots and hyphens, neither hidden nor empty."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", text).strip(".-") or "node"
+
+
+def reserve_journals(out: Path | None, sides: Sequence[str] = ("",), *, per_node: bool = False) -> list[Journal]:
     """Create the journals of a run, one for each side; a side is a subfolder of the output, '' for none.
 
-    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the time in UTC. Raises
-    ``UsageError``.
+    ``out``: the fingerprint to write, or a folder (None: ``reports/local``), where the name is the time in UTC.
+    ``per_node``: in a folder that ``out`` names, this machine has its own folder, and takes the next free name there.
+    Raises ``UsageError``.
     """
     if out is not None and out.suffix == ".json":
         return _reserve(out.with_suffix(".jsonl"), sides)
@@ -191,7 +204,14 @@ def reserve_journals(out: Path | None, sides: Sequence[str] = ("",)) -> list[Jou
             raise UsageError(f"{out}: {_EXISTS}")
         if out.suffix:
             raise UsageError(f"{out}: neither a folder nor a name that ends in .json")
-    return _reserve((out or DEFAULT_FOLDER) / f"{datetime.now(UTC).strftime(_TIME)}.jsonl", sides)
+    time = datetime.now(UTC).strftime(_TIME)
+    if out is None or not per_node:
+        return _reserve((out or DEFAULT_FOLDER) / f"{time}.jsonl", sides)
+    node = folder_name(os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0])
+    names = itertools.chain([time], (f"{time}-{number}" for number in itertools.count(2)))
+    while True:
+        with contextlib.suppress(_Exists):  # of another task on this node
+            return _reserve(out / node / f"{next(names)}.jsonl", sides)
 
 
 def _reserve(path: Path, sides: Sequence[str]) -> list[Journal]:

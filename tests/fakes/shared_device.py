@@ -82,7 +82,7 @@ class Window:
     def __init__(self, of: Shared, units: Sequence[int], length: int, seed: int, busy: int = 0) -> None:
         self.of, self.length, self.now = of, length, 0.0
         self.random, self.number = random.Random(seed), itertools.count()
-        self.pace = (1 + 0.004 * self.random.gauss()) * (of.slower if len(units) > 1 else 1.0)
+        self.pace = (1 + 0.004 * self.random.gauss()) * (of.slower if len(units) + busy > 1 else 1.0)
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.free, self.ready = of.processors, deque[_Peer]()
         self.interpreter, self.lock, shared = _Resource(), _Resource(), _Resource()
@@ -112,7 +112,9 @@ class Window:
                 while peer.queued >= of.depth:
                     yield wait
                     yield None
-                self.push(peer)
+                peer.queued += 1
+                peer.device.queue.append(peer)
+                self.serve(peer.device)
                 yield None
             issued = self.now
             while peer.queued:
@@ -155,11 +157,6 @@ class Window:
             self.at(self.now, lambda: self.resume(peer))
         else:
             self.ready.append(peer)
-
-    def push(self, peer: _Peer) -> None:
-        peer.queued += 1
-        peer.device.queue.append(peer)
-        self.serve(peer.device)
 
     def serve(self, device: _Resource) -> None:
         if not device.busy and any(peer.queued for peer in device.peers):

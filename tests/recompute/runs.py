@@ -73,7 +73,7 @@ class Run:
         self.data, self.name = json.loads(path.read_bytes()), path.stem
         usual: Record = {"caller": "binding", "workload": "step", "params": {}, "bound": "", "curve": [], "figures": []}
         self.records = [
-            {**usual, **r} for r in self.data["records"] if r.get("executes", True) and not r.get("software")
+            {**usual, **r} for r in self.data.get("records", []) if r.get("executes", True) and not r.get("software")
         ]
         self.versions = {"method": str(self.data["method_version"]), **self.data["versions"]}
         self.day, self.time, self.machine = self.data["created"][:10], self.data["created"][11:16], self.data["machine"]

@@ -55,7 +55,7 @@ def headline(view: View) -> Iterator[Part]:
 def _nothing(view: View, costs: DispatchCosts | None) -> str:
     if costs is not None:
         return "This run does not resolve the cost of a dispatch through any stack."
-    if any(r.value("complete") is not None for t in view.executing for r in t.records):
+    if view.fingerprint.contention or any(r.value("complete") for t in view.executing for r in t.records):
         return "No stack ran single dispatches here; what was measured is on the other pages."
     return "No stack could be measured on this machine."
 

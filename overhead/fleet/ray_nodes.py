@@ -1,0 +1,100 @@
+"""Measure the nodes of a Ray cluster: one task a node, which gets all GPUs of that node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from overhead.child import last_words
+from overhead.errors import UsageError, message_of, require_extra
+from overhead.fleet.collecting import END_S, Measure, Sent, run_program
+from overhead.runner.output import folder_name
+
+COMMAND = '"$OVERHEAD_PYTHON" -m overhead'
+"""How the shell of a node calls overhead: with the Python of Ray's workers."""
+_ORDERLY = (1, 4)
+"""Ray's reasons for the end of a node that somebody stopped, and of an idle one that the autoscaler stopped."""
+
+
+@contextlib.contextmanager
+def ray_nodes(address: str | None, script: str, limit_s: float) -> Iterator[Mapping[str, Measure]]:
+    """A ``with`` block with the nodes of a cluster. ``script``: what each runs, for ``limit_s`` seconds.
+
+    ``address``: None for the cluster that Ray finds. Raises ``UsageError``.
+    """
+    require_extra("ray", "ray")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # each takes 40 s where there is no cluster
+    import ray
+
+    before = signal.getsignal(signal.SIGTERM)
+    with contextlib.redirect_stdout(sys.stderr):  # Ray prints what happens to nodes
+        try:
+            ray.init(address or "auto", log_to_driver=False, logging_level="ERROR")
+        except (OSError, RuntimeError, ValueError) as error:
+            raise UsageError(f"--ray: {message_of(error)}") from None
+        signal.signal(signal.SIGTERM, before)  # Ray has replaced it
+        try:
+            yield {name: functools.partial(_measure, node, script, limit_s + END_S) for name, node in _nodes().items()}
+        finally:
+            ray.shutdown()
+
+
+def _nodes() -> dict[str, dict[str, Any]]:
+    """The nodes of the cluster by name: first the living, then those that died and were not replaced."""
+    import ray
+
+    found: dict[str, dict[str, Any]] = {}
+    for node in sorted(ray.nodes(), key=lambda node: not node["Alive"]):
+        named = node["NodeName"] != node["NodeManagerAddress"]
+        name = folder_name(node["NodeName"] if named else node["NodeManagerHostname"].partition(".")[0])
+        if node["Alive"]:
+            found[f"{name}-{node['NodeID'][:6]}" if name in found else name] = node
+        elif node["DeathReason"] not in _ORDERLY:
+            found.setdefault(name, node)
+    return found
+
+
+async def _measure(node: Mapping[str, Any], script: str, limit_s: float) -> Sent:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    if not node["Alive"]:
+        raise UsageError(f"dead: {node['DeathReasonMessage']}")
+    gpus = node["Resources"].get("GPU", 0)
+    here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    options = {"num_cpus": 0, "num_gpus": gpus, "max_retries": 0, "scheduling_strategy": here}
+    task = ray.remote(**options)(_script).remote(script, limit_s)
+    answer = asyncio.wrap_future(task.future())
+    try:
+        await asyncio.wait([answer], timeout=limit_s + END_S)
+        if answer.done():
+            sent: Sent = answer.result()
+            return sent
+    except ray.exceptions.RayError as error:
+        raise UsageError(last_words(str(error)).removeprefix(": ").partition(". ")[0]) from None
+    finally:
+        ray.cancel(task)
+        await asyncio.gather(asyncio.wait_for(answer, 5.0), return_exceptions=True)
+    raise UsageError(f"no answer within {limit_s + END_S:g} s: it hangs, or another task has its GPUs")
+
+
+def _script(script: str, limit_s: float) -> Sent:
+    """On a node: what the script gives."""
+
+    async def run() -> Sent:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)  # ray.cancel sends it
+        return await run_program(["sh", "-c", script], limit_s)
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ.update(TMPDIR=folder, OVERHEAD_PYTHON=sys.executable)
+        return asyncio.run(run())

@@ -1,0 +1,138 @@
+"""Peers in real processes and threads: what they ran is counted, faults have a reason, and the rest is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+import pytest
+
+from overhead.contention.measuring import measure_contention
+from overhead.contention.placing import processors_of_peers
+from overhead.contention.plan import ContentionPlan, cases_of
+from overhead.machine.host import Host
+from overhead.measure.sampling.clock import every_processor
+from overhead.probes.base import device_id
+from overhead.profiles import profiles
+from overhead.results import Contention, Target
+from overhead.runner.run import run
+from tests.fakes.plugins import forget_plugins_afterwards
+
+STACKS = Path(__file__).resolve().parents[1] / "fakes" / "stacks"
+SHORT = ContentionPlan(
+    numbers=(1, 2), sets=2, repeats=1, long_ns=20_000_000, each_ns=0, chain_ns=2_000_000, short_ns=4_000_000
+)
+TWO_DEVICES = """
+from overhead.probes import register
+from overhead.results import Target
+from tests.fakes.stacks.faulty import Faulty
+
+@register
+class Pair(Faulty):
+    name = "pair"
+    def targets(self):
+        return [Target(stack="pair", api="CUDA", adapter="A", device=str(n)) for n in range(2)]
+"""
+
+
+class MadeHost(Host):
+    """A machine of made files. ``gpus``: rows of ``nvidia-smi``."""
+
+    def __init__(self, files: dict[str, str], gpus: list[list[str]] | None = None) -> None:
+        self.files, self.gpus = files, gpus or []
+
+    def read(self, path: str) -> str:
+        return self.files.get(path, "")
+
+    def nvidia_smi(self, *fields: str) -> list[list[str]]:
+        return self.gpus
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_plugins_afterwards(monkeypatch)
+
+
+def measured(
+    out: Path, plan: ContentionPlan, stack: str = "faulty", plugin: Path = STACKS / "faulty.py"
+) -> list[Contention]:
+    whole = dataclasses.replace(profiles()["contention"], more=functools.partial(measure_contention, plan))
+    options = {"profile": "contention", "plugins": str(plugin), "out": str(out), "plan": whole}
+    return run([stack], **options).fingerprint.contention  # type: ignore[arg-type]
+
+
+def test_each_way_gives_costs_of_each_number_of_peers(tmp_path: Path) -> None:
+    found = measured(tmp_path, dataclasses.replace(SHORT, ways=("processes", "threads", "busy")))
+    assert {(one.way, one.peers) for one in found} >= {
+        ("processes", 1),
+        ("processes", 2),
+        ("threads", 1),
+        ("threads", 2),
+    }
+    assert {one.way for one in found if one.way == "busy" and one.peers} == {"busy"}
+    assert all((one.value("cost") or 0) > 0 and one.status in ("ok", "noisy") for one in found)
+    assert all(len(one.costs) == (1 if one.way == "busy" else one.peers) for one in found)
+    shared = [one for one in found if one.way != "busy" and one.peers == 2]
+    assert all(one.value("slowdown") and one.value("work") for one in shared)
+
+
+@pytest.mark.parametrize(("fault", "status"), [("open", "failed"), ("unsupported", "unavailable"), ("issue", "failed"),
+                                               ("kill", "failed"), ("exit", "failed")])  # fmt: skip
+def test_a_case_that_fails_says_why(fault: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE_FAULT", fault)
+    found = measured(tmp_path, dataclasses.replace(SHORT, ways=("processes",), sets=1))
+    assert found
+    assert all(one.status == status and one.reason for one in found)
+
+
+def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -> None:
+    plugin = tmp_path / "pair.py"
+    plugin.write_text(TWO_DEVICES, encoding="utf-8")
+    found = measured(tmp_path / "out", dataclasses.replace(SHORT, ways=("devices",)), "pair", plugin)
+    alone = [one for one in found if one.peers == 1]
+    together = [one for one in found if one.peers == 2 and one.placement == "free"]
+    assert sorted(one.devices for one in alone) == [["0"], ["1"]]
+    assert [one.devices for one in together] == [["0", "1"]]
+    assert together[0].value("work")
+
+
+def test_what_does_not_fit_the_time_is_named(tmp_path: Path) -> None:
+    plan = dataclasses.replace(SHORT, ways=("threads", "busy"), seconds=0.1)
+    whole = dataclasses.replace(profiles()["contention"], more=functools.partial(measure_contention, plan))
+    plugin = str(STACKS / "faulty.py")
+    fingerprint = run(["faulty"], profile="contention", plugins=plugin, out=str(tmp_path), plan=whole).fingerprint
+    assert [one.case for one in fingerprint.left_out] == ["all, busy"]
+    assert {one.way for one in fingerprint.contention} == {"threads"}
+
+
+def test_stacks_with_a_compiled_caller_are_measured_from_both() -> None:
+    torch = Target(stack="torch", api="CUDA", adapter="A")
+    pair = cases_of(torch, twins=True)
+    assert [case.caller for case in pair] == ["binding", "native"]
+    assert pair[0].params == pair[1].params
+    assert cases_of(torch, twins=False) == pair[:1]
+    assert len(cases_of(Target(stack="numpy", api="CPU", adapter="CPU"), twins=True)) == 1
+
+
+def test_peers_are_bound_to_cores_of_their_own() -> None:
+    usable = every_processor()
+    if len(usable) < 2:
+        pytest.skip("one processor")
+    siblings = {f"/sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": str(n) for n in usable}
+    targets = [Target(stack="torch", api="CUDA", adapter="A")] * 2
+    assert processors_of_peers("free", targets) == [[], []]
+    assert processors_of_peers("core", targets, MadeHost(siblings)) == [[usable[0]], [usable[1]]]
+    whole = {name: ",".join(map(str, usable)) for name in siblings}
+    assert processors_of_peers("core", targets, MadeHost(whole)) is None
+    assert processors_of_peers("node", targets, MadeHost({})) is None
+
+
+def test_peers_are_bound_next_to_their_device() -> None:
+    usable, bus = every_processor(), "0000:3b:00.0"
+    if len(usable) < 2:
+        pytest.skip("one processor")
+    uuid = "00112233-4455-6677-8899-aabbccddeeff"
+    target = Target(stack="torch", api="CUDA", adapter="A", device=device_id(bytes.fromhex(uuid.replace("-", ""))))
+    files = {f"/sys/bus/pci/devices/{bus}/local_cpulist": f"{usable[1]}\n"}
+    assert processors_of_peers("node", [target], MadeHost(files, [[f"GPU-{uuid}", f"0000{bus}"]])) == [[usable[1]]]

@@ -1,0 +1,55 @@
+"""The script for Slurm, with a stand-in for ``srun``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from overhead.fleet.collecting import print_sbatch
+from overhead.loading.files import read_fingerprint
+from tests.conftest import TOOLS
+from tests.fleet.nodes import program
+
+SRUN = """#!/bin/sh
+while case "$1" in -*) ;; *) false ;; esac; do shift; done
+for node in rack/n1 rack/n1 n2; do SLURMD_NODENAME=$node "$@" & done
+wait
+"""
+MEASURE = """
+import sys
+from overhead.cli import main
+from overhead.profiles import Plan, profiles, register_profile
+profiles()
+few = dict.fromkeys(("cheap", "fast", "slow", "polling"), 1)
+plan = Plan(processes=1, target=0.5, sampling_s=0.5, wall_s=20.0, case_s=0.02, max_cases=few, folder_per_node=True)
+register_profile("node", plan)
+sys.exit(main([*sys.argv[1:], "-p", "numpy"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.needs("shellcheck")
+@pytest.mark.skipif(sys.platform == "win32", reason="Slurm and its stand-in are for POSIX")
+def test_the_script_is_sound_and_gives_each_node_a_folder_and_each_task_a_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    print_sbatch()
+    script, out = program(tmp_path / "node.sbatch", capfd.readouterr().out), tmp_path / "out"
+    checked = subprocess.run([str(shutil.which("shellcheck", path=TOOLS)), str(script)], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    program(tmp_path / "srun", SRUN)
+    measure = shlex.join([sys.executable, "-c", MEASURE])
+    program(tmp_path / "overhead", f'#!/bin/sh\n[ "$1" = fleet ] && exec ls "$2"\nexec {measure} "$@"\n')
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["sh", str(script), str(out)], env=environment, capture_output=True, text=True)
+    assert done.stdout.endswith("n2\nrack-n1\n"), done.stderr
+    for name, tasks in {"n2": 1, "rack-n1": 2}.items():
+        files = list((out / name).glob("*.json"))
+        assert len(files) == tasks, done.stderr
+        assert all(read_fingerprint(path).records for path in files)

@@ -39,6 +39,8 @@ spread in ``reading/next_run.json``; ``stacks``: the median over the stacks of t
 because no committed run measured it."""
 _FEW = 3.0
 """The scale is multiplied by 1 + ``_FEW`` over the number of nodes: the MAD of few nodes is often too small."""
+_OWN_PART = 1.05
+"""A slow node itself raises the level and the scale a little: a slowdown must be larger to be found."""
 _MAD_TO_SIGMA, _POWER = 1.4826, 0.95
 
 Floats = NDArray[np.float64]
@@ -91,7 +93,8 @@ def tests_of(logs: Floats, keys: Sequence[FigureKey]) -> NodeTests:
     scales = np.fmax(few * _spread(_mean_of_runs(deviations, 1)), [FLOORS[kind] for kind in kinds])
     limits = stdtrit(DEGREES, 1 - FALSE_ALARMS * shares) * scales
     of_runs = np.fmax(scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1])))
-    smallest = [limits + stdtrit(DEGREES, 1 - (1 - _POWER) / runs) * of_runs for runs in range(1, RUNS + 1)]
+    powers = [stdtrit(DEGREES, 1 - (1 - _POWER) / runs) for runs in range(1, RUNS + 1)]
+    smallest = [_OWN_PART * few * (limits + power * of_runs) for power in powers]
     half_widths = stdtrit(DEGREES, (1 + _POWER) / 2) * scales
     return NodeTests([*found], deviations, scales, limits, half_widths, np.array(smallest), shares)
 

@@ -50,7 +50,7 @@ RUNS = {
 Second = Literal["same", "other"]
 SIZES = (5, 10, 30, 100)
 FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
-HEALTHY, FLEETS = 20_000, 400
+HEALTHY, FLEETS = 100_000, 400
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from overhead.fleet.node_files import FigureKey, Side
+from overhead.fleet.node_files import FigureSide, NodeFigure
 
-RUNS = 2
+NEWEST_RUNS = 2
 """The newest runs of a node that count. The node is slow if each of them is beyond the limit of one test."""
 LEAST_NODES = 5
 """With fewer equal nodes a test has no result."""
@@ -43,7 +43,7 @@ _OWN_PART = 1.05
 """A slow node itself raises the level and the scale a little: a slowdown must be larger to be found."""
 _MAD_TO_SIGMA, _POWER = 1.4826, 0.95
 
-Floats = NDArray[np.float64]
+LogValues = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,28 +56,28 @@ class NodeTests:
     """
 
     names: Sequence[str]
-    deviations: Floats
-    scales: Floats
-    limits: Floats
-    half_widths: Floats
-    smallest: Floats
-    shares: Floats
+    deviations: LogValues
+    scales: LogValues
+    limits: LogValues
+    half_widths: LogValues
+    smallest: LogValues
+    shares: LogValues
 
     def chance(self, test: int, deviation: float) -> float:
         """The largest share of healthy nodes that are as far beyond the limit of any test."""
         return min(1.0, float(stdtr(DEGREES, -deviation / self.scales[test]) / self.shares[test]))
 
 
-def tests_of(logs: Floats, keys: Sequence[FigureKey]) -> NodeTests:
+def tests_of(logs: LogValues, keys: Sequence[NodeFigure]) -> NodeTests:
     """The tests of nodes, with the limits that the spread between these nodes gives.
 
     ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: of the figures.
     """
     from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
     of_stack, of_side = np.array([key.stack for key in keys]), np.array([key.side for key in keys])
-    found: dict[str, Floats] = {}
+    found: dict[str, LogValues] = {}
     kinds: list[str] = []
-    for side in (side for side in get_args(Side) if side in of_side):
+    for side in (side for side in get_args(FigureSide) if side in of_side):
         found[side] = median_of(from_level[:, :, of_side == side], 2)
         own = sorted({*of_stack[of_side == side].tolist()}) if side != "together" else []
         for stack in own:
@@ -93,24 +93,24 @@ def tests_of(logs: Floats, keys: Sequence[FigureKey]) -> NodeTests:
     scales = np.fmax(few * _spread(_mean_of_runs(deviations, 1)), [FLOORS[kind] for kind in kinds])
     limits = stdtrit(DEGREES, 1 - FALSE_ALARMS * shares) * scales
     of_runs = np.fmax(scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1])))
-    powers = [stdtrit(DEGREES, 1 - (1 - _POWER) / runs) for runs in range(1, RUNS + 1)]
+    powers = [stdtrit(DEGREES, 1 - (1 - _POWER) / runs) for runs in range(1, NEWEST_RUNS + 1)]
     smallest = [_OWN_PART * few * (limits + power * of_runs) for power in powers]
     half_widths = stdtrit(DEGREES, (1 + _POWER) / 2) * scales
     return NodeTests([*found], deviations, scales, limits, half_widths, np.array(smallest), shares)
 
 
-def _spread(deviations: Floats) -> Floats:
+def _spread(deviations: LogValues) -> LogValues:
     """The MAD along the last axis as a standard deviation, for deviations with the median zero."""
     return _MAD_TO_SIGMA * median_of(abs(deviations), -1)
 
 
-def _mean_of_runs(values: Floats, axis: int) -> Floats:
+def _mean_of_runs(values: LogValues, axis: int) -> LogValues:
     """The mean along the axis of the runs without NaN; NaN where there is no run."""
     count = np.isfinite(values).sum(axis=axis)
     return np.where(count, np.nansum(values, axis=axis) / np.maximum(count, 1), np.nan)
 
 
-def median_of(values: Floats, axis: int) -> Floats:
+def median_of(values: LogValues, axis: int) -> LogValues:
     """The median along an axis without NaN; NaN where nothing is left. Much faster than ``numpy.nanmedian``."""
     ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)
     count = np.isfinite(ordered).sum(axis=-1, keepdims=True)

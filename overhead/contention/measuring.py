@@ -55,10 +55,11 @@ class _Window:
 
 def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
     """Measure all groups of the plan that fit its time, and add their lines to the journal of the run."""
-    listener, began, longest = measuring.listener, time.monotonic(), dict.fromkeys(plan.ways, 0.0)
+    listener, longest = measuring.listener, dict.fromkeys(plan.ways, 0.0)
     wanted = list(groups(plan, measuring.targets))
     listener.begin()
     with device_lock(lambda: listener.note("waiting: another run is measuring on this machine")):
+        began = time.monotonic()
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
             if reason := _not_measured(plan, group, left < longest[group.way] or left <= 0):

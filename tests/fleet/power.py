@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from overhead.fleet.judging import SHARED
 from overhead.fleet.model import NodeTests, median_of, tests_of
-from overhead.fleet.node_files import FigureKey, figures_of
+from overhead.fleet.node_files import JudgedFigure, figures_of
 from overhead.loading.files import read_fingerprint
+from overhead.measure.fitting.line import Floats
 from overhead.results import BOARD
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,14 +54,12 @@ HEALTHY, FLEETS = 100_000, 400
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Pool:
     """The committed runs of one kind of machine: by run and figure the deviation, and the noise of its interval."""
 
-    keys: Sequence[FigureKey]
+    keys: Sequence[JudgedFigure]
     deviations: Floats
     noise: Floats
     boards: int

@@ -112,6 +112,20 @@ def next_runs() -> str:
     return "\n\n".join([_table(head, rows), f"Kinds of machine: {'; '.join(kinds)}.\n{pairs}"])
 
 
+def fleet_power() -> str:
+    """The errors and the power of ``overhead fleet`` on made nodes: the worse of both kinds of second run."""
+    found = json.loads((ROOT / "tests" / "data" / "fleet_power.json").read_text("utf-8"))
+    planted = list(found["H100"]["same"]["5"])[1:]
+    rows = []
+    for kind, own in found.items():
+        for nodes, same in own["same"].items():
+            both = (same, own["other"][nodes])
+            shares = [int(100 * min(row[what]["all"] for row in both)) for what in planted]
+            rows.append([kind, nodes, f"{max(row['false'] for row in both):g}", *(f"{share} %" for share in shares)])
+    slower = ["host 1.35", "device 1.10", "a stack 1.24", "its host side 1.24"]
+    return _table(["runs of", "nodes", "false of 1,000", *slower], rows)
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
@@ -284,6 +298,7 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "stacks": stacks,
     "references": references,
     "next-run": next_runs,
+    "fleet-power": fleet_power,
     "findings": findings,
     "verdicts": verdicts,
     "compared": compared,
@@ -296,7 +311,7 @@ DOCUMENTS = (
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("compare", "decode", "explain", "installing", "method", "plugins", "python-api")
+        for name in ("compare", "decode", "explain", "fleet", "installing", "method", "plugins", "python-api")
     ),
     _DATA / "README.md",
 )

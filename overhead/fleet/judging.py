@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from overhead.fleet.model import FALSE_ALARMS, LEAST_NODES, NEWEST_RUNS, NodeTests, tests_of
-from overhead.fleet.node_files import NodeFigure, NodeRun, read_nodes
+from overhead.fleet.node_files import JudgedFigure, NodeRun, read_nodes
 from overhead.fleet.settings import settings_apart
 from overhead.reading.format import count, listed
 
@@ -112,7 +112,7 @@ def _machine(run: NodeRun) -> str:
     return listed([*devices, f"{run.machine.cpu} ({count(run.machine.cores, 'core')})"])
 
 
-def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[NodeFigure]) -> list[JudgedNode]:
+def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> list[JudgedNode]:
     """The verdicts on equal nodes. ``nodes``: the newest runs of each; ``keys``: what their figures are."""
     names, files = [runs[0].node for runs in nodes], [[run.path for run in runs] for runs in nodes]
     if len(nodes) < LEAST_NODES:
@@ -139,7 +139,7 @@ def _verdict(twice: bool, once: bool, tested: bool) -> NodeVerdict:
     return "slow" if twice else "suspect" if once else "ok" if tested else "unknown"
 
 
-def _tests(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[NodeFigure]) -> NodeTests:
+def _tests(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> NodeTests:
     """The tests on the figures that most nodes have."""
     logs = np.full((NEWEST_RUNS, len(nodes), len(keys)), np.nan)
     for i, runs in enumerate(nodes):

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from overhead.fleet.node_files import FigureSide, NodeFigure
+from overhead.fleet.node_files import JudgedFigure, NodeSide
+from overhead.measure.fitting.line import Floats
 
 NEWEST_RUNS = 2
 """The newest runs of a node that count. The node is slow if each of them is beyond the limit of one test."""
@@ -30,54 +30,49 @@ LEAST_NODES = 5
 FALSE_ALARMS = 1e-3
 """The largest share of healthy nodes that are called slow."""
 DEGREES = 8
-"""With more, made nodes of the committed H100 runs give too many false alarms; with fewer, a host that is 1.35 times as
-slow is found too rarely (``tests/fleet/power.py``)."""
+"""More call healthy nodes slow too often, fewer find slow hosts too rarely (``tests/fleet/power.py``)."""
 SHARES = {"host": 0.55, "device": 0.05, "together": 0.05, "stacks": 0.35}
 FLOORS = {"host": 0.036, "device": 0.0121, "together": 0.036, "stacks": 0.020}
-"""The least scales of ln(figure). ``host``: the MAD between the boards of the committed H100 runs; ``device``: the
-spread in ``reading/next_run.json``; ``stacks``: the median over the stacks of the H100 runs; ``together``: as ``host``,
-because no committed run measured it."""
+"""The least scales of ln(figure): spreads between the committed H100 boards; ``device`` as in ``reading/next_run.json``.
+No committed run measured ``together``: it is as for ``host``."""
 _FEW = 3.0
 """The scale is multiplied by 1 + ``_FEW`` over the number of nodes: the MAD of few nodes is often too small."""
 _OWN_PART = 1.05
 """A slow node itself raises the level and the scale a little: a slowdown must be larger to be found."""
 _MAD_TO_SIGMA, _POWER = 1.4826, 0.95
 
-LogValues = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class NodeTests:
-    """The tests of equal nodes. ``names``: ``host``, or ``torch (host)`` for a stack. All numbers are of ln(figure).
+    """The tests of equal nodes, by name: ``host``, or ``torch (host)`` for a stack. All numbers are of ln(figure).
 
-    ``deviations``: by test, run (the newest first) and node; NaN where there is none. ``scales``, ``limits``: by test.
-    ``half_widths``: 95 % of the healthy nodes are so near their level. ``smallest``: by number of runs and test what
-    these runs find with 95 % power. ``shares``: of ``FALSE_ALARMS``, by test.
+    ``deviations``: by test, run (the newest first) and node, else NaN. ``half_widths``: 95 % of healthy nodes are so
+    near their level. ``smallest``: by number of runs and test what is found with 95 % power. ``shares``: of all alarms.
     """
 
     names: Sequence[str]
-    deviations: LogValues
-    scales: LogValues
-    limits: LogValues
-    half_widths: LogValues
-    smallest: LogValues
-    shares: LogValues
+    deviations: Floats
+    scales: Floats
+    limits: Floats
+    half_widths: Floats
+    smallest: Floats
+    shares: Floats
 
     def chance(self, test: int, deviation: float) -> float:
         """The largest share of healthy nodes that are as far beyond the limit of any test."""
         return min(1.0, float(stdtr(DEGREES, -deviation / self.scales[test]) / self.shares[test]))
 
 
-def tests_of(logs: LogValues, keys: Sequence[NodeFigure]) -> NodeTests:
+def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     """The tests of nodes, with the limits that the spread between these nodes gives.
 
     ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: of the figures.
     """
     from_level = logs - median_of(_mean_of_runs(logs, 0), 0)
     of_stack, of_side = np.array([key.stack for key in keys]), np.array([key.side for key in keys])
-    found: dict[str, LogValues] = {}
+    found: dict[str, Floats] = {}
     kinds: list[str] = []
-    for side in (side for side in get_args(FigureSide) if side in of_side):
+    for side in (side for side in get_args(NodeSide) if side in of_side):
         found[side] = median_of(from_level[:, :, of_side == side], 2)
         own = sorted({*of_stack[of_side == side].tolist()}) if side != "together" else []
         for stack in own:
@@ -93,24 +88,24 @@ def tests_of(logs: LogValues, keys: Sequence[NodeFigure]) -> NodeTests:
     scales = np.fmax(few * _spread(_mean_of_runs(deviations, 1)), [FLOORS[kind] for kind in kinds])
     limits = stdtrit(DEGREES, 1 - FALSE_ALARMS * shares) * scales
     of_runs = np.fmax(scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1])))
-    powers = [stdtrit(DEGREES, 1 - (1 - _POWER) / runs) for runs in range(1, NEWEST_RUNS + 1)]
-    smallest = [_OWN_PART * few * (limits + power * of_runs) for power in powers]
+    powers = stdtrit(DEGREES, 1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
+    smallest = _OWN_PART * few * (limits + powers[:, None] * of_runs)
     half_widths = stdtrit(DEGREES, (1 + _POWER) / 2) * scales
-    return NodeTests([*found], deviations, scales, limits, half_widths, np.array(smallest), shares)
+    return NodeTests([*found], deviations, scales, limits, half_widths, smallest, shares)
 
 
-def _spread(deviations: LogValues) -> LogValues:
+def _spread(deviations: Floats) -> Floats:
     """The MAD along the last axis as a standard deviation, for deviations with the median zero."""
     return _MAD_TO_SIGMA * median_of(abs(deviations), -1)
 
 
-def _mean_of_runs(values: LogValues, axis: int) -> LogValues:
+def _mean_of_runs(values: Floats, axis: int) -> Floats:
     """The mean along the axis of the runs without NaN; NaN where there is no run."""
     count = np.isfinite(values).sum(axis=axis)
     return np.where(count, np.nansum(values, axis=axis) / np.maximum(count, 1), np.nan)
 
 
-def median_of(values: LogValues, axis: int) -> LogValues:
+def median_of(values: Floats, axis: int) -> Floats:
     """The median along an axis without NaN; NaN where nothing is left. Much faster than ``numpy.nanmedian``."""
     ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)
     count = np.isfinite(ordered).sum(axis=-1, keepdims=True)

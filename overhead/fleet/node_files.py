@@ -16,16 +16,16 @@ from overhead.reading.next_run import class_of
 from overhead.results import METHOD_VERSION, Contention, Fingerprint, Machine, Record, Value, same_figures
 from overhead.results.records import case_key
 
-FigureSide = Literal["host", "device", "together"]
+NodeSide = Literal["host", "device", "together"]
 """``host``, ``device``: what bounds the figure. ``together``: how much slower all devices of the node are at once."""
 _USABLE = ("ok", "noisy")
 
 
-class NodeFigure(NamedTuple):
+class JudgedFigure(NamedTuple):
     """What is the same figure in the runs of all nodes; one that another side bounds is another figure."""
 
     stack: str
-    side: FigureSide
+    side: NodeSide
     case: str
 
 
@@ -49,7 +49,7 @@ class NodeFiles:
     """The runs of each node, the figures that they have, and the files that are skipped, each with the reason."""
 
     runs: dict[str, list[NodeRun]] = field(default_factory=dict)
-    keys: dict[NodeFigure, int] = field(default_factory=dict)
+    keys: dict[JudgedFigure, int] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def add(self, node: str, path: Path) -> None:
@@ -68,7 +68,7 @@ class NodeFiles:
             own.append(self._kept(node, path, run))
 
     def _kept(self, node: str, path: Path, run: Fingerprint) -> NodeRun:
-        slowest: dict[NodeFigure, float] = {}
+        slowest: dict[JudgedFigure, float] = {}
         for key, value in figures_of(run):
             slowest[key] = max(value.value, slowest.get(key, 0.0))
         figures = np.array([self.keys.setdefault(key, len(self.keys)) for key in slowest], np.int32)
@@ -84,12 +84,11 @@ def read_nodes(folder: Path) -> NodeFiles:
     for path in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")]):
         found.add(path.stem if path.parent == folder else path.parent.name, path)
     if not any(found.runs.values()):
-        why = next((f"; the first: {reason}" for reason in found.skipped.values()), "")
-        raise BadFile(f"{folder}: no fingerprint of a node here, in files or in a folder for each node{why}")
+        raise BadFile(f"{folder}: no fingerprint of a node here that can be read; name nodes as files or folders")
     return found
 
 
-def figures_of(run: Fingerprint) -> Iterator[tuple[NodeFigure, Value]]:
+def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
     """The figures of a run that are judged.
 
     A node with several devices has a figure for each of them under one key: the slowest counts.
@@ -98,9 +97,9 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[NodeFigure, Value]]:
         for figure in ("complete", "issue", "host"):
             found = class_of(record, figure)
             if found and (value := _usable(record, figure)):
-                side: FigureSide = "host" if found == "host" or record.software else "device"
+                side: NodeSide = "host" if found == "host" or record.software else "device"
                 case = f"{record.api} {case_key(record, record.caller)} {figure}"
-                yield NodeFigure(record.stack, side, case), value
+                yield JudgedFigure(record.stack, side, case), value
     most: dict[tuple[str, str], Contention] = {}
     for one in run.contention:
         if one.way == "devices" and one.status in _USABLE:
@@ -111,17 +110,17 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[NodeFigure, Value]]:
                 most[one.target.stack, case] = one
     for (stack, case), one in most.items():
         if value := _usable(one, "slowdown"):
-            yield NodeFigure(stack, "together", case), value
+            yield JudgedFigure(stack, "together", case), value
 
 
-def _alone(one: Contention, case: str) -> Iterator[tuple[NodeFigure, Value]]:
+def _alone(one: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]:
     """What a case costs while nothing else runs. A cost of which the issue is less than half is the device's."""
     cost, issue = _usable(one, "cost"), _usable(one, "issue")
     if issue:
-        yield NodeFigure(one.target.stack, "host", f"{case} alone issue"), issue
+        yield JudgedFigure(one.target.stack, "host", f"{case} alone issue"), issue
     if cost and issue:
         waits = issue.value < cost.value / 2 and not one.target.software
-        yield NodeFigure(one.target.stack, "device" if waits else "host", f"{case} alone cost"), cost
+        yield JudgedFigure(one.target.stack, "device" if waits else "host", f"{case} alone cost"), cost
 
 
 def _usable(of: Record | Contention, figure: str) -> Value | None:

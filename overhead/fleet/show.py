@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,14 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     if found.skipped:
         yield Text([f"Skipped: {_named([f'{path} ({why})' for path, why in found.skipped.items()])}."])
     if suspects := found.named("suspect"):
-        commands = [f"overhead run --profile node --out {shlex.quote(str(Path(found.folder, n)))}" for n in suspects]
-        yield Text(["A second run on the node tells whether it is slow:", *commands[:_NAMED]])
+        files = [shlex.quote(str(_next_file(Path(found.folder, node)))) for node in suspects[:_NAMED]]
+        commands = [f"overhead run --profile node --out {file}" for file in files]
+        yield Text(["One more run on the node tells whether it is slow:", *commands])
+
+
+def _next_file(folder: Path) -> Path:
+    names = (f"again-{number}.json" for number in itertools.count(1))
+    return next(folder / name for name in names if not (folder / name).exists())
 
 
 def _summary(found: FleetVerdicts) -> str:
@@ -57,11 +64,10 @@ def _row(node: JudgedNode) -> list[str]:
 def _group_sentences(group: NodeGroup) -> Iterator[str]:
     """How many nodes are ok, the smallest slowdowns that their runs find, and what is unknown."""
     yield f"{group.name}: {_counts(group.nodes)}."
-    for runs in sorted({len(node.runs) for node in group.nodes}):
+    for runs in sorted({len(node.runs) for node in group.nodes if node.smallest}):
         own = {what: share for n in group.nodes if len(n.runs) == runs for what, share in n.smallest.items()}
-        if own:
-            verdict = "suspect" if runs == 1 else "slow"
-            yield f"With {count(runs, 'run')} a node is called {verdict} in 95 % from this slowdown: {_smallest(own)}."
+        called = f"With {count(runs, 'run')} a node is called {'slow' if runs > 1 else 'suspect'}"
+        yield f"{called} in 95 % from this slowdown: {_smallest(own)}."
     for why in dict.fromkeys(node.why for node in group.nodes if node.why):
         yield f"Unknown, {why}: {_named([node.name for node in group.nodes if node.why == why])}."
     for what in dict.fromkeys(what for node in group.nodes for what in node.smallest):

@@ -4,6 +4,7 @@ known-truth  figures of simulated stacks whose true costs are known
 planted-laws simulated stacks whose cost no line describes: no figure may mislead
 compare      false verdicts and power of `compare` on pairs made of committed runs, beside pyperf
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
+fleet        time and memory of judging 1,000 nodes
 agreement    the same operations measured by other tools, on an NVIDIA GPU
 
 Exit 0 where every requirement holds, 1 where one fails.
@@ -22,6 +23,7 @@ from rich.console import Console
 
 from scripts.agreement.side_by_side import agreement
 from scripts.bench.compare import compare
+from scripts.bench.fleet import fleet
 from scripts.bench.known_truth import known_truth
 from scripts.bench.planted_laws import planted
 from scripts.bench.report import report
@@ -31,6 +33,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "planted-laws": planted,
     "compare": compare,
     "report": report,
+    "fleet": fleet,
     "agreement": agreement,
 }
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,8 +35,12 @@ def report(options: argparse.Namespace, console: Console) -> bool:
             (many / f"{number:04}.json").write_bytes(msgspec.json.encode(machine(runs[number % len(runs)], number)))
         (one / "one.json").write_bytes(msgspec.json.encode(large(runs[2], _RECORDS)))
         found = {
-            f"{_MACHINES:,} machines": (*_cost(many, Path(folder) / "out"), _MACHINES_S, _MACHINES_MIB),
-            f"{_RECORDS:,} records": (*_cost(one, Path(folder) / "out"), _RECORDS_S, _RECORDS_MIB),
+            f"{_MACHINES:,} machines": (
+                *cost_of("report", str(many), "--out", f"{folder}/out"),
+                _MACHINES_S,
+                _MACHINES_MIB,
+            ),
+            f"{_RECORDS:,} records": (*cost_of("report", str(one), "--out", f"{folder}/out"), _RECORDS_S, _RECORDS_MIB),
         }
     requirements = [
         Requirement(
@@ -76,12 +79,10 @@ def large(run: Fingerprint, records: int) -> Fingerprint:
     return msgspec.structs.replace(run, records=made[:records])
 
 
-def _cost(path: Path, out: Path) -> Sequence[float]:
-    """Seconds, seconds of processor time and MiB of the largest process that ``overhead report`` takes."""
+def cost_of(*arguments: str) -> tuple[float, float, float]:
+    """Seconds, seconds of processor time and MiB of the largest process that a command of ``overhead`` takes."""
     start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "overhead", "report", str(path), "--out", str(out)], stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([sys.executable, "-m", "overhead", *arguments], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -24,17 +24,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from overhead.fleet.judging import SHARED
 from overhead.fleet.model import NodeTests, median_of, tests_of
-from overhead.fleet.node_files import NodeFigure, figures_of
+from overhead.fleet.node_files import JudgedFigure, figures_of
 from overhead.loading.files import read_fingerprint
+from overhead.measure.fitting.line import Floats
 from overhead.results import BOARD
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "tests" / "data" / "fleet_power.json"
-NEWEST_RUNS = {
+RUNS = {
     "H100": (
         "nvidia-h100", "nvidia-h100-default", "nvidia-h100-all", "again/nvidia-h100", "again/nvidia-h100-2",
         "again/nvidia-h100-3", "again/nvidia-h100-default-2", "again/nvidia-h100-default-3",
@@ -54,21 +54,19 @@ HEALTHY, FLEETS = 100_000, 400
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
 
-LogValues = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Pool:
     """The committed runs of one kind of machine: by run and figure the deviation, and the noise of its interval."""
 
-    keys: Sequence[NodeFigure]
-    deviations: LogValues
-    noise: LogValues
+    keys: Sequence[JudgedFigure]
+    deviations: Floats
+    noise: Floats
     boards: int
 
     @classmethod
     def of(cls, kind: str) -> Pool:
-        runs = [read_fingerprint(ROOT / "reports" / "data" / f"{name}.json") for name in NEWEST_RUNS[kind]]
+        runs = [read_fingerprint(ROOT / "reports" / "data" / f"{name}.json") for name in RUNS[kind]]
         found = [dict(figures_of(run)) for run in runs]
         times = Counter(key for own in found for key in own)
         keys = sorted(key for key in times if times[key] >= SHARED * len(runs))
@@ -84,7 +82,7 @@ class Pool:
         boards = {record.device for run in runs for record in run.records if len(record.device) == BOARD}
         return cls(keys, deviations, noise, len(boards))
 
-    def made(self, nodes: int, second: Second, dice: np.random.Generator) -> LogValues:
+    def made(self, nodes: int, second: Second, dice: np.random.Generator) -> Floats:
         """ln(figure) by run, node and figure, of healthy nodes with two runs."""
         factor = FACTOR_SCALE * dice.standard_t(FACTOR_DEGREES, nodes) + BETWEEN_RUNS * dice.standard_normal((2, nodes))
         which = dice.integers(len(self.deviations), size=(2, nodes))
@@ -137,7 +135,7 @@ def row(pool: Pool, nodes: int, second: Second) -> dict[str, Any]:
 def table() -> dict[str, Any]:
     """All rows, by kind of machine, second run and number of nodes."""
     found: dict[str, Any] = {}
-    for kind in NEWEST_RUNS:
+    for kind in RUNS:
         pool = Pool.of(kind)
         found[kind] = {"runs": len(pool.deviations), "boards": pool.boards, "figures": len(pool.keys)}
         for second in ("same", "other"):

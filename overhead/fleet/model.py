@@ -33,8 +33,8 @@ DEGREES = 8
 """More call healthy nodes slow too often, fewer find slow hosts too rarely (``tests/fleet/power.py``)."""
 SHARES = {"host": 0.55, "device": 0.05, "together": 0.05, "stacks": 0.35}
 FLOORS = {"host": 0.036, "device": 0.0121, "together": 0.036, "stacks": 0.020}
-"""The least scales of ln(figure): spreads between the committed H100 boards; ``device`` as in ``reading/next_run.json``.
-No committed run measured ``together``: it is as for ``host``."""
+"""The least scales of ln(figure): spreads between the committed H100 boards; that of the device is that of
+``reading/next_run.json``. No committed run measured ``together``: it is as for ``host``."""
 _FEW = 3.0
 """The scale is multiplied by 1 + ``_FEW`` over the number of nodes: the MAD of few nodes is often too small."""
 _OWN_PART = 1.05

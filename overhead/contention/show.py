@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from overhead.blocks.parts import Cell, Heading, Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, TIMES, between, listed, micro_of, number, plain, positive_spread
 from overhead.reading.missing_values import reasons_said
@@ -150,14 +150,6 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
         yield _table(way, valued)
     if notes := [*_notes(valued), *_reasons(rows)]:
         yield Text(notes, quiet=True)
-
-
-def contention_blocks(view: View) -> Iterator[Part]:
-    """What ``overhead contention`` prints of a run: each way with its title."""
-    for way, own in PEER_WORDS.items():
-        if found := list(way_blocks(view, way)):
-            yield Heading(own.title)
-            yield from found
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from overhead.fleet.model import FALSE_ALARMS, LEAST_NODES, RUNS, NodeTests, tests_of
-from overhead.fleet.node_files import FigureKey, NodeRun, read_nodes
+from overhead.fleet.model import FALSE_ALARMS, LEAST_NODES, RUNS_OF_A_NODE, NodeTests, tests_of
+from overhead.fleet.node_files import NodeFigure, NodeRun, read_nodes
 from overhead.fleet.settings import settings_apart
 from overhead.reading.format import count, listed
 
@@ -98,7 +98,7 @@ def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[tuple[str, list[Sequ
         for runs in own:
             kinds = [(_machine(run), tuple(run.versions.get(name, "absent") for name in names)) for run in runs]
             equal = [run for run, kind in zip(runs, kinds, strict=True) if kind == kinds[0]]
-            by_versions[kinds[0][1]].append(equal[:RUNS])
+            by_versions[kinds[0][1]].append(equal[:RUNS_OF_A_NODE])
         for versions, group in by_versions.items():
             differs = [len({*values}) > 1 for values in zip(*by_versions, strict=True)]
             words = map(" ".join, zip(names, versions, strict=True))
@@ -112,7 +112,7 @@ def _machine(run: NodeRun) -> str:
     return listed([*devices, f"{run.machine.cpu} ({count(run.machine.cores, 'core')})"])
 
 
-def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[FigureKey]) -> list[JudgedNode]:
+def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[NodeFigure]) -> list[JudgedNode]:
     """The verdicts on equal nodes. ``nodes``: the newest runs of each; ``keys``: what their figures are."""
     names, files = [runs[0].node for runs in nodes], [[run.path for run in runs] for runs in nodes]
     if len(nodes) < LEAST_NODES:
@@ -139,9 +139,9 @@ def _verdict(twice: bool, once: bool, tested: bool) -> NodeVerdict:
     return "slow" if twice else "suspect" if once else "ok" if tested else "unknown"
 
 
-def _tests(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[FigureKey]) -> NodeTests:
+def _tests(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[NodeFigure]) -> NodeTests:
     """The tests on the figures that most nodes have."""
-    logs = np.full((RUNS, len(nodes), len(keys)), np.nan)
+    logs = np.full((RUNS_OF_A_NODE, len(nodes), len(keys)), np.nan)
     for i, runs in enumerate(nodes):
         for number, run in enumerate(runs):
             logs[number, i, run.figures] = run.logs

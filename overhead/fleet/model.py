@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from overhead.fleet.node_files import FigureKey, Side
+from overhead.fleet.node_files import FigureSide, NodeFigure
+from overhead.measure.fitting.line import Floats
 
-RUNS = 2
+RUNS_OF_A_NODE = 2
 """The newest runs of a node that count. The node is slow if each of them is beyond the limit of one test."""
 LEAST_NODES = 5
 """With fewer equal nodes a test has no result."""
@@ -40,8 +40,6 @@ because no committed run measured it."""
 _FEW = 3.0
 """The scale is multiplied by 1 + ``_FEW`` over the number of nodes: the MAD of few nodes is often too small."""
 _MAD_TO_SIGMA, _POWER = 1.4826, 0.95
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class NodeTests:
         return min(1.0, float(stdtr(DEGREES, -deviation / self.scales[test]) / self.shares[test]))
 
 
-def tests_of(logs: Floats, keys: Sequence[FigureKey]) -> NodeTests:
+def tests_of(logs: Floats, keys: Sequence[NodeFigure]) -> NodeTests:
     """The tests of nodes, with the limits that the spread between these nodes gives.
 
     ``logs``: ln(figure) by run, node and figure, NaN where there is none. ``keys``: of the figures.
@@ -75,7 +73,7 @@ def tests_of(logs: Floats, keys: Sequence[FigureKey]) -> NodeTests:
     of_stack, of_side = np.array([key.stack for key in keys]), np.array([key.side for key in keys])
     found: dict[str, Floats] = {}
     kinds: list[str] = []
-    for side in (side for side in get_args(Side) if side in of_side):
+    for side in (side for side in get_args(FigureSide) if side in of_side):
         found[side] = median_of(from_level[:, :, of_side == side], 2)
         own = sorted({*of_stack[of_side == side].tolist()}) if side != "together" else []
         for stack in own:
@@ -91,7 +89,7 @@ def tests_of(logs: Floats, keys: Sequence[FigureKey]) -> NodeTests:
     scales = np.fmax(few * _spread(_mean_of_runs(deviations, 1)), [FLOORS[kind] for kind in kinds])
     limits = stdtrit(DEGREES, 1 - FALSE_ALARMS * shares) * scales
     of_runs = np.fmax(scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1])))
-    smallest = [limits + stdtrit(DEGREES, 1 - (1 - _POWER) / runs) * of_runs for runs in range(1, RUNS + 1)]
+    smallest = [limits + stdtrit(DEGREES, 1 - (1 - _POWER) / runs) * of_runs for runs in range(1, RUNS_OF_A_NODE + 1)]
     half_widths = stdtrit(DEGREES, (1 + _POWER) / 2) * scales
     return NodeTests([*found], deviations, scales, limits, half_widths, np.array(smallest), shares)
 

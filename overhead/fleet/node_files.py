@@ -16,16 +16,16 @@ from overhead.reading.next_run import class_of
 from overhead.results import METHOD_VERSION, Contention, Fingerprint, Machine, Record, Value, same_figures
 from overhead.results.records import case_key
 
-Side = Literal["host", "device", "together"]
+FigureSide = Literal["host", "device", "together"]
 """``host``, ``device``: what bounds the figure. ``together``: how much slower all devices of the node are at once."""
 _USABLE = ("ok", "noisy")
 
 
-class FigureKey(NamedTuple):
+class NodeFigure(NamedTuple):
     """What is the same figure in the runs of all nodes; one that another side bounds is another figure."""
 
     stack: str
-    side: Side
+    side: FigureSide
     case: str
 
 
@@ -49,7 +49,7 @@ class NodeFiles:
     """The runs of each node, the figures that they have, and the files that are skipped, each with the reason."""
 
     runs: dict[str, list[NodeRun]] = field(default_factory=dict)
-    keys: dict[FigureKey, int] = field(default_factory=dict)
+    keys: dict[NodeFigure, int] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def add(self, node: str, path: Path) -> None:
@@ -68,7 +68,7 @@ class NodeFiles:
             own.append(self._kept(node, path, run))
 
     def _kept(self, node: str, path: Path, run: Fingerprint) -> NodeRun:
-        slowest: dict[FigureKey, float] = {}
+        slowest: dict[NodeFigure, float] = {}
         for key, value in figures_of(run):
             slowest[key] = max(value.value, slowest.get(key, 0.0))
         figures = np.array([self.keys.setdefault(key, len(self.keys)) for key in slowest], np.int32)
@@ -89,7 +89,7 @@ def read_nodes(folder: Path) -> NodeFiles:
     return found
 
 
-def figures_of(run: Fingerprint) -> Iterator[tuple[FigureKey, Value]]:
+def figures_of(run: Fingerprint) -> Iterator[tuple[NodeFigure, Value]]:
     """The figures of a run that are judged.
 
     A node with several devices has a figure for each of them under one key: the slowest counts.
@@ -98,9 +98,9 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[FigureKey, Value]]:
         for figure in ("complete", "issue", "host"):
             found = class_of(record, figure)
             if found and (value := _usable(record, figure)):
-                side: Side = "host" if found == "host" or record.software else "device"
+                side: FigureSide = "host" if found == "host" or record.software else "device"
                 case = f"{record.api} {case_key(record, record.caller)} {figure}"
-                yield FigureKey(record.stack, side, case), value
+                yield NodeFigure(record.stack, side, case), value
     most: dict[tuple[str, str], Contention] = {}
     for one in run.contention:
         if one.way == "devices" and one.status in _USABLE:
@@ -111,17 +111,17 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[FigureKey, Value]]:
                 most[one.target.stack, case] = one
     for (stack, case), one in most.items():
         if value := _usable(one, "slowdown"):
-            yield FigureKey(stack, "together", case), value
+            yield NodeFigure(stack, "together", case), value
 
 
-def _alone(one: Contention, case: str) -> Iterator[tuple[FigureKey, Value]]:
+def _alone(one: Contention, case: str) -> Iterator[tuple[NodeFigure, Value]]:
     """What a case costs while nothing else runs. A cost of which the issue is less than half is the device's."""
     cost, issue = _usable(one, "cost"), _usable(one, "issue")
     if issue:
-        yield FigureKey(one.target.stack, "host", f"{case} alone issue"), issue
+        yield NodeFigure(one.target.stack, "host", f"{case} alone issue"), issue
     if cost and issue:
         waits = issue.value < cost.value / 2 and not one.target.software
-        yield FigureKey(one.target.stack, "device" if waits else "host", f"{case} alone cost"), cost
+        yield NodeFigure(one.target.stack, "device" if waits else "host", f"{case} alone cost"), cost
 
 
 def _usable(of: Record | Contention, figure: str) -> Value | None:

@@ -49,11 +49,11 @@ from overhead.results import (
     Volatile,
     WindowLine,
 )
+from overhead.results.records import RunFacts
 from overhead.slices import of_slices
 
-_OF_HEADER = [name for name in HeaderLine.__struct_fields__ if name in Fingerprint.__struct_fields__]
 _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
-"""The fields that a fingerprint has from its header, and a record from its target."""
+"""The fields that a record has from its target."""
 
 
 def load(path: str | Path) -> Fingerprint:
@@ -205,7 +205,7 @@ class _Journal:
         return next((line for line in self.failed[key].values() if line.status != "failed" or not kept), None)
 
     def fingerprint(self) -> Fingerprint:
-        own = {name: getattr(self.header, name) for name in _OF_HEADER}
+        own = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
         return Fingerprint(
             **own | {"volatile": {**self.header.volatile, **self._canaries()}},
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},

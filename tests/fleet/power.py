@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 
 from overhead.fleet.judging import SHARED
 from overhead.fleet.model import NodeTests, median_of, tests_of
-from overhead.fleet.node_files import FigureKey, figures_of
+from overhead.fleet.node_files import NodeFigure, figures_of
 from overhead.loading.files import read_fingerprint
 from overhead.results import BOARD
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "tests" / "data" / "fleet_power.json"
-RUNS = {
+RUNS_OF_A_NODE = {
     "H100": (
         "nvidia-h100", "nvidia-h100-default", "nvidia-h100-all", "again/nvidia-h100", "again/nvidia-h100-2",
         "again/nvidia-h100-3", "again/nvidia-h100-default-2", "again/nvidia-h100-default-3",
@@ -61,14 +61,14 @@ Floats = NDArray[np.float64]
 class Pool:
     """The committed runs of one kind of machine: by run and figure the deviation, and the noise of its interval."""
 
-    keys: Sequence[FigureKey]
+    keys: Sequence[NodeFigure]
     deviations: Floats
     noise: Floats
     boards: int
 
     @classmethod
     def of(cls, kind: str) -> Pool:
-        runs = [read_fingerprint(ROOT / "reports" / "data" / f"{name}.json") for name in RUNS[kind]]
+        runs = [read_fingerprint(ROOT / "reports" / "data" / f"{name}.json") for name in RUNS_OF_A_NODE[kind]]
         found = [dict(figures_of(run)) for run in runs]
         times = Counter(key for own in found for key in own)
         keys = sorted(key for key in times if times[key] >= SHARED * len(runs))
@@ -137,7 +137,7 @@ def row(pool: Pool, nodes: int, second: Second) -> dict[str, Any]:
 def table() -> dict[str, Any]:
     """All rows, by kind of machine, second run and number of nodes."""
     found: dict[str, Any] = {}
-    for kind in RUNS:
+    for kind in RUNS_OF_A_NODE:
         pool = Pool.of(kind)
         found[kind] = {"runs": len(pool.deviations), "boards": pool.boards, "figures": len(pool.keys)}
         for second in ("same", "other"):

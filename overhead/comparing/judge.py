@@ -233,9 +233,9 @@ class CaseSamples:
         if paired:
             counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
         left, right = (tuple(map(_quiet, *side)) for side in zip((base, new), counted, strict=True))
-        counts, runs = ([measure(side) for side in (left, right)] for measure in (_processes, len))
-        case = replace(case, processes=(counts[0], counts[1]), runs=(runs[0], runs[1]))
-        several = sum(runs) - 2 >= decide.LEAST_RUNS_DF
+        counts = sum(s.numbers.size for s in left), sum(s.numbers.size for s in right)
+        case = replace(case, processes=counts, runs=(len(left), len(right)))
+        several = len(left) + len(right) - 2 >= decide.LEAST_RUNS_DF
         paces = None
         if paced and not (paired or several) and min(counts) > 1:
             paces = decide.comparable_paces(*(np.concatenate([s.pace for s in side]) for side in (left, right)))
@@ -252,10 +252,6 @@ class CaseSamples:
         """``ln(NEW / BASE)`` of each pair of processes."""
         base, new = self.slopes
         return np.concatenate(new) - np.concatenate(base)
-
-
-def _processes(side: Sequence[Sampled]) -> int:
-    return sum(s.numbers.size for s in side)
 
 
 def _quiet(sampled: Sampled, counted: Mask) -> Sampled:

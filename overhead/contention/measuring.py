@@ -50,21 +50,17 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
     with device_lock(lambda: listener.note("waiting: another run is measuring on this machine")):
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
-            if reason := _not_measured(plan, group, left < longest[group.way] or left <= 0):
-                key = group.targets[0].key
+            target, late = group.targets[0], left < longest[group.way] or left <= 0
+            reason = ONE_THREAD.get(target.stack, "") if group.way == "threads" else ""
+            if reason or late:
+                unfit = f"it does not fit the {plan.seconds:.0f} s of this measurement; --seconds gives it more"
+                key, reason = target.key, reason or unfit
                 measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
                 listener.note(f"left out: {key}, {group.way}: {reason}")
                 continue
             longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left))
             spent = time.monotonic() - began
             listener.left(max(0.0, min(spent / (at + 1) * (len(wanted) - at - 1), plan.seconds - spent)))
-
-
-def _not_measured(plan: ContentionPlan, group: PeerGroup, late: bool) -> str:
-    """Why the group is not measured; '' if it is."""
-    if group.way == "threads" and group.targets[0].stack in ONE_THREAD:
-        return ONE_THREAD[group.targets[0].stack]
-    return f"it does not fit the {plan.seconds:.0f} s of this measurement; --seconds gives it more" if late else ""
 
 
 def _measure_group(plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float) -> float:

@@ -92,7 +92,8 @@ class BrowserSession:
             raise Unavailable(f"{self.browser.kind.title()} could not be started: {error}") from None
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
-        log_text = self._log()
+        with open(self._profile / "log", "rb") as file:
+            log_text = file.read(1 << 20).decode(errors="replace")
         if page is None:
             raise Unavailable(f"{self._ended(f'did not open the page for {seconds:.0f} s')}{last_words(log_text)}")
         return with_name_from_log(page, log_text)
@@ -102,10 +103,6 @@ class BrowserSession:
         return BrowserEnded(
             f"{self.browser.kind.title()} {otherwise if code is None else f'ended by itself (exit code {code})'}"
         )
-
-    def _log(self) -> str:
-        with open(self._profile / "log", "rb") as file:
-            return file.read(1 << 20).decode(errors="replace")
 
     def _kill(self) -> None:
         if self._process is None or self._process.poll() is not None:

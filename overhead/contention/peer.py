@@ -6,10 +6,9 @@ its own, which opens its chains itself: a CUDA context and PyTorch's device belo
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,10 +38,10 @@ class OpenJob(Struct, frozen=True, tag="open"):
 
     target: Target
     cases: list[Case]
-    threads: int = 1
-    plugins: list[str] = []
-    entry_points: list[str] = []
-    chain_ns: int = 0
+    threads: int
+    plugins: list[str]
+    entry_points: list[str]
+    chain_ns: int
 
 
 class WindowJob(Struct, frozen=True, tag="window"):
@@ -55,9 +54,9 @@ class WindowJob(Struct, frozen=True, tag="window"):
     case: int
     units: int
     length: int
-    threads: int = 1
-    processors: list[list[int]] = []
-    most: int = 4000
+    threads: int
+    processors: list[list[int]]
+    most: int
 
 
 class BusyJob(Struct, frozen=True, tag="busy"):
@@ -148,7 +147,6 @@ class _Peers:
 
     def run(self, job: WindowJob, go: Callable[[], int]) -> Ran:
         """Run a window. ``go``: says that all are warm, and returns the moment at which the window begins."""
-        numbers = range(job.threads)
         warm, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
         started: list[int] = []
 
@@ -167,8 +165,8 @@ class _Peers:
                 raise Unverified(f"{issued} units issued, {ran} executed")
             return rows, cpu, ready
 
-        places = job.processors or [[] for _ in numbers]
-        ran = [self._in_thread(i, job.case, functools.partial(window, processors=places[i])) for i in numbers]
+        chains = [chain for own in self.chains if (chain := own[job.case]) is not None]
+        ran = [self.threads[i].submit(window, chains[i], job.processors[i]) for i in range(job.threads)]
         warm.wait()
         started.append(go())
         warm.wait()
@@ -176,13 +174,8 @@ class _Peers:
             found = [one.result() for one in ran]
         except BaseException as error:
             return Ran(status=status_of(error), reason=reason_of(error))
-        chains, cpu, ready = (list(each) for each in zip(*found, strict=True))
-        return Ran(chains, cpu, ready)
-
-    def _in_thread(self, thread: int, case: int, call: Callable[[Chain], T]) -> Future[T]:
-        chain = self.chains[thread][case]
-        assert chain is not None
-        return self.threads[thread].submit(call, chain)
+        rows, cpu, ready = (list(each) for each in zip(*found, strict=True))
+        return Ran(rows, cpu, ready)
 
     def _chains(self, chain: Chain, job: WindowJob, start: int) -> tuple[list[list[int]], int, int]:
         """Rows, CPU time and time ready to run, from the start of the window to the end of the last chain."""

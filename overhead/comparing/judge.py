@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, Paces, Runs, Shifts
+from overhead.comparing.decide import ALPHA, Paces, Runs
 from overhead.comparing.pairing import (
     ABSENT,
     pair_cases,
@@ -283,7 +283,11 @@ def _differ(one: CaseVerdict, other: CaseVerdict) -> bool:
 
 
 def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    trials = _trials(cases)
+    if all(c.paired for c in cases):
+        trials = decide.paired_shifts([c.differences for c in cases])
+    else:
+        sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
+        trials = decide.side_shifts(*sides, paces=[c.paces for c in cases])
     p = [trial.p() for trial in trials]
     past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
     levels, gates = decide.holm_levels(p), decide.holm_levels(past)
@@ -308,13 +312,6 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
             )
         )
     return found
-
-
-def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
-    if all(c.paired for c in cases):
-        return decide.paired_shifts([c.differences for c in cases])
-    sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
-    return decide.side_shifts(*sides, paces=[c.paces for c in cases])
 
 
 def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:

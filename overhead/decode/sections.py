@@ -8,11 +8,7 @@ from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.decode.reading import (
-    DecodeArm,
-    DecoderResults,
-    decoder_results,
-)
+from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
 from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
 from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, register_rows
 from overhead.reading.missing_values import why

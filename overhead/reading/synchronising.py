@@ -77,8 +77,7 @@ def in_capture(view: View) -> dict[str, str]:
 class Synchronised:
     """A case with an act after every so many steps (``record``), and ``alone``, the same steps without the act.
 
-    ``paired``: the comparison of both, round by round; None if they did not alternate. ``alone`` is None if it was not
-    measured.
+    ``paired``: the comparison of both, round by round; None in older files. ``alone`` is None if it was not measured.
     """
 
     target: TargetView
@@ -98,18 +97,28 @@ class Synchronised:
 
     @property
     def cost(self) -> Value | None:
-        """Time in ns that one act adds; None where it has no value."""
-        return self.paired.measured("difference") if self.paired else None
+        """Time in ns that one act adds; None where either has no value."""
+        if self.paired:
+            return self.paired.measured("difference")
+        unit, steps = self._parts()
+        return None if unit is None or steps is None else unit - steps
 
     @property
     def slowdown(self) -> Value | None:
-        """Time of the steps with the act over time of the steps alone; None where it has no value."""
-        return self.paired.measured("ratio") if self.paired else None
+        """Time of the steps with the act over time of the steps alone; None where either has no value."""
+        if self.paired:
+            return self.paired.measured("ratio")
+        unit, steps = self._parts()
+        return None if unit is None or steps is None or steps.value <= 0 else unit / steps
 
     @property
     def is_costly(self) -> bool:
         """Whether the interval of what the act adds lies above zero."""
         return self.cost is not None and self.cost.resolved
+
+    def _parts(self) -> tuple[Value | None, Value | None]:
+        alone = self.alone.measured("complete") if self.alone else None
+        return self.record.measured("complete"), None if alone is None else alone * self.every
 
 
 def synchronised(view: View) -> list[Synchronised]:

@@ -78,7 +78,11 @@ class BrowserSession:
         self._server = None
         self._kill()
         for folder in {self._temporary, self._profile}:
-            _remove(folder)
+            for _ in range(20):
+                shutil.rmtree(folder, ignore_errors=True)
+                if not folder.exists():
+                    break
+                time.sleep(0.1)  # a browser process that is ending may still hold a file
 
     def _open(self, server: PageServer, seconds: float) -> messages.Page:
         command = self.browser.command(self._profile, server.url)
@@ -121,11 +125,3 @@ class BrowserSession:
 def _give_up_at_end(process: subprocess.Popen[bytes], server: PageServer) -> None:
     process.wait()
     server.give_up()
-
-
-def _remove(folder: Path) -> None:
-    for _ in range(20):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.1)  # a browser process that is ending may still hold a file

@@ -129,7 +129,9 @@ class ChildProcess(Generic[_Received]):
         """
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
         if not line:
-            raise ChildEnded("died", _how_ended(self.exit_code(_EXIT_S)) + self._last_words())
+            how = _how_ended(self.exit_code(_EXIT_S))
+            self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4000))
+            raise ChildEnded("died", how + last_words(self._errors.read(4000).decode(errors="replace")))
         try:
             return self._decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -180,11 +182,6 @@ class ChildProcess(Generic[_Received]):
             return self._process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
             return None
-
-    def _last_words(self) -> str:
-        end = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, end - 4000))
-        return last_words(self._errors.read(4000).decode(errors="replace"))
 
     def kill(self) -> None:
         """Kill the child and the processes that it started; any thread may do this. ``end`` must follow."""

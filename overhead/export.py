@@ -6,22 +6,25 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from overhead.errors import unknown_name
-from overhead.loading.folders import Loaded, load_paths, report_skipped
+from overhead.loading.folders import load_paths, report_skipped
 from overhead.reading.format import plain
 from overhead.reading.tables import COLUMNS, rows
 
 _SPREADSHEET_FORMULA = re.compile(r"(^|[;|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Matches the place before a character that starts a spreadsheet formula, at the start of a cell."""
 _LONGEST_TEXT = 4000
+FORMATS = ("csv", "json")
 
 
 def export(path: Path, format: str) -> str:
     """The figures of a file or folder of runs as text in ``format`` (``csv`` or ``json``), times in ns.
+
+    A row of ``csv``, or an object of ``json``, for each figure, with the columns ``tables.COLUMNS``.
 
     Raises ``UsageError`` for an unknown format and ``BadFile`` for a bad file.
     """
@@ -29,12 +32,10 @@ def export(path: Path, format: str) -> str:
         raise unknown_name("format", format, FORMATS)
     loaded, skipped = load_paths([path])
     report_skipped(skipped)
-    return FORMATS[format](loaded)
-
-
-def to_csv(loaded: Sequence[Loaded]) -> str:
-    """CSV with one row per figure under ``tables.COLUMNS``, times in ns."""
-    return csv_text([COLUMNS, *(row for one in loaded for row in rows(one.fingerprint))])
+    found = [row for one in loaded for row in rows(one.fingerprint)]
+    if format == "csv":
+        return csv_text([COLUMNS, *found])
+    return json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in found], indent=1, allow_nan=False) + "\n"
 
 
 def csv_text(table: Iterable[Iterable[Any]]) -> str:
@@ -44,17 +45,7 @@ def csv_text(table: Iterable[Iterable[Any]]) -> str:
     return out.getvalue()
 
 
-def to_json(loaded: Sequence[Loaded]) -> str:
-    """A JSON list with one object per figure, whose members are ``tables.COLUMNS``; times in ns."""
-    found = [dict(zip(COLUMNS, row, strict=True)) for one in loaded for row in rows(one.fingerprint)]
-    return json.dumps(found, indent=1, allow_nan=False) + "\n"
-
-
 def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return _SPREADSHEET_FORMULA.sub(r"\1\2'", plain(value, _LONGEST_TEXT))
-
-
-FORMATS: dict[str, Callable[[Sequence[Loaded]], str]] = {"csv": to_csv, "json": to_json}
-"""The function of each format, in the order of the help text."""

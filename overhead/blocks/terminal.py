@@ -43,15 +43,10 @@ _COLOURS = {
 _STYLES = {word: colour for colour, words in _COLOURS.items() for word in words.split()}
 
 
-def _stdout_console() -> Console:
-    """A console on standard output: as wide as the terminal, or 240 characters where there is none."""
-    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
-
-
 def show(blocks: Iterable[Part], console: Console | None = None) -> None:
     """Print the blocks to the console (by default on standard output) without control characters and folded blocks."""
-    console = console or _stdout_console()
+    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    console = console or Console(width=_WIDTH_OFF_A_TERMINAL if wide else None)
     after_text = False
     for block in without_pictures(blocks):
         if after_text and isinstance(block, Table) and block.caption:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead.comparing import decide
-from overhead.comparing.decide import ALPHA, Paces, Runs, Shifts
+from overhead.comparing.decide import ALPHA, Paces, Runs
 from overhead.comparing.pairing import (
     ABSENT,
     pair_cases,
@@ -233,9 +233,9 @@ class CaseSamples:
         if paired:
             counted = ([b & n for b, n in zip(*counted, strict=True)],) * 2
         left, right = (tuple(map(_quiet, *side)) for side in zip((base, new), counted, strict=True))
-        counts, runs = ([measure(side) for side in (left, right)] for measure in (_processes, len))
-        case = replace(case, processes=(counts[0], counts[1]), runs=(runs[0], runs[1]))
-        several = sum(runs) - 2 >= decide.LEAST_RUNS_DF
+        counts = sum(s.numbers.size for s in left), sum(s.numbers.size for s in right)
+        case = replace(case, processes=counts, runs=(len(left), len(right)))
+        several = len(left) + len(right) - 2 >= decide.LEAST_RUNS_DF
         paces = None
         if paced and not (paired or several) and min(counts) > 1:
             paces = decide.comparable_paces(*(np.concatenate([s.pace for s in side]) for side in (left, right)))
@@ -252,10 +252,6 @@ class CaseSamples:
         """``ln(NEW / BASE)`` of each pair of processes."""
         base, new = self.slopes
         return np.concatenate(new) - np.concatenate(base)
-
-
-def _processes(side: Sequence[Sampled]) -> int:
-    return sum(s.numbers.size for s in side)
 
 
 def _quiet(sampled: Sampled, counted: Mask) -> Sampled:
@@ -287,7 +283,11 @@ def _differ(one: CaseVerdict, other: CaseVerdict) -> bool:
 
 
 def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[CaseVerdict]:
-    trials = _trials(cases)
+    if all(c.paired for c in cases):
+        trials = decide.paired_shifts([c.differences for c in cases])
+    else:
+        sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
+        trials = decide.side_shifts(*sides, paces=[c.paces for c in cases])
     p = [trial.p() for trial in trials]
     past = [trial.p_over(math.log1p((fail_over or 0.0) / 100)) for trial in trials]
     levels, gates = decide.holm_levels(p), decide.holm_levels(past)
@@ -312,13 +312,6 @@ def _verdicts(cases: Sequence[CaseSamples], fail_over: float | None) -> list[Cas
             )
         )
     return found
-
-
-def _trials(cases: Sequence[CaseSamples]) -> list[Shifts]:
-    if all(c.paired for c in cases):
-        return decide.paired_shifts([c.differences for c in cases])
-    sides = [c.slopes[0] for c in cases], [c.slopes[1] for c in cases]
-    return decide.side_shifts(*sides, paces=[c.paces for c in cases])
 
 
 def spread_sentence(cases: Sequence[CaseSamples], in_turn: str = "; pairs of processes differ") -> str:

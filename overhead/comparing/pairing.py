@@ -133,7 +133,8 @@ def read_variants(asked: str, run: Side) -> Variants:
     The value ``absent`` stands for cases without the parameter. Raises ``UsageError``.
     """
     axis, _, listed = asked.partition("=")
-    cases = [(case, _coordinates(case.record)) for case in run.cases.values()]
+    own = run.cases.values()
+    cases = [(case, {name: scalar_text(at) for name, at in case.record.case.coordinates.items()}) for case in own]
     every = {name: [at.get(name, ABSENT) for _, at in cases] for _, here in cases for name in here}
     known = {name: list(dict.fromkeys(values)) for name, values in every.items() if len(set(values)) > 1}
     if axis not in known:
@@ -162,7 +163,3 @@ def window_changes(axis: str, base: Record, new: Record) -> str:
         for name in sorted({*base.window, *new.window} - {axis})
         if base.window and new.window and base.window.get(name) != new.window.get(name)
     )
-
-
-def _coordinates(record: Record) -> dict[str, str]:
-    return {name: scalar_text(value) for name, value in record.case.coordinates.items()}

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 from overhead.blocks.parts import Part, Table, Text
 from overhead.comparing.verdicts import CaseVerdict, Verdict, Verdicts
-from overhead.reading.format import MICRO, TIMES, count, factor, number, percent, spread, within
+from overhead.reading.format import MICRO, TIMES, count, factor, few, number, percent, spread, within
 from overhead.reading.view import without_device
 
 _HEADINGS = ("case", f"BASE {MICRO}", f"NEW {MICRO}", "NEW / BASE", "verdict", "detectable from")
 _ORDER: tuple[Verdict, ...] = ("slower", "faster", "same", "undecided", "not tested", "refused")
 _WORDS: dict[Verdict, str] = {"same": "no difference", "refused": "not comparable"}
 """Verdicts as people read them, where that differs from the file."""
-_MOST_NAMED = 3
-"""The most cases that a reason names; it counts the others."""
 
 
 def summary_lines(found: Verdicts) -> list[str]:
@@ -69,12 +67,7 @@ def reason_sentences(found: Verdicts) -> list[str]:
             by_reason.setdefault(("Over all rounds, also those that figures leave out", told), []).append(
                 labels[case.case]
             )
-    return [f"{what}, {count(len(cases), 'case')}: {why} ({_few(cases)})." for (what, why), cases in by_reason.items()]
-
-
-def _few(cases: list[str]) -> str:
-    others = [f"and {len(cases) - _MOST_NAMED} more"] if len(cases) > _MOST_NAMED else []
-    return "; ".join([*cases[:_MOST_NAMED], *others])
+    return [f"{what}, {count(len(cases), 'case')}: {why} ({few(cases)})." for (what, why), cases in by_reason.items()]
 
 
 def _labels(found: Verdicts) -> tuple[dict[str, str], str]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead.blocks.parts import Part
+from overhead.blocks.parts import Heading, Part
 from overhead.reading.view import View
 
 
 def brief(view: View) -> Iterator[Part]:
-    """The tables of contention of the run; nothing if it measured none."""
-    if view.fingerprint.contention:
-        from overhead.contention.show import contention_blocks
+    """What the run says of each way of contention, with its title; nothing if it measured none."""
+    if not view.fingerprint.contention:
+        return
+    from overhead.contention.show import PEER_WORDS, way_blocks
 
-        yield from contention_blocks(view)
+    for way, own in PEER_WORDS.items():
+        if found := list(way_blocks(view, way)):
+            yield Heading(own.title)
+            yield from found

@@ -68,7 +68,7 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
     waits = record.case.pattern in ("wait-each", "read-each")  # their issue contains the wait for the device
     if not issue or not before or record.peers == 1 or waits:
         return "unknown", f"{slower}; the issue does not tell the device from a lock here."
-    known = f"{slower}, the issue {micro_of(issue)} {MICRO} instead of {micro_of(before)}"
+    known = f"{slower}; handing it over takes {micro_of(issue)} {MICRO}, alone {micro_of(before)}"
     if device or issue / before < 1 + LIMITS.grown * (slowdown.value - 1):
         return _of_device(record, others, known)
     if lacking:
@@ -88,7 +88,7 @@ def _of_device(record: Contention, others: Sequence[Contention], known: str) -> 
     for two in others if record.way == "processes" else ():
         length, change = two.value("slice"), two.value("hand_over")
         if two.target.key == record.target.key and length and change is not None:
-            times = f"slices of {micro_of(length)} {MICRO}, a change takes {micro_of(change)}"
+            times = f"slices of {micro_of(length)} {MICRO}, switching takes {micro_of(change)}"
             return "slices", f"{known}: the device gives {times}."
     return "device", f"{known}: the peers wait for the device."
 
@@ -103,7 +103,7 @@ def _of_lock(record: Contention, others: Sequence[Contention], known: str) -> tu
     each = record.value("each") or 0.0
     if not twin:
         return "unknown", f"{known}: the interpreter or a lock of the library; no compiled caller tells them apart."
-    both = f"all together need {micro_of(each)} {MICRO} a unit, from compiled code {micro_of(twin)}"
+    both = f"together they need {micro_of(each)} {MICRO} a unit, from compiled code {micro_of(twin)}"
     if each >= LIMITS.compiled * twin:
         return "interpreter", f"{known}; {both}: Python's lock limits."
     return "lock", f"{known}; {both}: the lock is not Python's."

@@ -5,25 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import msgspec
 
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
-from overhead.contention.peer import (
-    Answer,
-    BusyJob,
-    Go,
-    Opened,
-    OpenJob,
-    Ran,
-    Sized,
-    SizeJob,
-    WindowJob,
-    decode_answer,
-)
+from overhead.contention.peer import Answer, BusyJob, Opened, OpenJob, Ran, WindowJob, decode_answer
 from overhead.contention.placing import processors_of_peers
 from overhead.contention.plan import ONE_THREAD, ContentionPlan, PeerGroup, groups
 from overhead.devices import processor_kind
@@ -62,21 +51,17 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
         began = time.monotonic()
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
-            if reason := _not_measured(plan, group, left < longest[group.way] or left <= 0):
-                key = group.targets[0].key
+            target, late = group.targets[0], left < longest[group.way] or left <= 0
+            reason = ONE_THREAD.get(target.stack, "") if group.way == "threads" else ""
+            if reason or late:
+                unfit = f"it does not fit the {plan.seconds:.0f} s of this measurement; --seconds gives it more"
+                key, reason = target.key, reason or unfit
                 measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
                 listener.note(f"left out: {key}, {group.way}: {reason}")
                 continue
             longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left))
             spent = time.monotonic() - began
             listener.left(max(0.0, min(spent / (at + 1) * (len(wanted) - at - 1), plan.seconds - spent)))
-
-
-def _not_measured(plan: ContentionPlan, group: PeerGroup, late: bool) -> str:
-    """Why the group is not measured; '' if it is."""
-    if group.way == "threads" and group.targets[0].stack in ONE_THREAD:
-        return ONE_THREAD[group.targets[0].stack]
-    return f"it does not fit the {plan.seconds:.0f} s of this measurement; --seconds gives it more" if late else ""
 
 
 def _measure_group(plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float) -> float:
@@ -93,26 +78,19 @@ def _measure_group(plan: ContentionPlan, group: PeerGroup, measuring: Measuring,
     return each * plan.sets
 
 
-class _Set:
+class _Set(ExitStack):
     """One set of fresh processes for the cases of a group. ``cases``: those that have not failed; others go."""
 
     def __init__(
         self, plan: ContentionPlan, group: PeerGroup, number: int, measuring: Measuring, cases: dict[int, Case]
     ) -> None:
+        super().__init__()
         self.plan, self.group, self.number, self.measuring, self.cases = plan, group, number, measuring, cases
         self.rng = random.Random(f"{group.targets[0].key} {group.way} {number}")
-        self.units: dict[int, int] = {}
-        self.most: dict[int, int] = {}
+        self.units: list[int] = []
+        self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
         self.busy: list[ChildProcess[Answer]] = []
-
-    def __enter__(self) -> _Set:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with ExitStack() as stack:
-            for child in (*self.children, *self.busy):
-                stack.callback(child.end)
 
     def lines(self) -> Iterator[WindowLine]:
         """Measure the set, and yield the line of each window."""
@@ -153,9 +131,9 @@ class _Set:
 
     def _start(self, environment: Mapping[str, str]) -> ChildProcess[Answer]:
         interpreter = self.measuring.interpreter
-        variables = {**interpreter.environment, **environment}
-        return ChildProcess(
-            "overhead.contention.peer", None, decode_answer, _LIMITS, variables, interpreter.python_command
+        variables, python = {**interpreter.environment, **environment}, interpreter.python_command
+        return self.enter_context(
+            ChildProcess("overhead.contention.peer", None, decode_answer, _LIMITS, variables, python)
         )
 
     def _open(self, count: int) -> Iterator[WindowLine]:
@@ -164,9 +142,10 @@ class _Set:
         targets = self.group.targets * max(self.plan.numbers)
         more = targets[len(self.children) : len(self.children) + count]
         for target in more:
+            chain_ns = 0 if self.children else self.plan.chain_ns
             self.children.append(self._start(target.environment))
             plugins, entries = list(self.measuring.request.plugins), usable_entry_points()
-            self.children[-1].send(OpenJob(target, list(self.group.cases), threads, plugins, entries))
+            self.children[-1].send(OpenJob(target, list(self.group.cases), threads, plugins, entries, chain_ns))
         for child in self.children[len(self.children) - len(more) :]:
             try:
                 opened = child.receive(_OPENING_S)
@@ -177,21 +156,7 @@ class _Set:
             for case in [case for case in self.cases if opened.reasons[case]]:
                 yield self._failed(_Window(case, 1), opened.statuses[case], opened.reasons[case])
             if child is self.children[0]:
-                yield from self._size(child, opened.most)
-
-    def _size(self, child: ChildProcess[Answer], most: Sequence[int]) -> Iterator[WindowLine]:
-        for case in list(self.cases):
-            self.most[case] = most[case]
-            child.send(SizeJob(case, self.plan.chain_ns))
-            try:
-                sized = child.receive()
-            except ChildEnded as ended:
-                yield self._failed(_Window(case, 1), "failed", str(ended))
-                return
-            assert isinstance(sized, Sized)
-            self.units[case] = sized.units
-            if sized.reason:
-                yield self._failed(_Window(case, 1), sized.status, sized.reason)
+                self.units, self.most = opened.units, opened.most
 
     def _measure(self, windows: list[_Window]) -> Iterator[WindowLine]:
         """Measure the windows in random order, without those of cases that have failed."""
@@ -218,15 +183,15 @@ class _Set:
         units = [
             short if window.kind == "short" or (window.kind == "slices" and i == 0) else long for i in range(count)
         ]
-        for child, own, n in zip(children, _portions(places, threads), units, strict=True):
-            child.send(WindowJob(window.case, n, length, threads, list(own), most))
+        for at, (child, n) in enumerate(zip(children, units, strict=True)):
+            child.send(WindowJob(window.case, n, length, threads, places[at * threads :][:threads], most))
         for child in children:
             child.receive()
         start = time.perf_counter_ns() + _AHEAD_NS
         for neighbour in self.busy[: window.peers] if not window.alone else ():
             neighbour.send(BusyJob(start + length + _AHEAD_NS))
         for child in children:
-            child.send(Go(start))
+            child.send(start)
         ran = [one for child in children if isinstance(one := child.receive(), Ran)]
         if failed := next((one for one in ran if one.reason), None):
             return self._failed(window, failed.status, failed.reason)
@@ -262,8 +227,3 @@ class _Set:
         self.cases.pop(window.case, None)
         self.measuring.listener.note(f"{self._line(window).of}, {self.group.way}: {status}: {reason}")
         return msgspec.structs.replace(self._line(window), status=status, reason=reason)
-
-
-def _portions(places: list[list[int]], size: int) -> list[list[list[int]]]:
-    """The processors of the threads of each child, which has so many threads."""
-    return [places[at : at + size] for at in range(0, len(places), size)]

@@ -6,10 +6,9 @@ its own, which opens its chains itself: a CUDA context and PyTorch's device belo
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,34 +31,32 @@ _FIRST_UNITS = 16
 
 
 class OpenJob(Struct, frozen=True, tag="open"):
-    """Open these cases of a target, for each of so many threads. Answered by ``Opened``."""
+    """Open these cases of a target, for each of so many threads. Answered by ``Opened``.
+
+    ``chain_ns``: how long a chain takes for which ``Opened`` tells the units; 0 where they are known.
+    """
 
     target: Target
     cases: list[Case]
-    threads: int = 1
-    plugins: list[str] = []
-    entry_points: list[str] = []
-
-
-class SizeJob(Struct, frozen=True, tag="size"):
-    """Find how many units of a case take ``ns``, as a power of two times 16. Answered by ``Sized``."""
-
-    case: int
-    ns: int
+    threads: int
+    plugins: list[str]
+    entry_points: list[str]
+    chain_ns: int
 
 
 class WindowJob(Struct, frozen=True, tag="window"):
     """Run chains of ``units`` of a case in the first ``threads`` threads, at most ``most`` chains each.
 
-    ``processors``: by thread those that it may use; empty for all. Answered by ``Warm``, and after ``Go`` by ``Ran``.
+    ``processors``: by thread those that it may use; empty for all. Answered by ``Warm``. Then the parent sends the
+    moment of the shared clock at which the window begins, ns, which is answered by ``Ran``.
     """
 
     case: int
     units: int
     length: int
-    threads: int = 1
-    processors: list[list[int]] = []
-    most: int = 4000
+    threads: int
+    processors: list[list[int]]
+    most: int
 
 
 class BusyJob(Struct, frozen=True, tag="busy"):
@@ -68,29 +65,19 @@ class BusyJob(Struct, frozen=True, tag="busy"):
     until: int
 
 
-PeerJob = OpenJob | SizeJob | WindowJob | BusyJob
-
-
-class Go(Struct, frozen=True):
-    """The moment of the shared clock at which the window begins, ns."""
-
-    start: int
+PeerJob = OpenJob | WindowJob | BusyJob
 
 
 class Opened(Struct, frozen=True, tag="opened"):
-    """By case why it could not be opened, '' where it is open, with the status. ``most``: its largest n."""
+    """By case why it could not be opened, '' where it is open, with the status. ``most``: its largest n.
+
+    ``units``: 16 times the power of two that takes at least the time asked for.
+    """
 
     reasons: list[str]
     statuses: list[Status]
     most: list[int]
-
-
-class Sized(Struct, frozen=True, tag="sized"):
-    """So many units of a case take at least the time asked for."""
-
-    units: int
-    reason: str = ""
-    status: Status = "ok"
+    units: list[int]
 
 
 class Warm(Struct, frozen=True, tag="warm"):
@@ -107,7 +94,7 @@ class Ran(Struct, frozen=True, tag="ran"):
     reason: str = ""
 
 
-Answer = Opened | Sized | Warm | Ran
+Answer = Opened | Warm | Ran
 decode_answer = msgspec.json.Decoder(Answer).decode
 
 
@@ -127,43 +114,39 @@ class _Peers:
         self.threads = [ThreadPoolExecutor(1) for _ in range(job.threads)]
         failed: dict[int, BaseException] = {}
 
-        def open_one(number: int) -> Chain | None:
-            if number in failed:
-                return None
+        def attempt(call: Callable[[int], T], number: int) -> T | None:
             try:
-                chain = open_case(probe, job.target, job.cases[number])
-                if chain.own_loop:
-                    raise Unsupported("its loop runs in another program, which keeps no common clock with the others")
-                return chain
+                return None if number in failed else call(number)
             except BaseException as error:  # a library may raise anything
                 failed[number] = error
                 return None
 
-        for thread in self.threads:  # one after another: libraries compile and cache what the next one uses
-            self.chains.append([thread.submit(open_one, number).result() for number in range(len(job.cases))])
-        numbers = range(len(job.cases))
-        return Opened(
-            [reason_of(failed[n]) if n in failed else "" for n in numbers],
-            [status_of(failed[n]) if n in failed else "ok" for n in numbers],
-            [chain.max_n if chain else 0 for chain in self.chains[0]],
-        )
+        def open_one(number: int) -> Chain:
+            chain = open_case(probe, job.target, job.cases[number])
+            if chain.own_loop:
+                raise Unsupported("its loop runs in another program, which keeps no common clock with the others")
+            return chain
 
-    def size(self, job: SizeJob) -> Sized:
-        def find(chain: Chain) -> int:
-            units, taken = _FIRST_UNITS, 0
-            while taken < job.ns and 2 * units <= chain.max_n:
+        def units_of(number: int) -> int:
+            chain, units, taken = self.chains[0][number], _FIRST_UNITS, 0
+            while chain is not None and taken < job.chain_ns and 2 * units <= chain.max_n:
                 units *= 2
                 taken = min(_total(chain, units, self.clock.now) for _ in range(2))
             return units
 
-        try:
-            return Sized(self._in_thread(0, job.case, find).result())
-        except BaseException as error:
-            return Sized(0, reason_of(error), status_of(error))
+        numbers = range(len(job.cases))
+        for thread in self.threads:  # one after another: libraries compile and cache what the next one uses
+            self.chains.append([thread.submit(attempt, open_one, number).result() for number in numbers])
+        units = [self.threads[0].submit(attempt, units_of, number).result() or 0 for number in numbers]
+        return Opened(
+            [reason_of(failed[n]) if n in failed else "" for n in numbers],
+            [status_of(failed[n]) if n in failed else "ok" for n in numbers],
+            [chain.max_n if chain else 0 for chain in self.chains[0]],
+            units,
+        )
 
     def run(self, job: WindowJob, go: Callable[[], int]) -> Ran:
         """Run a window. ``go``: says that all are warm, and returns the moment at which the window begins."""
-        numbers = range(job.threads)
         warm, one_at_a_time = threading.Barrier(job.threads + 1), threading.Lock()
         started: list[int] = []
 
@@ -182,8 +165,8 @@ class _Peers:
                 raise Unverified(f"{issued} units issued, {ran} executed")
             return rows, cpu, ready
 
-        places = job.processors or [[] for _ in numbers]
-        ran = [self._in_thread(i, job.case, functools.partial(window, processors=places[i])) for i in numbers]
+        chains = [chain for own in self.chains if (chain := own[job.case]) is not None]
+        ran = [self.threads[i].submit(window, chains[i], job.processors[i]) for i in range(job.threads)]
         warm.wait()
         started.append(go())
         warm.wait()
@@ -191,13 +174,8 @@ class _Peers:
             found = [one.result() for one in ran]
         except BaseException as error:
             return Ran(status=status_of(error), reason=reason_of(error))
-        chains, cpu, ready = (list(each) for each in zip(*found, strict=True))
-        return Ran(chains, cpu, ready)
-
-    def _in_thread(self, thread: int, case: int, call: Callable[[Chain], T]) -> Future[T]:
-        chain = self.chains[thread][case]
-        assert chain is not None
-        return self.threads[thread].submit(call, chain)
+        rows, cpu, ready = (list(each) for each in zip(*found, strict=True))
+        return Ran(rows, cpu, ready)
 
     def _chains(self, chain: Chain, job: WindowJob, start: int) -> tuple[list[list[int]], int, int]:
         """Rows, CPU time and time ready to run, from the start of the window to the end of the last chain."""
@@ -233,13 +211,11 @@ def _answers() -> Callable[[PeerJob, Parent], None]:
     def answer(job: PeerJob, parent: Parent) -> None:
         def go() -> int:
             parent(Warm())
-            return msgspec.json.decode(next(parent.lines), type=Go).start
+            return msgspec.json.decode(next(parent.lines), type=int)
 
         match job:
             case OpenJob():
                 parent(peers.open(job))
-            case SizeJob():
-                parent(peers.size(job))
             case WindowJob():
                 parent(peers.run(job, go))
             case BusyJob():

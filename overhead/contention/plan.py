@@ -66,20 +66,15 @@ def groups(plan: ContentionPlan, targets: Sequence[Target]) -> Iterator[PeerGrou
     """What to measure, in order: way by way, and stack by stack."""
     rank = {name: number for number, name in enumerate(STACKS)}
     ordered = sorted(targets, key=lambda target: rank.get(target.stack, len(rank)))
+    models: dict[tuple[str, str, str], list[Target]] = {}
+    for target in ordered:
+        models.setdefault((target.stack, target.api, target.adapter), []).append(target)
     for way in plan.ways:
-        for target in _firsts(ordered):
-            alike = tuple(
-                t for t in ordered if (t.stack, t.api, t.adapter) == (target.stack, target.api, target.adapter)
-            )
+        for first, *others in models.values():  # a second device of a model tells nothing new, unless all run at once
             if way != "devices":
-                yield PeerGroup(way, (target,), cases_of(target, twins=plan.twins and way != "busy"))
-            elif len(alike) > 1 and processor_kind(target) == "gpu":
-                yield PeerGroup(way, alike, cases_of(target, twins=plan.twins))
-
-
-def _firsts(targets: Sequence[Target]) -> list[Target]:
-    """The first target of each stack, API and adapter: a second device of a model tells nothing new."""
-    return list({(t.stack, t.api, t.adapter): t for t in reversed(targets)}.values())[::-1]
+                yield PeerGroup(way, (first,), cases_of(first, twins=plan.twins and way != "busy"))
+            elif others and processor_kind(first) == "gpu":
+                yield PeerGroup(way, (first, *others), cases_of(first, twins=plan.twins))
 
 
 def cases_of(target: Target, *, twins: bool) -> tuple[Case, ...]:

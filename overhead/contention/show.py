@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from overhead.blocks.parts import Cell, Heading, Part, Table, Text
+from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, TIMES, between, listed, micro_of, number, plain, positive_spread
 from overhead.reading.missing_values import reasons_said
@@ -35,9 +35,11 @@ class WayWords:
 
 
 PEER_WORDS: dict[Way, WayWords] = {
-    "processes": WayWords("Processes on one device", "{} processes on one device do", "one process a device", 0.9),
-    "threads": WayWords("Threads of one process", "{} threads of one process do", "one launching thread", 0.8),
-    "devices": WayWords("A process for each device", "{} processes, each on its own device, do"),
+    "processes": WayWords(
+        "Processes on one device", "{} processes on one device together do", "one process a device", 0.9
+    ),
+    "threads": WayWords("Threads of one process", "{} threads of one process together do", "one launching thread", 0.8),
+    "devices": WayWords("A process for each device", "{} processes, each on its own device, together do"),
     "busy": WayWords("Beside busy processors", "beside {} busy processes a unit costs"),
 }
 
@@ -133,11 +135,13 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
     order = min(row.order for row, _ in at_most)
     ordered = sorted(((row, ratio) for row, ratio in at_most if row.order == order), key=lambda one: one[1].value)
     (least, low), (most, high) = ordered[0], ordered[-1]
-    said = f"{number(low)} times as much as {alone} through {least.name}"
-    said += f", and {number(high)} times through {most.name}" if most is not least else ""
-    sentences = [f"{least.called[0].upper()}{least.called[1:]}, {PEER_WORDS[way].finding.format(peers)} {said}."]
+    said = f"{number(low)}{TIMES} ({least.name})" + (
+        f" to {number(high)}{TIMES} ({most.name})" if most is not least else ""
+    )
+    called = f"{least.called[0].upper()}{least.called[1:]}"
+    sentences = [f"{called}, {PEER_WORDS[way].finding.format(peers)} {said} as much as {alone}."]
     if worst := listed([f"{row.name} {row.called}" for row, *_ in losses(way, rows)]):
-        sentences.append(f"Several together do less than one alone through {worst}: use {PEER_WORDS[way].advice}.")
+        sentences.append(f"Several do less than one alone through these: {worst}. Use {PEER_WORDS[way].advice} there.")
     return sentences
 
 
@@ -150,14 +154,6 @@ def way_blocks(view: View, way: Way) -> Iterator[Part]:
         yield _table(way, valued)
     if notes := [*_notes(valued), *_reasons(rows)]:
         yield Text(notes, quiet=True)
-
-
-def contention_blocks(view: View) -> Iterator[Part]:
-    """What ``overhead contention`` prints of a run: each way with its title."""
-    for way, own in PEER_WORDS.items():
-        if found := list(way_blocks(view, way)):
-            yield Heading(own.title)
-            yield from found
 
 
 def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
@@ -179,7 +175,7 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
         ])  # fmt: skip
     columns = ["stack", "called from", "pinned to", *(f"K={k}" for k in counts), heading, "each peer", "limit"]
     of_k = "beside K busy processes" if way == "busy" else f"for each of K {way}"
-    caption = f"{MICRO} a unit {of_k}; the last columns are of K={most}"
+    caption = f'Time of a unit {of_k}, {MICRO}. The columns from "{heading}" on: K={most}'
     return Table(caption, columns, cells, range(3, 5 + len(counts)), optional={4 + len(counts): 0}).without_empty(2)
 
 
@@ -196,7 +192,10 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """How a noisy figure is shown; the slices of time that the device gives; and from what each limit follows."""
     if any(v.status != "ok" for row in rows for name in ("cost", "work") for v in row.values(name).values()):
         yield "A range alone is a noisy figure."
-    for name, about in (("slice", "Slices of the device's time"), ("hand_over", "Time to hand the device over")):
+    for name, about in (
+        ("slice", "Time slices of the device"),
+        ("hand_over", "Time to switch the device between processes"),
+    ):
         last = [(row, k, value) for row in rows for k, value in [*row.resolved(name).items()][-1:]]
         if said := [f"{row.name} {row.called} (K={k}) {number(value / 1e3)} {MICRO}" for row, k, value in last]:
             yield f"{about}: {'; '.join(said)}."

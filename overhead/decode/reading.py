@@ -99,7 +99,8 @@ class DecodeArm:
         if self.record.api == "CPU" or self.lacks_intervals:
             return None
         host, busy = self._host_and_busy
-        if busy is not None and self.is_host_below_resolution:
+        issue = self.record.figure("issue")
+        if busy is not None and issue is not None and issue.status == "below-resolution":
             return True
         if host is None or busy is None:
             return {"device": True, "host": False, "balanced": False}.get(self.record.bound)
@@ -116,12 +117,6 @@ class DecodeArm:
             times = (self.host, self.complete) if self.record.bound else ()
         wide = host is not None and busy is not None and host.floor <= 0 and host.ceiling >= busy.floor
         return self.record.api != "CPU" and (wide or any(one is not None and not one.bounded for one in times))
-
-    @property
-    def is_host_below_resolution(self) -> bool:
-        """True if the host's time to issue a step is too short for the clock."""
-        issue = self.record.figure("issue")
-        return issue is not None and issue.status == "below-resolution"
 
     @property
     def _host_and_busy(self) -> tuple[Value | None, ...]:

@@ -8,11 +8,7 @@ from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.decode.lowering.fusions import FUSIONS
-from overhead.decode.reading import (
-    DecodeArm,
-    DecoderResults,
-    decoder_results,
-)
+from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
 from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
 from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, register_rows
 from overhead.reading.missing_values import why
@@ -117,19 +113,12 @@ def batch_section(view: View) -> Iterator[Part]:
         yield _sweeps(found)
 
 
-def _bound_by(arm: DecodeArm) -> str:
-    """Whether the host or the device takes the time of a step; '' where a time is missing."""
-    if arm.lacks_intervals:
-        return "not resolved"
-    return {True: "device", False: "host or both", None: ""}[arm.is_device_bound]
-
-
 def _sweeps(found: DecoderResults) -> Table:
-    rows: list[_Row] = [
-        [_stack(arm), arm.description, str(arm.batch), *_times(arm), _bound_by(arm), _remark(arm)]
-        for sweep in found.sweeps
-        for arm in sweep
-    ]
+    rows: list[_Row] = []
+    for arm in (arm for sweep in found.sweeps for arm in sweep):
+        bound = {True: "device", False: "host or both", None: ""}[arm.is_device_bound]
+        bound = "not resolved" if arm.lacks_intervals else bound
+        rows.append([_stack(arm), arm.description, str(arm.batch), *_times(arm), bound, _remark(arm)])
     columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
     return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
 

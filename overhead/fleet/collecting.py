@@ -39,12 +39,6 @@ Measure = Callable[[], Awaitable[Sent]]
 """Measures one node. Raises ``UsageError``, whose message says what was wrong with the node."""
 
 
-def print_sbatch() -> int:
-    """Print the script for Slurm's ``sbatch``. Returns exit code 0."""
-    print(Path(__file__).with_name("node.sbatch").read_text("utf-8"), end="")
-    return DONE
-
-
 def node_script(command: str, words: Iterable[str], limit_s: float) -> str:
     """The shell script, in one line, that measures a node and writes the files to standard output, as a tar archive.
 

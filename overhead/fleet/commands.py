@@ -32,13 +32,13 @@ def add_commands(commands: Any) -> None:
 
 def fleet_command(a: argparse.Namespace) -> int:
     """Judge the nodes and print the verdicts; with ``--fail``, the exit code is that of the gate."""
-    from overhead.fleet.collecting import print_sbatch
     from overhead.fleet.judging import judge_fleet
     from overhead.fleet.show import fleet_blocks
     from overhead.results import to_builtins
 
     if a.sbatch:
-        return print_sbatch()
+        print(Path(__file__).with_name("node.sbatch").read_text("utf-8"), end="")
+        return DONE
     if a.folder is None:
         raise UsageError("fleet: name the folder with the files of the nodes: overhead fleet DIR")
     found = judge_fleet(a.folder)

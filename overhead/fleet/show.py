@@ -20,9 +20,10 @@ _NAMED = 10
 
 def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     """How many nodes are slow, a row for each one that is not ok, what could have been found, what to do next."""
-    yield Text([_summary(found)])
-    shown = [node for group in found.groups for node in group.nodes if node.slow]
-    if shown:
+    nodes = [node for group in found.groups for node in group.nodes]
+    expected = f"If all were healthy, at most {number(found.false_alarms)} would be expected to be called slow."
+    yield Text([f"{count(len(nodes), 'node')}: {_counts(nodes)}. {expected}"])
+    if shown := [node for node in nodes if node.slow]:
         columns = ["node", "verdict", "slow at", "slower by", "healthy nodes so slow", "what sets it apart"]
         rows = [_row(node) for node in sorted(shown, key=lambda node: (node.verdict, node.name))]
         yield Table("Nodes that are not ok", columns, rows, status=1, optional={4: 1})
@@ -38,12 +39,6 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
 def _next_file(folder: Path) -> Path:
     names = (f"again-{number}.json" for number in itertools.count(1))
     return next(folder / name for name in names if not (folder / name).exists())
-
-
-def _summary(found: FleetVerdicts) -> str:
-    nodes = [node for group in found.groups for node in group.nodes]
-    expected = f"If all were healthy, at most {number(found.false_alarms)} would be expected to be called slow."
-    return f"{count(len(nodes), 'node')}: {_counts(nodes)}. {expected}"
 
 
 def _counts(nodes: Sequence[JudgedNode]) -> str:

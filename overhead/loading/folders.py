@@ -42,7 +42,8 @@ def load_paths(paths: Sequence[Path]) -> tuple[list[Loaded], list[Skipped]]:
     machines: dict[str, tuple[Machine, Path]] = {}
     loaded: list[Loaded] = []
     skipped: list[Skipped] = []
-    for argument, path in files_of(paths):
+    files = [files_in_folder(path) if os.path.isdir(path) else [path] for path in paths]
+    for argument, path in ((argument, path) for argument, own in enumerate(files) for path in own):
         try:
             found = load_file(path)
         except BadFile as error:
@@ -72,12 +73,3 @@ def report_skipped(skipped: Iterable[Skipped]) -> None:
 def _description(machine: Machine) -> tuple[str, int, int, int]:
     """The values that identify the machine. GPU names are left out, because tools may name one GPU differently."""
     return machine.cpu, machine.cores, machine.memory_gib, sum(not gpu.software for gpu in machine.gpus)
-
-
-def files_of(paths: Iterable[Path]) -> list[tuple[int, Path]]:
-    """The files to load, each with the index of its path in ``paths``. A folder stands for the files in it."""
-    return [
-        (argument, file)
-        for argument, path in enumerate(paths)
-        for file in (files_in_folder(path) if os.path.isdir(path) else [path])
-    ]

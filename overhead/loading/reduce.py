@@ -22,38 +22,12 @@ from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, m
 from overhead.measure.fitting.quiet_rounds import best_pace, canary_ns
 from overhead.named_comparisons import NAMED_COMPARISONS, comparable_pairs
 from overhead.profiles import profiles
-from overhead.results import (
-    ANCHORED_FROM,
-    Bound,
-    Case,
-    Comparison,
-    DiedLine,
-    EndedLine,
-    FailedLine,
-    Figure,
-    Fingerprint,
-    HeaderLine,
-    MissingLine,
-    OmittedLine,
-    OneOffLine,
-    OpenedLine,
-    Params,
-    PeersLine,
-    PlannedLine,
-    Point,
-    ProcessorCost,
-    Record,
-    RoundLine,
-    Status,
-    Target,
-    Volatile,
-    WindowLine,
-)
+from overhead.results import Case, Comparison, Figure, Fingerprint, Params, Record, Target
+from overhead.results.records import RunFacts
 from overhead.slices import of_slices
 
-_OF_HEADER = [name for name in HeaderLine.__struct_fields__ if name in Fingerprint.__struct_fields__]
 _OF_TARGET = [name for name in Target.__struct_fields__ if name in Record.__struct_fields__]
-"""The fields that a fingerprint has from its header, and a record from its target."""
+"""The fields that a record has from its target."""
 
 
 def load(path: str | Path) -> Fingerprint:
@@ -114,56 +88,58 @@ class _Journal:
         self.path = path
         self.planned: dict[_Key, tuple[Target, Case]] = {}
         self.wanted: dict[str, int] = {}
-        self.opened: dict[_Key, OpenedLine] = {}
-        self.failed: dict[_Key, dict[int, FailedLine]] = defaultdict(dict)
-        self.died: dict[str, list[DiedLine]] = defaultdict(list)
-        self.rounds: dict[_Key, dict[int, list[RoundLine]]] = defaultdict(lambda: defaultdict(list))
-        self.once: dict[_Key, dict[int, dict[str, OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
+        self.opened: dict[_Key, results.OpenedLine] = {}
+        self.failed: dict[_Key, dict[int, results.FailedLine]] = defaultdict(dict)
+        self.died: dict[str, list[results.DiedLine]] = defaultdict(list)
+        self.rounds: dict[_Key, dict[int, list[results.RoundLine]]] = defaultdict(lambda: defaultdict(list))
+        self.once: dict[_Key, dict[int, dict[str, results.OneOffLine]]] = defaultdict(lambda: defaultdict(dict))
         self.rules: dict[tuple[str, int], str] = {}
-        self.canary: dict[tuple[str, int], list[RoundLine]] = defaultdict(list)
+        self.canary: dict[tuple[str, int], list[results.RoundLine]] = defaultdict(list)
         self.missing: list[results.MissingStack] = []
         self.left_out: list[results.LeftOut] = []
-        self.shared: list[PeersLine | WindowLine] = []
+        self.shared: list[results.PeersLine | results.WindowLine] = []
         for line in lines:
             self._add(line)
 
     def _add(self, line: results.JournalLine) -> None:
         match line:
-            case HeaderLine():
+            case results.HeaderLine():
                 self.header = line
-            case PlannedLine(worker=worker, target=target, case=case):
+            case results.PlannedLine(worker=worker, target=target, case=case):
                 self.planned[_Key(worker, target.key, case.key)] = (target, case)
                 self.wanted[worker] = line.planned_processes(self.header.profile)
-            case OpenedLine() | RoundLine() | OneOffLine() | FailedLine():
+            case results.OpenedLine() | results.RoundLine() | results.OneOffLine() | results.FailedLine():
                 self._add_of_case(line)
-            case DiedLine(worker=worker):
+            case results.DiedLine(worker=worker):
                 self.died[worker].append(line)
-            case MissingLine(unavailable=unavailable):
+            case results.MissingLine(unavailable=unavailable):
                 self.missing.append(unavailable)
-            case OmittedLine(left_out=left_out):
+            case results.OmittedLine(left_out=left_out):
                 self.left_out.append(left_out)
-            case EndedLine():
+            case results.EndedLine():
                 self.rules[line.worker, line.process] = line.rule
-            case PeersLine() | WindowLine():
+            case results.PeersLine() | results.WindowLine():
                 self.shared.append(line)
 
-    def _add_of_case(self, line: OpenedLine | RoundLine | OneOffLine | FailedLine) -> None:
+    def _add_of_case(
+        self, line: results.OpenedLine | results.RoundLine | results.OneOffLine | results.FailedLine
+    ) -> None:
         key = _Key(line.worker, line.target, line.case)
         if key not in self.planned:
             raise BadFile(f"{self.path}: {line.target} {line.case} was never planned")
         match line:
-            case OpenedLine():
+            case results.OpenedLine():
                 self.opened[key] = line
-            case RoundLine():
+            case results.RoundLine():
                 self.rounds[key][line.process].append(line)
                 self.canary[line.worker, line.process].append(line)
-            case OneOffLine():
+            case results.OneOffLine():
                 found = self.once[key][line.process]
                 if before := found.get(line.name):  # one line per round
                     values, at = [*before.values, *line.values], [*before.at, *line.at]
                     line = msgspec.structs.replace(line, values=values, at=at)
                 found[line.name] = line
-            case FailedLine():
+            case results.FailedLine():
                 self.failed[key][line.process] = line
 
     @property
@@ -177,7 +153,7 @@ class _Journal:
             for number in self._counted(key)
         ]
         opened = self.opened.get(key)
-        anchored = self.header.method_version >= ANCHORED_FROM
+        anchored = self.header.method_version >= results.ANCHORED_FROM
         if opened is None:
             return Series(processes, anchored=anchored)
         return Series(processes, opened.synchronous, opened.wait_spins, opened.overlap, anchored)
@@ -199,13 +175,13 @@ class _Journal:
         found = sorted(self.rounds[key].keys() - self.failed[key].keys())
         return [process for process in found if (key.worker, process) in self.rules]
 
-    def _loss(self, key: _Key) -> FailedLine | None:
+    def _loss(self, key: _Key) -> results.FailedLine | None:
         """The failure that leaves the case without figures: wrong values, or another where no process is whole."""
         kept = bool(self._whole(key))
         return next((line for line in self.failed[key].values() if line.status != "failed" or not kept), None)
 
     def fingerprint(self) -> Fingerprint:
-        own = {name: getattr(self.header, name) for name in _OF_HEADER}
+        own = {name: getattr(self.header, name) for name in RunFacts.__struct_fields__}
         return Fingerprint(
             **own | {"volatile": {**self.header.volatile, **self._canaries()}},
             kernels={n: h for o in self.opened.values() for n, h in o.kernels.items()},
@@ -217,7 +193,7 @@ class _Journal:
             flags=self._flags(),
         )
 
-    def _canaries(self) -> Volatile:
+    def _canaries(self) -> results.Volatile:
         """Median canary times of processes, us: the median of all processes, the fastest and the slowest process."""
         sums = [[sum(one.canary) for one in rounds] for rounds in self.canary.values()]
         found = [statistics.median(values) / 1e3 for values in sums if any(values)]
@@ -231,8 +207,8 @@ class _Journal:
         opened, loss = self.opened.get(key), self._loss(key)
         series = self.series(key)
         figures: list[Figure] = []
-        status: Status = "failed"
-        bound: Bound = ""
+        status: results.Status = "failed"
+        bound: results.Bound = ""
         reason = "no round was measured"
         flags = list(opened.flags) if opened else []
         flags += ["worker-died"] * (key.worker in self.died)
@@ -316,7 +292,7 @@ class _Journal:
         return flags
 
 
-def _canary_by_round(rounds: Sequence[RoundLine]) -> dict[int, float]:
+def _canary_by_round(rounds: Sequence[results.RoundLine]) -> dict[int, float]:
     """The median canary of a process in each round, ns."""
     found: dict[int, list[float]] = defaultdict(list)
     for one in rounds:
@@ -336,7 +312,7 @@ def _comparison(name: str, keys: Sequence[_Key], figures: Iterable[Figure]) -> C
     )
 
 
-def _curve(series: Series, most: int = 24) -> list[Point]:
+def _curve(series: Series, most: int = 24) -> list[results.Point]:
     """Median and quartiles of the samples of each n over all processes; at most ``most`` n, spread over their range."""
     by_n: dict[int, list[list[int]]] = defaultdict(list)
     for process in series.processes:
@@ -351,15 +327,15 @@ def _curve(series: Series, most: int = 24) -> list[Point]:
         totals = sorted(total for _, _, total in by_n[n])
         issue = statistics.median(issue for _, issue, _ in by_n[n])
         q1, q3 = totals[len(totals) // 4], totals[(3 * len(totals)) // 4]
-        points.append(Point(n=n, issue=issue, total=statistics.median(totals), q1=q1, q3=q3))
+        points.append(results.Point(n=n, issue=issue, total=statistics.median(totals), q1=q1, q3=q3))
     return points
 
 
-def _by_processor(series: Series) -> list[ProcessorCost]:
+def _by_processor(series: Series) -> list[results.ProcessorCost]:
     """The met cost on each processor, which only older journals have, from the first process that measured it."""
     for process in series.processes:
         if measured := process.one_off.get("met_by_processor"):
             serving = process.values("interrupt_processors")
             costs = zip(measured.at, measured.values, strict=True)
-            return [ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving) for cpu, ns in costs]
+            return [results.ProcessorCost(cpu=cpu, ns=ns, serves_interrupts=cpu in serving) for cpu, ns in costs]
     return []

@@ -51,7 +51,7 @@ class DoctorCheck:
 def run_checks(host: Host = HOST) -> list[DoctorCheck]:
     """Look for disturbances: the result of every check that applies to this operating system."""
     state: dict[str, Any] = dict(volatile(host))
-    return [*_processor(state), *_surroundings(state), *_injected(state), *_devices(host, state)]
+    return [*_processor(state), *_surroundings(state), *_devices(host, state)]
 
 
 def _check(name: str, disturbed: bool, found: str, status: CheckStatus = "warn") -> DoctorCheck:
@@ -83,9 +83,6 @@ def _surroundings(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     yield _check("virtual machine", bool(virtual), virtual or "none seen")
     if quota := state.get("cpu_quota"):
         yield _check("CPU quota", quota < 2, f"{quota:g} cores", "bad")
-
-
-def _injected(state: dict[str, Any]) -> Iterator[DoctorCheck]:
     layers = [layer for layer in state.get("injected", []) if layer not in _HARMLESS_LAYERS]
     yield _check("injected layers", bool(layers), ", ".join(layers) or "none", "bad")
     debugged = state.get("debugged", [])

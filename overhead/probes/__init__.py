@@ -7,6 +7,7 @@ in another package or in a ``--plugin`` file.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -52,7 +53,7 @@ def register(cls: type[Probe]) -> type[Probe]:
 def registry() -> dict[str, Probe]:
     """All stacks by name, sorted. The first call imports the built-in ones, then those of installed packages."""
     if _registry.load():
-        entries = entry_points.installed_entry_points()
+        entries = sorted(importlib.metadata.entry_points(group=entry_points.GROUP), key=entry_points.text_of)
         if _allowed is not None:
             entries = [entry for entry in entries if entry_points.text_of(entry) in _allowed]
         reasons = entry_points.import_failures(entries) if _allowed is None else [""] * len(entries)

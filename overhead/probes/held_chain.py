@@ -40,9 +40,9 @@ class StreamHolder(abc.ABC):
     def passed(self, mark: Any) -> bool:
         """True if the device has reached the event."""
 
-    @abc.abstractmethod
     def wait(self, mark: Any) -> None:
         """Return when the device has reached the event."""
+        mark.synchronize()
 
     @abc.abstractmethod
     def between(self, start: Any, end: Any) -> float:

@@ -63,7 +63,8 @@ def with_workloads(star: Space, arms: Sequence[WorkloadArm], *, software: bool) 
 def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> list[Case]:
     """All variants with every arm and body: first with the first number of elements, then with the second, and so on.
 
-    If a workload is not written in the language of an arm, there is one case, whose record contains the reason.
+    If a workload is not written in the language of an arm, there is one case, whose record contains the reason. Where
+    the workload or the arm has no choice of bodies, there is no parameter for it.
     """
     made = [(variant, workload.at(variant)) for variant in workload.variants]
     ranks = itertools.zip_longest(*([(v, w, n) for n in w.sizes(software)] for v, w in made))
@@ -78,15 +79,8 @@ def _cases(workload: Workload, arms: Sequence[WorkloadArm], software: bool) -> l
         for variant, at, elements in filter(None, itertools.chain.from_iterable(ranks))
         for arm in arms
         if arm.fits(at) and (arm.language not in at.missing or elements == at.sizes(software)[0])
-        for body in _bodies(at, arm)
+        for body in ([{"body": name} for name in arm.bodies if name in at.bodies] if at.bodies and arm.bodies else [{}])
     ]
-
-
-def _bodies(workload: Workload, arm: WorkloadArm) -> list[dict[str, Scalar]]:
-    """The bodies of the arm as parameters; no parameter if the workload or the arm has no choice of bodies."""
-    if not workload.bodies or not arm.bodies:
-        return [{}]
-    return [{"body": body} for body in arm.bodies if body in workload.bodies]
 
 
 class WorkChain(HeldChain):

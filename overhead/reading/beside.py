@@ -116,7 +116,8 @@ def full_runs(runs: Sequence[View]) -> list[View]:
 def beside_sentence(found: Beside, name: str) -> str:
     """How the figures of the host and of the device compare with those of the run ``name``, and what is outside."""
     said = " and ".join(filter(None, (_range(found, limit) for limit in ("host", "device"))))
-    outside = [f"{label} ({_times(p.ratio.value)})" for label, p in found.pairs.items() if p.outside]
+    over = {label: number(within(p.ratio.value, 0.01)) for label, p in found.pairs.items() if p.outside}
+    outside = [f"{label} ({times} times)" for label, times in over.items()]
     beyond = f" Outside the band of another run here: {'; '.join(outside)}." if outside else ""
     return f"Beside {name}, this machine {f'takes {said}' if said else 'has no steady cost in common'}.{beyond}"
 
@@ -129,10 +130,6 @@ def _range(found: Beside, limit: str) -> str:
     ends = " to ".join(number(within(end, 0.01)) for end in dict.fromkeys((times[0], times[-1])))
     where = "the host is the limit" if limit == "host" else "the device or both are the limit"
     return f"{ends} times as long where {where} ({count(len(times), 'figure')})"
-
-
-def _times(of: float) -> str:
-    return f"{number(within(of, 0.01))} times"
 
 
 def version_changes(before: Fingerprint, after: Fingerprint) -> str:

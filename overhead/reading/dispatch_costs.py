@@ -9,17 +9,7 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import (
-    between,
-    cost_text,
-    micro,
-    micro_of,
-    number,
-    plain,
-    resolved,
-    two_speeds,
-    within,
-)
+from overhead.reading.format import between, cost_text, micro, micro_of, number, plain, resolved, two_speeds, within
 from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
@@ -153,7 +143,8 @@ def dispatch_costs(view: View) -> DispatchCosts | None:
         return None
     cpu = plain(view.fingerprint.machine.cpu, 40)
     device = plain(targets[0].first.adapter, 40) if hardware else f"{cpu}, no GPU"
-    return DispatchCosts(device, hardware, tuple(sorted(rows, key=_rank)), view)
+    rows.sort(key=lambda row: row.marks[row.first][0].value if row.marks else math.inf)
+    return DispatchCosts(device, hardware, tuple(rows), view)
 
 
 def targets_shown(view: View) -> tuple[list[TargetView], bool]:
@@ -168,16 +159,6 @@ def targets_shown(view: View) -> tuple[list[TargetView], bool]:
         return found, False
     by_device = [[t for t in on_board if same_device_across_apis(t.first, one.first)] for one in on_board]
     return max(by_device, key=len), True
-
-
-def _rank(row: DispatchRow) -> tuple[bool, float]:
-    return not row.marks, row.marks[row.first][0].value if row.marks else math.inf
-
-
-def _label(target: TargetView, entry: _Entry | None = None) -> str:
-    entry = entry or next((e for e in _ENTRIES if e.stack == target.stack and not e.params), None)
-    where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    return (entry.label if entry is not None else plain(target.stack, 32)) + where
 
 
 def _rows(view: View, target: TargetView) -> Iterator[DispatchRow]:
@@ -200,7 +181,8 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
     if "batched" not in found and target.stack in _ONE_PASS_STACKS:
         remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
-    return DispatchRow(_label(target, entry), target.stack, marks, found, remarks, python)
+    where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
+    return DispatchRow(entry.label + where, target.stack, marks, found, remarks, python)
 
 
 def _costs(record: Record) -> tuple[Value, ...]:

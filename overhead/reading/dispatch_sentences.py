@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import math
 
-from overhead.reading.dispatch_costs import (
-    KIND_TITLES,
-    DispatchCosts,
-    DispatchRow,
-    Kind,
-    mark_text,
-    why_unresolved,
-)
+from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, why_unresolved
 from overhead.reading.format import (
     MICRO,
     cost_text,

@@ -181,6 +181,12 @@ def listed(words: list[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
+def few(names: list[str], most: int = 3) -> str:
+    """The first names, and how many more there are: ``a; b; c; and 2 more``."""
+    left = len(names) - most
+    return "; ".join([*names[:most], *[f"and {left:,} more"] * (left > 0)])
+
+
 def _as_value(of: Value | float) -> Value:
     return of if isinstance(of, Value) else Value(of)
 

@@ -237,7 +237,8 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
         return [f"Fused WGSL, beside a dispatch a step in the same stack: {'; '.join(said)}."] if said else []
     chains = [row for row in chains if row.graph]
     won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
-    where = " where a step takes less than the graph adds to each" if all(map(_is_below_hand_over, won)) else ""
+    below = all(steps and steps[2].ceiling < (steps[0] - steps[1]).floor for steps in map(_steps, won))
+    where = " where a step takes less than the graph adds to each" if below else ""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
     others = [
         f"{row.name.capitalize()}: fused WGSL is {', '.join(_by_verdict(row))}, beside the graph{_why(row)}."
@@ -260,12 +261,6 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
         *(row.said for row in found if row.said),
         *([f"From other runs: {'; '.join(others)}."] if others else []),
     ]
-
-
-def _is_below_hand_over(row: WorkRow) -> bool:
-    """Whether a step in WGSL takes less time than the graph adds to a step of the fused CUDA kernel."""
-    steps = _steps(row)
-    return steps is not None and steps[2].ceiling < (steps[0] - steps[1]).floor
 
 
 def _added(row: WorkRow) -> str:

@@ -139,15 +139,10 @@ def _compared(view: View, record: Record) -> list[Comparison]:
 def _shares(levels: list[tuple[Record, Value]]) -> Iterator[Share]:
     """A layer for each level: what the next leaves out, and all that the last leaves."""
     for (upper, more), (lower, less) in itertools.pairwise(levels):
-        yield _share(levels[0][0], _layer(upper, lower), more - less)
+        name = "binding" if lower.caller == "ffi" else "interpreter" if upper.caller == "ffi" else "python"
+        yield _share(levels[0][0], name, more - less)
     for record, rest in levels[-1:]:
         yield dataclasses.replace(_share(levels[0][0], _last_layer(record), rest), paired=False)
-
-
-def _layer(upper: Record, lower: Record) -> str:
-    if lower.caller == "ffi":
-        return "binding"
-    return "interpreter" if upper.caller == "ffi" else "python"
 
 
 def _last_layer(last: Record) -> str:

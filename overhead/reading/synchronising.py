@@ -127,7 +127,7 @@ def synchronised(view: View) -> list[Synchronised]:
         Synchronised(t, r, _alone(view, r), view.comparison("sync-cost", r.key))
         for t in view.executing
         for r in t.records
-        if t.stack == "torch" and synchronises(r) and _positive(r.params.get("every"))
+        if t.stack == "torch" and synchronises(r) and isinstance(n := r.params.get("every"), int) and 0 < n <= 1_000_000
     ]
 
 
@@ -137,7 +137,3 @@ def _alone(view: View, acting: Record) -> Record | None:
     fields = {name: getattr(acting, name) for name in same}
     wanted = {k: v for k, v in acting.params.items() if k not in ACT_PARAMETERS}
     return first_with(view.fingerprint.records, params=wanted, pattern="per-submit", **fields)
-
-
-def _positive(value: object) -> bool:
-    return isinstance(value, int) and 0 < value <= 1_000_000

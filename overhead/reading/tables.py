@@ -33,14 +33,11 @@ def rows(fingerprint: Fingerprint) -> Iterator[tuple[Any, ...]]:
     """The rows of ``to_pandas`` as tuples, each in the order of ``COLUMNS``."""
     run = fingerprint.machine.id, fingerprint.created, fingerprint.profile, fingerprint.method_version
     for r in fingerprint.records:
+        params = " ".join(f"{k}={v}" for k, v in sorted(r.params.items()))
         case = (
             r.stack, r.api, r.adapter, r.device, r.software, r.executes, r.pattern, r.caller, r.dependency, r.unit,
-            r.workload, _params(r.params), r.overlap, r.bound, " ".join(r.flags), r.status, r.reason,
+            r.workload, params, r.overlap, r.bound, " ".join(r.flags), r.status, r.reason,
         )  # fmt: skip
         for f in r.figures or [Figure(name="none", unit="", status=r.status, reason=r.reason)]:
             modes = " ".join(map(str, f.modes))
             yield *run, *case, f.name, f.unit, f.value, f.low, f.high, f.status, f.reason, f.rule, f.processes, modes
-
-
-def _params(params: dict[str, Any]) -> str:
-    return " ".join(f"{k}={v}" for k, v in sorted(params.items()))

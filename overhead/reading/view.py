@@ -188,17 +188,13 @@ class View:
     def best(self, stack: str) -> TargetView | None:
         """The stack's preferred target: hardware before software, its native API before others; None without one."""
         found = [t for t in self.executing if t.stack == stack]
-        return min(found, key=lambda t: (t.software, _rank(t.first.api)), default=None)
+        order = {api: number for number, api in enumerate(_API_ORDER)}  # a plugin may name an API that it lacks
+        return min(found, key=lambda t: (t.software, order.get(t.first.api, order[_OTHER])), default=None)
 
     @cached_property
     def stacks(self) -> list[str]:
         """Stacks with a target that executes, in the file's order."""
         return list(dict.fromkeys(t.stack for t in self.without_floor))
-
-
-def _rank(api: str) -> int:
-    """The api's place in the order of preference; a plugin may name an API that the order lacks."""
-    return _API_ORDER.index(api if api in _API_ORDER else _OTHER)
 
 
 def boards_of(records: Iterable[Record]) -> list[str]:

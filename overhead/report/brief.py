@@ -13,11 +13,7 @@ from overhead.reading.format import MICRO, between, count, factor
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import reasons_said, why
 from overhead.reading.next_run import next_run_sentence
-from overhead.reading.summary import (
-    left_out,
-    missing_stacks,
-    software_sentence,
-)
+from overhead.reading.summary import left_out, missing_stacks, software_sentence
 from overhead.reading.view import CALLER_WORDS, TargetView, View, base_cases, by_patterns, without_device
 from overhead.report.across.beside import key_figure_table
 from overhead.report.sections.browser_tax import tax_tables

@@ -7,13 +7,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.results.records import Case, LeftOut, Machine, MissingStack, Target, Together, Volatile
+from overhead.results.records import Case, LeftOut, MissingStack, RunFacts, Target
 from overhead.results.vocabulary import (
     Count,
-    EnvironmentVariables,
     FigureName,
     LongText,
-    Moment,
     Name,
     Nanoseconds,
     Overlap,
@@ -39,18 +37,9 @@ class _CaseLine(_Line, kw_only=True):
     process: Count
 
 
-class HeaderLine(_Line, kw_only=True, tag="header"):
+class HeaderLine(_Line, RunFacts, kw_only=True, tag="header"):
     """First line of every journal. ``planned``: only in older journals, not used."""
 
-    schema_version: int
-    method_version: int
-    created: Moment
-    profile: Profile
-    machine: Machine
-    together: Together | None = None
-    environment: EnvironmentVariables = {}
-    volatile: Volatile = {}
-    versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     planned: Count = 0
 
 

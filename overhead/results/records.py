@@ -79,7 +79,22 @@ class Case(_Base, kw_only=True):
         }
 
 
-class Target(_Base, kw_only=True):
+class _OnTarget(_Base, kw_only=True):
+    stack: StackName
+    api: Api
+    adapter: Name
+    device: Name = ""
+    software: bool = False
+    executes: bool = True
+    environment: EnvironmentVariables = {}
+
+    @property
+    def target_key(self) -> str:
+        """``stack@api:adapter``, with ``#device`` where adapters share a name."""
+        return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
+
+
+class Target(_OnTarget, kw_only=True):
     """A stack on a device in an environment. One worker process measures one target.
 
     ``stack``: the probe's ``name``. ``api``: any name; well-known ones get the spelling of ``KNOWN_APIS``, and "CPU"
@@ -91,13 +106,6 @@ class Target(_Base, kw_only=True):
     lack it. A value that is not allowed raises ``BadValue``.
     """
 
-    stack: StackName
-    api: Api
-    adapter: Name
-    device: Name = ""
-    software: bool = False
-    executes: bool = True
-    environment: EnvironmentVariables = {}
     driver: Name = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=64)] = {}
     options: Params = {}
@@ -112,7 +120,7 @@ class Target(_Base, kw_only=True):
     @property
     def key(self) -> str:
         """``stack@api:adapter``, with ``#device`` where adapters share a name."""
-        return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
+        return self.target_key
 
 
 class Figure(_Base, kw_only=True):
@@ -189,16 +197,9 @@ class WithFigures(Struct, frozen=True):
         return found.value if found is not None and found.status in VALUED else None
 
 
-class Record(_Base, WithFigures, kw_only=True, dict=True):
+class Record(_OnTarget, WithFigures, kw_only=True, dict=True):
     """All results of one case on one target."""
 
-    stack: StackName
-    api: Api
-    adapter: Name
-    device: Name = ""
-    software: bool = False
-    executes: bool = True
-    environment: EnvironmentVariables = {}
     pattern: Pattern
     caller: Caller
     dependency: Dependency
@@ -219,11 +220,6 @@ class Record(_Base, WithFigures, kw_only=True, dict=True):
     def case(self) -> Case:
         """The coordinates of the case, without its results."""
         return Case(**{name: getattr(self, name) for name in Case.__struct_fields__})
-
-    @cached_property
-    def target_key(self) -> str:
-        """``Target.key`` of the target that was measured."""
-        return f"{self.stack}@{self.api}:{self.adapter}" + (f"#{self.device}" if self.device else "")
 
     @cached_property
     def key(self) -> str:
@@ -331,11 +327,8 @@ class Together(_Base, kw_only=True):
     side: Literal["base", "new"]
 
 
-class Fingerprint(_Base, kw_only=True):
-    """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers.
-
-    Comparisons with a case that ``is_ufunc_loop`` are dropped: their sides enter the library at different places.
-    """
+class RunFacts(Struct, kw_only=True, frozen=True):
+    """What is known of a run when it begins."""
 
     schema_version: int
     method_version: int
@@ -346,6 +339,14 @@ class Fingerprint(_Base, kw_only=True):
     environment: EnvironmentVariables = {}
     volatile: Volatile = {}
     versions: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
+
+
+class Fingerprint(_Base, RunFacts, kw_only=True):
+    """A whole run, without its raw samples. ``environment``: the variables that the run set for its workers.
+
+    Comparisons with a case that ``is_ufunc_loop`` are dropped: their sides enter the library at different places.
+    """
+
     kernels: Annotated[dict[Name, Name], Meta(max_length=200)] = {}
     records: Annotated[list[Record], Meta(max_length=20_000)] = []
     comparisons: Annotated[list[Comparison], Meta(max_length=20_000)] = []

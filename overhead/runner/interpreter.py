@@ -75,18 +75,13 @@ def find_interpreters(paths: Sequence[str]) -> list[Interpreter]:
     """
     if not paths:
         return [HERE]
-    folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
-    _expose(folder)
-    return [_other(path, str(folder)) for path in paths]
-
-
-def _expose(folder: Path) -> None:
-    """Link or copy this package into the folder, without the packages that are installed next to it."""
-    package = Path(__file__).resolve().parents[1]
+    # A folder with this package, without the packages that are installed next to it.
+    folder, package = Path(tempfile.mkdtemp(dir=scratch.folder())), Path(__file__).resolve().parents[1]
     try:
         (folder / package.name).symlink_to(package, target_is_directory=True)
     except OSError:  # on Windows most users may not create links
         shutil.copytree(package, folder / package.name)
+    return [_other(path, str(folder)) for path in paths]
 
 
 def _other(path: str, folder: str) -> Interpreter:

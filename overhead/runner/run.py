@@ -19,19 +19,9 @@ from overhead.errors import UsageError, unknown_name
 from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import Plan, profiles
+from overhead.reading.format import few
 from overhead.reading.missing_values import by_mend
-from overhead.results import (
-    HeaderLine,
-    JournalLine,
-    LeftOut,
-    MissingLine,
-    OmittedLine,
-    Pattern,
-    PlannedLine,
-    Profile,
-    Target,
-    Together,
-)
+from overhead.results import Pattern, Profile, Target
 from overhead.runner.campaign import Campaign, InterpreterRun, WorkerLimits
 from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
@@ -101,7 +91,7 @@ class Measuring:
 
     request: RunRequest
     targets: Sequence[Target]
-    add: Callable[[Iterable[JournalLine]], None]
+    add: Callable[[Iterable[results.JournalLine]], None]
     listener: Listener
     interpreter: Interpreter = HERE
 
@@ -197,7 +187,7 @@ def _measure_planned(
             plan.more(Measuring(request, one.targets, one.journal.append, listener, one.interpreter))
 
 
-_Prepared = tuple[Discovery, list[Task], list[LeftOut]]
+_Prepared = tuple[Discovery, list[Task], list[results.LeftOut]]
 """The plan for one interpreter: what was found, the tasks, and the cases left out."""
 
 
@@ -210,7 +200,7 @@ def _begin(
 ) -> list[InterpreterRun]:
     """Find targets and plan for each interpreter, then write the first lines of the journals."""
     prepared = [_prepare(stacks, request, one, listener) for one in given]
-    header = HeaderLine(
+    header = results.HeaderLine(
         schema_version=results.SCHEMA_VERSION,
         method_version=results.METHOD_VERSION,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -221,8 +211,10 @@ def _begin(
     common, runs = secrets.token_hex(6), []
     for number, (interpreter, one, journal) in enumerate(zip(given, prepared, journals, strict=True)):
         found, tasks, _ = one
-        together = Together(id=common, side=SIDES[number]) if len(given) > 1 else None
-        versions, variables = _versions(found.targets, interpreter), variables_for_file(interpreter)
+        together = results.Together(id=common, side=SIDES[number]) if len(given) > 1 else None
+        versions = {k: v for t in found.targets for k, v in t.versions.items()}
+        versions |= interpreter.versions(sorted({d for t in found.targets for d in registry()[t.stack].distributions}))
+        variables = variables_for_file(interpreter)
         own = msgspec.structs.replace(header, versions=versions, together=together, environment=variables)
         _write_plan(journal, own, one)
         targets = choose_targets(found.targets, request.choice)[0]
@@ -246,33 +238,29 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     return found, tasks, left_out
 
 
-def _versions(targets: Sequence[Target], interpreter: Interpreter) -> dict[str, str]:
-    of_targets = {k: v for t in targets for k, v in t.versions.items()}
-    distributions = sorted({d for name in {t.stack for t in targets} for d in registry()[name].distributions})
-    return of_targets | interpreter.versions(distributions)
-
-
-def _write_plan(journal: Journal, header: HeaderLine, prepared: _Prepared) -> None:
+def _write_plan(journal: Journal, header: results.HeaderLine, prepared: _Prepared) -> None:
     found, tasks, left_out = prepared
     journal.write([header])
-    journal.write(machine.redacted(MissingLine(unavailable=m)) for m in found.missing)
-    journal.write(OmittedLine(left_out=omitted) for omitted in left_out)
+    journal.write(machine.redacted(results.MissingLine(unavailable=m)) for m in found.missing)
+    journal.write(results.OmittedLine(left_out=omitted) for omitted in left_out)
     planned = [(task, a) for task in tasks for a in task.assignments]
-    lines = (PlannedLine(worker=t.target.key, target=a.target, case=a.case, processes=t.processes) for t, a in planned)
+    lines = (
+        results.PlannedLine(worker=t.target.key, target=a.target, case=a.case, processes=t.processes)
+        for t, a in planned
+    )
     journal.write(map(machine.redacted, lines))
     journal.sync()
 
 
-def _note_left_out(listener: Listener, left_out: Iterable[LeftOut]) -> None:
+def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> None:
     by_reason: dict[str, list[str]] = {}
     for one in left_out:
         by_reason.setdefault(one.reason, []).append(one.target if one.case == "all" else f"{one.target} {one.case}")
     for reason, names in by_reason.items():
-        some = "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
-        listener.note(f"left out ({reason}): {some}")
+        listener.note(f"left out ({reason}): {few(names)}")
 
 
-def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[LeftOut]) -> str:
+def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> str:
     reasons = [
         "; ".join(f"{m.stack}: {m.reason}" for m in stacks) + (f" (to add it: {mend})" if mend else "")
         for mend, stacks in by_mend(missing).items()

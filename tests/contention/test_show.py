@@ -12,7 +12,8 @@ from rich.console import Console
 
 from overhead.blocks import terminal
 from overhead.blocks.parts import Drawing, Table, Text, cell_text
-from overhead.contention.show import contention_blocks, finding_sentences, rows_of, way_blocks
+from overhead.contention.brief import brief
+from overhead.contention.show import finding_sentences, rows_of, way_blocks
 from overhead.reading.findings import Finding, findings_of
 from overhead.reading.view import View
 from overhead.results import Contention, Limit, Placement, Way
@@ -111,7 +112,7 @@ def test_a_software_adapter_decides_no_finding_beside_hardware() -> None:
 def test_a_row_is_one_line_of_a_terminal_of_120_columns() -> None:
     console = Console(width=120, file=io.StringIO())
     with console.capture() as shown:
-        terminal.show(contention_blocks(View(h100())), console)
+        terminal.show(brief(View(h100())), console)
     found_rows = [line for line in shown.get().splitlines() if line[1:6] in ("torch", "cuda-", "dawn ")]
     assert len(found_rows) == 8
     assert "compiled code" in found_rows[2]
@@ -138,7 +139,7 @@ def test_the_page_names_the_run_that_it_comes_from_and_other_runs_add_nothing_to
     from overhead.report import render
 
     usual = fingerprint(record(), created="2026-01-05T03:04:05Z")
-    assert not list(contention_blocks(View(usual)))
+    assert not list(brief(View(usual)))
     page = (render([usual, h100()], tmp_path).parent / "pages/contention.html").read_text("utf-8")
     assert "contention run of 2026-01-02" in page
     assert "figures/contention-threads.svg" in page

@@ -14,6 +14,7 @@ import pytest
 import overhead
 from overhead.decode.chain import LogitAgreement, compare_logits
 from overhead.decode.decoders import SHAPES
+from overhead.decode.lowering.buffers import as_tensor
 from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
@@ -50,7 +51,7 @@ def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[
             for name, values in step.items():
                 device.write(name, values)
             device.submit_step()
-            found.append([device.read_output(i).copy() for i in range(len(program.outputs))])
+            found.append([as_tensor(device.read(view.buffer), view).copy() for view in program.outputs])
         return found
     finally:
         device.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead.fleet.collecting import print_sbatch
+from overhead.cli import main
 from overhead.loading.files import read_fingerprint
 from tests.conftest import TOOLS
 from tests.fleet.nodes import program
@@ -39,7 +39,7 @@ sys.exit(main([*sys.argv[1:], "-p", "numpy"]))
 def test_the_script_is_sound_and_gives_each_node_a_folder_and_each_task_a_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    print_sbatch()
+    assert main(["fleet", "--sbatch"]) == 0
     script, out = program(tmp_path / "node.sbatch", capfd.readouterr().out), tmp_path / "out"
     checked = subprocess.run([str(shutil.which("shellcheck", path=TOOLS)), str(script)], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout

@@ -31,10 +31,6 @@ def _torch_compile(target: Target) -> list[DecodeWay]:
     return [DecodeWay("per-submit", {"mode": mode}) for mode in modes]
 
 
-def _cuda_driver(target: Target) -> list[DecodeWay]:
-    return lowered_ways("per-submit", ("native", "binding"), (_NONE, _ALL))
-
-
 def _cuda_graph(target: Target) -> list[DecodeWay]:
     """A graph of one token: torch's eager step, and the lowered step with any number of fusions."""
     levels = [DecodeWay("launches", {"maker": "driver", "fusions": count}) for count in range(_ALL + 1)]
@@ -99,7 +95,7 @@ def _arm(stack: str, ways: Callable[[Target], list[DecodeWay]], opens: Callable[
 
 _arm("torch", _torch, _open_torch)
 _arm("torch-compile", _torch_compile, _open_torch)
-_arm("cuda-driver", _cuda_driver, _open_cuda)
+_arm("cuda-driver", lambda _: lowered_ways("per-submit", ("native", "binding"), (_NONE, _ALL)), _open_cuda)
 _arm("cuda-graph", _cuda_graph, _open_cuda)
 _arm("wgpu-native", _wgpu_native, _open_webgpu)
 _arm("dawn", _dawn, _open_webgpu)

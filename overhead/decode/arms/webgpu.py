@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from overhead.decode.chain import DecodeChain, StateValues
 from overhead.decode.decoders import WGSL_LOGIT_TOLERANCE
 from overhead.decode.lowered import LOGITS, LoweredDecode
-from overhead.decode.lowering.buffers import DTYPES, Buffer, as_tensor, first_numbers
+from overhead.decode.lowering.buffers import DTYPES, Buffer, first_numbers
 from overhead.decode.lowering.kernel import Kernel
 from overhead.decode.lowering.program import Program
 from overhead.probes.base import DeviceTime, Unsupported
@@ -110,11 +110,6 @@ class WebGpuProgram:
         found = np.frombuffer(self.queue.read_buffer(self._buffers[name]), DTYPES[buffer.number])[: buffer.count]
         self._library.raise_errors()
         return found
-
-    def read_output(self, index: int) -> NDArray[Any]:
-        """An output of the last step, by its place among the module's outputs, in its shape."""
-        view = self.program.outputs[index]
-        return as_tensor(self.read(view.buffer), view)
 
     def submit_step(self) -> None:
         """Submit all dispatches of one step, in one pass."""

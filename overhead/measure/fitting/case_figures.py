@@ -29,13 +29,7 @@ from overhead.measure.fitting.one_process import (
     wait_quantum,
 )
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
-from overhead.measure.fitting.two_speeds import (
-    SPEEDS,
-    both_speeds,
-    canary_changed,
-    split_speeds,
-    two_groups,
-)
+from overhead.measure.fitting.two_speeds import SPEEDS, both_speeds, canary_changed, split_speeds, two_groups
 from overhead.results import Bound, Figure
 
 DRIFTS = "the cost drifts within a process"

@@ -120,7 +120,8 @@ def find_stairs(
     if rise - flat < 16 or height <= 0 or _straight(trial, rise, fixed, height, slack):
         return None
     first = _edge(trial, flat, rise, fixed + max(height / 16, 5 * noise))
-    quantum = _jump(trial, first)
+    # By new samples: a change of the machine's speed does not repeat.
+    quantum = _shortest(trial, first + _away(first)) - _shortest(trial, max(1, first - _away(first)))
     straight = 2 * _away(first) * height / (rise - flat)
     if quantum < max(_SEARCH.jump * height, 8 * noise, _SEARCH.steeper * straight) or _climbs(trial, first, quantum):
         return None
@@ -216,11 +217,6 @@ def _climbs(trial: TrialSamples, edge: int, quantum: float) -> bool:
     """Whether T rises after an edge instead of staying level until the next: then the jump was not caused by a poll."""
     end = min(round(_SEARCH.tread * edge), trial.chain.max_n)
     return _shortest(trial, end) - _shortest(trial, edge + _away(edge)) > _SEARCH.rise_of_tread * quantum
-
-
-def _jump(trial: TrialSamples, edge: int) -> float:
-    """ns between T on both sides of an n, by new samples: a change of the machine's speed does not repeat."""
-    return _shortest(trial, edge + _away(edge)) - _shortest(trial, max(1, edge - _away(edge)))
 
 
 def _away(edge: int) -> int:

@@ -78,7 +78,11 @@ class BrowserSession:
         self._server = None
         self._kill()
         for folder in {self._temporary, self._profile}:
-            _remove(folder)
+            for _ in range(20):
+                shutil.rmtree(folder, ignore_errors=True)
+                if not folder.exists():
+                    break
+                time.sleep(0.1)  # a browser process that is ending may still hold a file
 
     def _open(self, server: PageServer, seconds: float) -> messages.Page:
         command = self.browser.command(self._profile, server.url)
@@ -92,7 +96,8 @@ class BrowserSession:
             raise Unavailable(f"{self.browser.kind.title()} could not be started: {error}") from None
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
-        log_text = self._log()
+        with open(self._profile / "log", "rb") as file:
+            log_text = file.read(1 << 20).decode(errors="replace")
         if page is None:
             raise Unavailable(f"{self._ended(f'did not open the page for {seconds:.0f} s')}{last_words(log_text)}")
         return with_name_from_log(page, log_text)
@@ -102,10 +107,6 @@ class BrowserSession:
         return BrowserEnded(
             f"{self.browser.kind.title()} {otherwise if code is None else f'ended by itself (exit code {code})'}"
         )
-
-    def _log(self) -> str:
-        with open(self._profile / "log", "rb") as file:
-            return file.read(1 << 20).decode(errors="replace")
 
     def _kill(self) -> None:
         if self._process is None or self._process.poll() is not None:
@@ -124,11 +125,3 @@ class BrowserSession:
 def _give_up_at_end(process: subprocess.Popen[bytes], server: PageServer) -> None:
     process.wait()
     server.give_up()
-
-
-def _remove(folder: Path) -> None:
-    for _ in range(20):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.1)  # a browser process that is ending may still hold a file

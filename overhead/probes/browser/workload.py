@@ -28,11 +28,6 @@ def open_case(session: BrowserSession, case: Case) -> WorkChain:
     return verified(BrowserWork(session, case))
 
 
-def _bounds_loops(adapter: messages.PageAdapter | None) -> bool:
-    """True if the adapter may be llvmpipe, which stops long loops early."""
-    return adapter is not None and identity.is_software(adapter) and "swiftshader" not in adapter.description.lower()
-
-
 class BrowserWork(WorkChain, PageChain):
     """A workload that runs in the page, which gets buffers and WGSL and returns bytes. Only Python interprets them."""
 
@@ -42,7 +37,10 @@ class BrowserWork(WorkChain, PageChain):
         WorkChain.__init__(self, case)
         PageChain.__init__(self, session, case.pattern)
         self._text, self._entries = kernels_of(self, "wgsl")
-        self._max_loops = LLVMPIPE_TURNS // self.workload.turns if _bounds_loops(session.page.adapter) else 0
+        adapter = session.page.adapter
+        software = adapter is not None and identity.is_software(adapter)
+        may_be_llvmpipe = adapter is not None and software and "swiftshader" not in adapter.description.lower()
+        self._max_loops = LLVMPIPE_TURNS // self.workload.turns if may_be_llvmpipe else 0
         if case.pattern != "fused":
             self.max_n //= len(self._entries)
         self._zeros = np.zeros(self.elements, np.uint32)

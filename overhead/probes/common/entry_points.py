@@ -5,7 +5,6 @@ The trial finds a package or a plugin that raises, ends the process, crashes or 
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +21,6 @@ IMPORT_S = 30.0
 _MEMORY_BYTES = 8 << 30
 _TRIALS_AT_ONCE = 8
 _decode = msgspec.json.Decoder(str).decode
-
-
-def installed_entry_points() -> list[EntryPoint]:
-    """The entry points with stacks of all installed packages, in sorted order. None of them is imported."""
-    return sorted(importlib.metadata.entry_points(group=GROUP), key=text_of)
 
 
 def text_of(entry: EntryPoint) -> str:

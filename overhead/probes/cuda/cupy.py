@@ -76,10 +76,6 @@ class CupyClock(StreamHolder):
         """Whether the device has reached the event."""
         return bool(mark.done)
 
-    def wait(self, mark: Any) -> None:
-        """Return when the device has reached the event."""
-        mark.synchronize()
-
     def between(self, start: Any, end: Any) -> float:
         """Device time between two events, ns."""
         return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6

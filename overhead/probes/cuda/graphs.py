@@ -12,7 +12,7 @@ from ctypes import byref, c_size_t, c_uint, c_void_p
 from overhead.probes.base import Unverified
 from overhead.probes.common.loops import Action, Issue, nothing, repeated
 from overhead.probes.common.native_loop import NativeProgram, compile_ffi, compile_native
-from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE
+from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver
 from overhead.probes.cuda.chains import CudaChain, SessionChain
 from overhead.probes.cuda.launch import LAUNCH_DIMENSIONS, driver_call, driver_launches, graph_launch
 from overhead.probes.cuda.session import CudaSession, step_arguments
@@ -56,10 +56,10 @@ def capture(session: CudaSession, launches: Iterable[Action]) -> int:
     return graph.value or 0
 
 
-def node_count(session: CudaSession, graph: int) -> int:
+def node_count(driver: CudaDriver, graph: object) -> int:
     """The number of nodes of a graph."""
     count = c_size_t()
-    session.driver.call("cuGraphGetNodes", graph, None, byref(count))
+    driver.call("cuGraphGetNodes", graph, None, byref(count))
     return count.value
 
 
@@ -174,7 +174,7 @@ class CudaReplay(GraphChain, Replay):
         return {**{name: float(end - start) for name, (start, end) in parts}, "update": float(updated)}
 
     def _nodes(self, graph: int, nodes: int) -> list[int | None]:
-        if (found := node_count(self.session, graph)) != nodes:
+        if (found := node_count(self.session.driver, graph)) != nodes:
             raise Unverified(f"{nodes} launches captured, the graph has {found} nodes")
         count, handles = c_size_t(nodes), (c_void_p * nodes)()
         self.session.driver.call("cuGraphGetNodes", graph, handles, byref(count))

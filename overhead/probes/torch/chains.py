@@ -45,10 +45,6 @@ class TorchClock(StreamHolder):
         """Whether the device has reached the event."""
         return bool(mark.query())
 
-    def wait(self, mark: Any) -> None:
-        """Return when the device has reached the event."""
-        mark.synchronize()
-
     def between(self, start: Any, end: Any) -> float:
         """Device time between two events, ns."""
         return float(start.elapsed_time(end)) * 1e6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from ctypes import byref, c_size_t, c_void_p
+from ctypes import byref, c_void_p
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ import torch
 from overhead.probes.base import Chain
 from overhead.probes.common.loops import Action, Issue, nothing, repeated
 from overhead.probes.cuda.api import THREAD_LOCAL_CAPTURE, CudaDriver, driver
-from overhead.probes.cuda.graphs import MOST_NODES, TIMED_SIZES, Making
+from overhead.probes.cuda.graphs import MOST_NODES, TIMED_SIZES, Making, node_count
 from overhead.probes.torch.bodies import AddOne, set_autograd_mode
 from overhead.probes.torch.chains import Eager, select_device
 from overhead.probes.torch.devices import READS, TORCH_WAITS, host_action
@@ -166,8 +166,6 @@ def _verdict(driver: CudaDriver, stream: Any, body: AddOne, action: Action) -> s
     code = driver.library.cuStreamEndCapture(stream.cuda_stream, byref(graph))
     if code:
         return error or f"forbidden: {driver.error_name(code)}"
-    count = c_size_t()
-    driver.call("cuGraphGetNodes", graph, None, byref(count))
+    kept = node_count(driver, graph) - 1
     driver.call("cuGraphDestroy", graph)
-    kept = count.value - 1
     return error or (f"kept as {kept} node{'s' * (kept > 1)}" if kept else "removed")

@@ -43,10 +43,8 @@ class NativeAdd:
         self._handle = ctypes.c_uint64(0)
         self.entry = "at::_ops::add__Tensor::call" if in_place else "at::_ops::add_Tensor::call"
         operands = (self._one, ctypes.addressof(self._alpha))
-        self.program = NativeProgram(body=(self._in_place if in_place else self._allocating)(operands))
-
-    def _in_place(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
-        return (self._call(_ADD_IN_PLACE, (self._x, *operands), stage="add_"),)
+        own = () if in_place else self._allocating(operands)
+        self.program = NativeProgram(body=own or (self._call(_ADD_IN_PLACE, (self._x, *operands), stage="add_"),))
 
     def _allocating(self, operands: tuple[int, int]) -> tuple[NativeCall, ...]:
         if platform.machine().lower() not in ("x86_64", "amd64"):

@@ -10,15 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
-from overhead.reading.beside import (
-    Beside,
-    Spreads,
-    beside,
-    beside_sentence,
-    full_runs,
-    spreads_of,
-    version_changes,
-)
+from overhead.reading.beside import Beside, Spreads, beside, beside_sentence, full_runs, spreads_of, version_changes
 from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
 from overhead.reading.view import View, boards_of, without_device

@@ -104,23 +104,19 @@ def _tick(value: float, _position: int | None = None) -> str:
     return f"{value / size:,.10g}{suffix}"
 
 
-def add_legend(figure: Figure, handles: Sequence[Any]) -> None:
-    """Add a legend of these handles above the drawing, in as many columns as the width allows; none for no handles."""
-    if handles:
-        longest = max(len(str(handle.get_label())) for handle in handles) + 5
-        columns = max(1, min(len(handles), _LEGEND_LETTERS // longest))
-        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
-
-
 def add_marker_legend(figure: Figure, shapes: Mapping[str, str | tuple[str, str]]) -> None:
-    """Add a legend of markers (matplotlib's names, or these with their colours) by what they stand for."""
+    """Add a legend of markers (matplotlib's names, or these with their colours) by what they stand for.
+
+    It stands above the drawing, in as many columns as the width allows. Without markers there is none.
+    """
     from matplotlib.lines import Line2D
 
-    looks = {name: (look, MUTED) if isinstance(look, str) else look for name, look in shapes.items()}
-    kept: dict[str, Any] = {"linestyle": "", "markersize": 5}
-    add_legend(
-        figure, [Line2D([], [], marker=m, color=c, label=plain(name, 60), **kept) for name, (m, c) in looks.items()]
-    )
+    looks = [(plain(name, 60), (look, MUTED) if isinstance(look, str) else look) for name, look in shapes.items()]
+    if looks:
+        kept: dict[str, Any] = {"linestyle": "", "markersize": 5}
+        handles = [Line2D([], [], marker=m, color=c, label=name, **kept) for name, (m, c) in looks]
+        columns = max(1, min(len(looks), _LEGEND_LETTERS // (max(len(name) for name, _ in looks) + 5)))
+        figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.3)
 
 
 @style()

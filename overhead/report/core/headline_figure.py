@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
 from overhead.reading.format import MICRO, percent, plain
-from overhead.report.core.draw import (
-    INK,
-    MUTED,
-    PAPER,
-    SMALL,
-    WIDE_INCHES,
-    new_figure,
-    plain_log_ticks,
-    style,
-)
+from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
 
 if TYPE_CHECKING:

@@ -81,14 +81,17 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
         write_fingerprint(_fresh(out / DOWNLOADS_FOLDER / f"{shown.machine.id}.json"), shown)
     with draw.style():
         found = _sections(site, machines)
+    costs, days = machines.own.once(dispatch_costs), sorted(view.fingerprint.created[:10] for view in machines.views)
+    front = costs.title if costs is not None else f"Dispatch overhead on {machine_name(run.machine)}"
+    many = f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
     pages = [page for page in found if found[page]]
     for page in pages:
         site.write_page(
             page.path,
             found[page],
             site.navigation(pages, page),
-            heading=_front_heading(machines.own) if page is FRONT else page.title,
-            about=_many(machines) if page.name == "machines" else _about(run),
+            heading=front if page is FRONT else page.title,
+            about=many if page.name == "machines" else _about(run),
             skipped=machines.skipped if page.name in _PAGES_WITH_SKIPPED else (),
             linked=GlossaryLinks(page.path),
             answers=page.answers,
@@ -150,16 +153,6 @@ def _about(run: Fingerprint) -> str:
     names = [*(g.name for g in run.machine.gpus if not g.software), run.machine.cpu]
     measured = f"measured {run.created[:10]} at {run.created[11:16]} UTC, profile {run.profile}"
     return f"{', '.join(plain(name, 60) for name in names)}; {measured}"
-
-
-def _front_heading(view: View) -> str:
-    costs = view.once(dispatch_costs)
-    return costs.title if costs is not None else f"Dispatch overhead on {machine_name(view.fingerprint.machine)}"
-
-
-def _many(machines: Machines) -> str:
-    days = sorted(view.fingerprint.created[:10] for view in machines.views)
-    return f"{count(len(days), 'fingerprint')}, measured from {days[0]} to {days[-1]}"
 
 
 @dataclasses.dataclass(frozen=True)

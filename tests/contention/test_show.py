@@ -75,15 +75,15 @@ def test_a_sentence_has_one_caller_and_the_least_and_the_most_of_all_that_is_res
         peers("dawn", {1: 1.0, 8: 80.0}, status="noisy"),
     )
     said = finding_sentences("processes", rows_of(shown, "processes"))[0]
-    assert "0.800 times" in said
-    assert "3.85 times" in said
+    assert "0.800×" in said
+    assert "3.85×" in said
     assert "compiled" not in said
     assert "Dawn" not in said
 
 
 def test_beside_busy_processors_the_slowdown_of_the_one_process_is_told() -> None:
     shown = view(peers("torch", {1: 9.5, 16: 19.0}, "busy"))
-    assert "2.00 times" in notes(shown, "busy")
+    assert "2.00×" in notes(shown, "busy")
     assert rows(shown, "busy")[0]["against alone"] == "2.00×"
 
 

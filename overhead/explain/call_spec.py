@@ -22,8 +22,11 @@ from msgspec import Struct
 
 from overhead import scratch
 from overhead.errors import Unavailable, UsageError, one_line
+from overhead.results import Figure
 
 VARIABLE = "OVERHEAD_CALLS"
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""The environment variables that hold the number of library threads."""
 SCRIPT = "__overhead_script__"
 """``__name__`` of a script that is run again to find one of its functions."""
 
@@ -32,6 +35,7 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
 
     ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``prints``: it writes to standard output.
+    ``first``: its cost by ``first_answer``, None if that was not asked for.
     """
 
     one_ns: float
@@ -41,19 +45,36 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     adapter: str
     packages: list[str] = []
     prints: bool = False
+    first: Figure | None = None
 
 
 class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
 
-    ``path``: entries of ``sys.path`` that the workers need. ``found``: by statement, what the trial found out.
+    ``path``: entries of ``sys.path`` that the workers need. ``given``: assignments that run before SETUP; each
+    statement is measured with each. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers.
+    ``first_s``: how long the trial samples for first answers; 0 for none. ``found``: what it found out, by ``cases``.
     """
 
     calls: list[str]
     setup: str = ""
     wait: str = ""
     path: list[str] = []
+    given: list[str] = []
+    threads: list[int] = []
+    pythons: list[str] = []
+    first_s: float = 0.0
     found: list[FoundCall] = []
+
+    @property
+    def cases(self) -> list[tuple[str, str]]:
+        """Each statement with each assignment; those of one statement follow one another."""
+        return [(call, given) for call in self.calls for given in self.given or [""]]
+
+    def set_threads(self) -> None:
+        """Set the threads of PyTorch, if it is imported, to the number in this environment."""
+        if self.threads and (torch := sys.modules.get("torch")):
+            torch.set_num_threads(int(os.environ[THREADS[0]]))
 
     def add_path(self) -> None:
         """Add ``path`` to ``sys.path``, so that imports find what the caller's imports find."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from overhead.explain.call_spec import read_spec
-from overhead.explain.user_statement import CallChain
+from overhead.explain.call_spec import THREADS, read_spec
+from overhead.explain.user_statement import PACKAGES, CallChain
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Target
@@ -19,17 +19,27 @@ class CallProbe(Probe):
     name = "call"
     title = "a statement of your own"
     on_request = True
+    distributions = PACKAGES
+
+    def environments(self) -> list[dict[str, str]]:
+        """One for each number of library threads."""
+        return [dict.fromkeys(THREADS, str(number)) for number in read_spec().threads] or [{}]
 
     def targets(self) -> list[Target]:
         """One target: the first device that a statement uses, else the CPU."""
-        found = read_spec().found
-        first = next((one for one in found if one.api != "CPU"), found[0])
-        return [Target(stack=self.name, api=first.api, adapter=first.adapter)]
+        spec = read_spec()
+        first = next((one for one in spec.found if one.api != "CPU"), spec.found[0])
+        threads = f"threads {os.environ[THREADS[0]]}" if spec.threads else ""
+        return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:
-        """A case for each statement, by its position from 0."""
+        """A case for each statement, by its position from 0, and each assignment, by its number from 0."""
+        spec = read_spec()
         base = Case(pattern="per-submit", unit="call", params={"position": 0})
-        return Space(base, extra=[vary(base, "position", n) for n in range(1, len(read_spec().calls))])
+        each = [vary(base, "position", n) for n in range(len(spec.calls))]
+        if spec.given:
+            each = [vary(one, "given", n) for one in each for n in range(len(spec.given))]
+        return Space(each[0], extra=each[1:])
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of calls of one statement; what they print is thrown away."""
@@ -38,4 +48,5 @@ class CallProbe(Probe):
         sys.stdout.flush()
         with open(os.devnull, "wb") as nowhere:  # what the statements print would fill the pipe
             os.dup2(nowhere.fileno(), 1)
-        return CallChain(spec, int(case.params["position"]))
+        position, given = (int(case.params.get(name, 0)) for name in ("position", "given"))
+        return CallChain(spec, position * max(1, len(spec.given)) + given)

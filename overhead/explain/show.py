@@ -179,20 +179,41 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]
     several = len(timing.calls) > 1
+    varied = list(timing.calls[0].varied)
+    if met := list(met_sentences(timing)):
+        yield Text(met, lead=True)
     rows = [
-        [str(n) if several else "", plain(call.call, _LONGEST_SHOWN), *(_cell(call, name) for name in names)]
+        [
+            str(n) if several else "",
+            plain(call.call, _LONGEST_SHOWN),
+            *(plain(str(call.varied[name]), _LONGEST_SHOWN) for name in varied),
+            *(_cell(call, name) for name in names),
+        ]
         for n, call in enumerate(timing.calls, 1)
     ]
-    optional = {2 + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    columns = ["#", "call", *(f"{name}, {MICRO}" for name in names)]
-    yield Table(
-        f"The cost of a call, {where}{library}", columns, rows, numeric=range(2, len(columns)), optional=optional
-    ).without_empty()
+    columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
+    begin = len(columns) - len(names)
+    optional = {begin + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
+    title = f"{'A first answer: the' if timing.quick else 'The'} cost of a call, {where}{library}"
+    yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
     yield Text(
         [f"{name}: {_WORDS[name]}." for name in names if any(_cell(call, name) for call in timing.calls)], quiet=True
     )
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
+
+
+def met_sentences(timing: Timing) -> Iterator[str]:
+    """Both costs of each call whose cost in fresh processes that are not pinned is far from the quiet one."""
+    for call in timing.calls:
+        met, complete = call.value("met"), call.value("complete")
+        if met and complete and max(met / complete, complete / met) > _MET_APART:
+            low, high = met_range(call) or (met / 1e3, met / 1e3)
+            yield (
+                f"{plain(call.name, _LONGEST_SHOWN)}: {number(complete / 1e3)} {MICRO} on an undisturbed processor, "
+                f"{between(low, high)} {MICRO} in fresh processes that are not pinned ({number(met / complete)}{TIMES}): "
+                "plan with this."
+            )
 
 
 def timing_sentences(timing: Timing) -> list[str]:
@@ -211,13 +232,6 @@ def timing_sentences(timing: Timing) -> list[str]:
 
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     """What is said of one statement. ``which``: `` of 2`` where there are several."""
-    met, complete = call.value("met"), call.value("complete")
-    if met and complete and max(met / complete, complete / met) > _MET_APART:
-        low, high = met_range(call) or (met / 1e3, met / 1e3)
-        yield (
-            f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}: "
-            f"{number(met / complete)} times the quiet cost (complete). Plan with this figure."
-        )
     if again := range_text(call.next_run):
         yield (
             f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
@@ -225,7 +239,7 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         )
     if call.bound == "device":
         yield f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
-    if call.status in ("noisy", "bimodal"):
+    if call.status in ("noisy", "bimodal") and call.figure("naive") is not None:
         yield f"The cost{which} is {call.status}: {call.reason}."
     for reason, names in _missing(call).items():
         yield f"No {listed(names)}{which}: {reason}."
@@ -250,12 +264,13 @@ def _cell(call: CallTiming, name: str) -> str:
 def _ratio(ratio: CallRatio) -> str:
     times = ratio.ratio.measured
     if times is None or not times.bounded:
-        return f"{ratio.position} against 1: {ratio.ratio.reason or ratio.ratio.status}."
+        return f"{ratio.position} against {ratio.against}: {ratio.ratio.reason or ratio.ratio.status}."
+    verdict = f" Verdict: {ratio.verdict}." if ratio.verdict else ""
     if times.floor <= 1 <= times.ceiling:
         shown = between(times.floor, times.ceiling)
-        return f"No measurable difference between {ratio.position} and 1: {shown}{TIMES}."
+        return f"No measurable difference between {ratio.position} and {ratio.against}: {shown}{TIMES}.{verdict}"
     interval = spread(times).replace(" (", f"{TIMES} (", 1)
-    return f"{ratio.position} takes {interval} as long as 1, measured in turn in the same processes."
+    return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {ratio.in_turn}.{verdict}"
 
 
 def _overstated(calls: Sequence[CallTiming]) -> list[str]:
@@ -278,7 +293,7 @@ def _missing(call: CallTiming) -> dict[str, list[str]]:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
-    if call.on != "CPU" and call.figure("device_busy") is None:
+    if call.on != "CPU" and call.figure("device_busy") is None and call.figure("naive") is not None:
         found.setdefault(_no_device(call), []).append("device")
     return found
 

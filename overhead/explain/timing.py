@@ -5,23 +5,29 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Unpack
 
+import msgspec
 from msgspec import Struct
 
 from overhead import machine, results, scratch
+from overhead.comparing import CaseVerdict, compare
 from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import CallSpec, FoundCall, handing_over_spec, setup_of
-from overhead.explain.user_statement import SILENCE_S, try_statements
+from overhead.explain.user_statement import PACKAGES, SILENCE_S, try_statements
+from overhead.explain.variants import TimeOptions, Variant, common_found, shown_case, variants_of, with_options
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import Comparison, Figure, Machine, Record, WithFigures
+from overhead.results import Figure, Fingerprint, Machine, Record, Scalar, Value, WithFigures, ratio
 from overhead.runner.campaign import WorkerLimits
+from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import RunRequest, measure
 from overhead.runner.schedule import Choice
@@ -37,13 +43,16 @@ _LEAST_SILENCE_S = 10.0
 """A process that measures may be silent for this long, and for three times the time of the trial."""
 _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
+_FIRST_S = 1.5
+"""How long the trial samples for its first answers."""
 
 
 class CallTiming(WithFigures, frozen=True, kw_only=True):
     """The figures of one statement, times in ns. ``wait``: how the end of the work is awaited. ``on``: the device.
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
-    ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none.
+    ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none. ``varied``: the
+    value of the variable, the number of threads, and the interpreter, where these vary.
     """
 
     call: str
@@ -56,24 +65,46 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     prints: bool = False
     figures: list[Figure]
     next_run: list[float] | None = None
+    varied: dict[str, Scalar] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
-        shown = [f"{name} {format.time(f)}" for name in ("complete", "met") if (f := self.figure(name)) is not None]
-        return f"{self.call}: {', '.join(shown) or self.reason}"
+        complete, met = self.figure("complete"), self.figure("met")
+        shown = [format.time(complete) if complete is not None else self.reason]
+        if (
+            met is not None
+            and (free := met.measured)
+            and not free.floor <= (self.value("complete") or 0) <= free.ceiling
+        ):
+            shown.append(f"met {format.time(met)}")
+        return f"{self.name}: {', '.join(shown)}"
+
+    @property
+    def name(self) -> str:
+        """The call with what is varied: ``x.add_(1), n = 64``."""
+        return ", ".join([self.call, *(f"{name} = {value}" for name, value in self.varied.items())])
+
+    __repr__ = __str__
 
 
-class CallRatio(Struct, frozen=True, kw_only=True):
-    """``complete`` of the statement at ``position`` (from 1) against the first one, in the same processes."""
+class CallRatio(Struct, frozen=True):
+    """``complete`` of the row at ``position`` (from 1) over that of the row ``against``, measured in turn.
+
+    ``verdict``: that of ``compare``, for two interpreters. ``in_turn``: what alternated.
+    """
 
     position: int
     difference: Figure
     ratio: Figure
+    against: int = 1
+    verdict: str = ""
+    in_turn: str = "in the same processes"
 
 
 class Timing(Struct, frozen=True, kw_only=True):
     """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences.
 
-    As text: one line for each statement, with ``complete`` and ``met`` in microseconds.
+    As text: one line for each statement with its cost and interval; ``met`` beside it if the cost is outside its range.
+    ``quick``: only first answers, each from one process.
     """
 
     format: str = "overhead-time"
@@ -85,14 +116,34 @@ class Timing(Struct, frozen=True, kw_only=True):
     calls: list[CallTiming]
     ratios: list[CallRatio] = []
     notes: list[str] = []
+    quick: bool = False
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.calls))
+
+    __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, for JSON."""
         found: dict[str, Any] = results.to_builtins(self)
         return found
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the result: the case at this place of ``spec.cases``, as this variant."""
+
+    label: str
+    variant: Variant
+    case: int
+    varied: dict[str, Scalar]
+
+    def record(self, spec: CallSpec, side: Fingerprint) -> Record:
+        """What was measured of it in the run of its interpreter."""
+        position, given = divmod(self.case, max(1, len(spec.given)))
+        params = {"position": position} | ({"given": given} if spec.given else {})
+        device = f"threads {self.variant.threads}" if spec.threads else ""
+        return next(one for one in side.records if one.params == params and one.device == device)
 
 
 def time(
@@ -101,14 +152,18 @@ def time(
     setup: str = "",
     wait: str = "",
     listener: Listener | None = None,
+    **options: Unpack[TimeOptions],
 ) -> Timing:
     """Measure one call, or several in turn: the cost of one more call, and its parts.
 
     ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
     runs in each process, once for each statement. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or
-    a statement that returns when all work is done; without it the library in use is found. Takes up to a minute.
+    a statement that returns when all work is done; without it the library in use is found. ``listener``: gets a first
+    answer within seconds. ``options``: see ``TimeOptions``. Takes up to a minute, twice that for two interpreters.
     Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
     """
+    if strange := options.keys() - TimeOptions.__annotations__.keys():
+        raise TypeError(f"time() got an unexpected keyword argument {min(strange)!r}")
     check_text(setup, wait)
     calls, texts, labels = [call, *others], [], []
     for number, one in enumerate(calls):
@@ -121,7 +176,9 @@ def time(
             texts.append(f"{name}()")
             labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
     path = sys.path if texts != labels else []
-    return time_statements(CallSpec(calls=texts, setup=setup, wait=wait, path=path), listener, labels=labels)
+    spec = with_options(CallSpec(calls=texts, setup=setup, wait=wait, path=path, first_s=_FIRST_S), options)
+    labels = list(options.get("labels", ())) or labels
+    return time_statements(spec, listener, labels=labels, quick=options.get("quick", False))
 
 
 def time_statements(
@@ -132,34 +189,98 @@ def time_statements(
     plan: Plan | None = None,
     labels: Sequence[str] = (),
     others_may_fail: bool = False,
+    quick: bool = False,
 ) -> Timing:
     """Measure the statements of ``spec``; they are tried first unless ``spec.found`` has what a trial found out.
 
     ``silence_s``: the longest that SETUP or a call may take. ``plan``: None for that of ``overhead time``. ``labels``:
     what the reader sees instead of the statements. ``others_may_fail``: only the first one must give a figure.
+    ``quick``: end after the first answers.
     """
-    if not 1 <= len(spec.calls) <= _MOST_CALLS:
-        raise UsageError(f"{len(spec.calls)} statements given; 1 to {_MOST_CALLS} are measured in turn")
+    if not 1 <= len(spec.cases) <= _MOST_CALLS:
+        raise UsageError(f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn")
     check_text(*spec.calls, spec.setup, spec.wait)
-    listener = listener or Listener()
+    listener, rows = listener or Listener(), _rows(spec, labels or spec.calls)
+    trials: list[list[FoundCall]] = []
     if not spec.found:
         listener.working("a trial of each statement")
         began = monotonic()
-        spec = try_statements(spec, silence_s=silence_s)
+        trials += _trials(spec, rows, silence_s, listener if spec.first_s and not quick else None)
+        spec = msgspec.structs.replace(spec, found=common_found(trials))
+        if quick:
+            return _first_timing(spec, rows, [found for each in trials for found in each])
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
     with handing_over_spec(spec), scratch.subfolder() as folder:
         try:
-            plan = plan or sampling_plan(spec.found)
-            limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
-            request = RunRequest(["call"], Choice(), "quick", plan, plugins=plugins, out=Path(folder), limits=limits)
+            request = RunRequest(
+                ["call"],
+                Choice(),
+                "quick",
+                plan or sampling_plan(spec.found * max(1, len(spec.threads))),
+                plugins=[str(_STACK)],
+                out=Path(folder),
+                pythons=spec.pythons,
+                limits=WorkerLimits(silence_s=silence_s),
+            )
             outcome = measure(request, listener)
         except BadFile:
             raise UsageError(_MIXED) from None
         finally:
             unload_plugin(_STACK, "call")
-    return _timing(spec, labels or spec.calls, outcome.fingerprint, others_may_fail)
+        judged = compare(outcome.path, outcome.second.path).cases if outcome.second else ()
+    return _timing(spec, rows, outcome, judged, others_may_fail)
+
+
+def _rows(spec: CallSpec, labels: Sequence[str]) -> list[_Row]:
+    return [
+        _Row(labels[number // max(1, len(spec.given))], variant, number, shown_case(variant, given))
+        for variant in variants_of(spec)
+        for number, (_, given) in enumerate(spec.cases)
+    ]
+
+
+def _trials(spec: CallSpec, rows: Sequence[_Row], silence_s: float, listener: Listener | None) -> list[list[FoundCall]]:
+    """What the trial of each variant found out about each case. ``listener``: gets the first answers."""
+    trials = []
+    for first in rows[:: len(spec.cases)]:
+        own = [row for row in rows if row.variant is first.variant]
+
+        def answered(number: int, found: FoundCall, own: Sequence[_Row] = own) -> None:
+            if listener is not None:
+                listener.note(f"first answer, from one process: {_first_call(own[number], found)}")
+
+        trial = try_statements(spec, silence_s=silence_s, interpreter=first.variant.interpreter, answered=answered)
+        trials.append(trial.found)
+    return trials
+
+
+def _first_call(row: _Row, found: FoundCall) -> CallTiming:
+    assert found.first is not None
+    return CallTiming(
+        call=row.label,
+        varied=row.varied,
+        status=found.first.status,
+        reason=found.first.reason,
+        wait=found.said,
+        on=found.adapter,
+        flags=["values-not-checked"],
+        prints=found.prints,
+        figures=[found.first],
+    )
+
+
+def _first_timing(spec: CallSpec, rows: Sequence[_Row], found: Sequence[FoundCall]) -> Timing:
+    return Timing(
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        setup=spec.setup,
+        machine=machine.identity(),
+        versions=machine.versions(sorted({package for one in found for package in one.packages})),
+        calls=[_first_call(row, one) for row, one in zip(rows, found, strict=True)],
+        notes=["Each cost is a first answer from one process; without --quick it is measured in several."],
+        quick=True,
+    )
 
 
 def sampling_plan(found: Sequence[FoundCall]) -> Plan:
@@ -178,27 +299,38 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     )
 
 
-def _timing(spec: CallSpec, labels: Sequence[str], fingerprint: results.Fingerprint, others_may_fail: bool) -> Timing:
-    records = {int(record.params["position"]): record for record in fingerprint.records}
-    for position, record in sorted(records.items())[: 1 if others_may_fail else None]:
+def _timing(
+    spec: CallSpec, rows: Sequence[_Row], outcome: Outcome, judged: Sequence[CaseVerdict], others_may_fail: bool
+) -> Timing:
+    sides = [outcome.fingerprint, *([outcome.second.fingerprint] if outcome.second else [])]
+    records = [row.record(spec, sides[row.variant.side]) for row in rows]
+    for row, record in list(zip(rows, records, strict=True))[: 1 if others_may_fail else None]:
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            which = f"statement {position + 1}: " if len(spec.calls) > 1 else ""
-            raise UsageError(f"{which}{record.reason}")
+            position = record.params["position"]
+            which = [f"statement {int(position) + 1}"] if len(spec.calls) > 1 else []
+            which += [f"{name} = {value}" for name, value in row.varied.items()]
+            raise UsageError(": ".join([*filter(None, [", ".join(which)]), record.reason]))
     packages = {package for found in spec.found for package in found.packages}
+    versions = {name: text for name, text in sides[0].versions.items() if name in packages or name not in PACKAGES}
+    calls = [
+        _call(row, spec.found[row.case], record, outcome.fingerprint.machine)
+        for row, record in zip(rows, records, strict=True)
+    ]
     return Timing(
-        created=fingerprint.created,
+        created=outcome.fingerprint.created,
         setup=spec.setup,
-        machine=fingerprint.machine,
-        versions=machine.versions(sorted(packages)),
-        calls=[_call(call, spec.found[n], records[n], fingerprint.machine) for n, call in enumerate(labels)],
-        ratios=[_ratio(one, fingerprint.records) for one in fingerprint.comparisons if one.name == "call-ratio"],
-        notes=list(fingerprint.flags),
+        machine=outcome.fingerprint.machine,
+        versions=versions,
+        calls=calls,
+        ratios=_ratios(spec, rows, records, sides, judged),
+        notes=list(dict.fromkeys(flag for side in sides for flag in side.flags)),
     )
 
 
-def _call(call: str, found: FoundCall, record: Record, computer: Machine) -> CallTiming:
+def _call(row: _Row, found: FoundCall, record: Record, computer: Machine) -> CallTiming:
     return CallTiming(
-        call=call,
+        call=row.label,
+        varied=row.varied,
         status=record.status,
         reason=record.reason,
         wait=found.said,
@@ -211,7 +343,51 @@ def _call(call: str, found: FoundCall, record: Record, computer: Machine) -> Cal
     )
 
 
-def _ratio(one: Comparison, records: Sequence[Record]) -> CallRatio:
-    of = next(record for record in records if record.key == one.of)
-    figures = {figure.name: figure for figure in one.figures}
-    return CallRatio(position=int(of.params["position"]) + 1, difference=figures["difference"], ratio=figures["ratio"])
+def _ratios(
+    spec: CallSpec,
+    rows: Sequence[_Row],
+    records: Sequence[Record],
+    sides: Sequence[Fingerprint],
+    judged: Sequence[CaseVerdict],
+) -> list[CallRatio]:
+    """The statements against the first, in one process; numbers of threads against the first; the two interpreters."""
+    at = {(row.variant.side, record.key): n for n, (row, record) in enumerate(zip(rows, records, strict=True), 1)}
+    found = []
+    for side, own in enumerate(sides):
+        for one in own.comparisons:
+            if one.name == "call-ratio":
+                figures = {figure.name: figure for figure in one.figures}
+                position, against = at[side, one.of], at[side, one.against[0]]
+                found.append(CallRatio(position, figures["difference"], figures["ratio"], against))
+    ahead = len(spec.cases)
+    for n, row in enumerate(rows):
+        first = n - ahead * spec.threads.index(row.variant.threads) if spec.threads else n
+        if first < n:
+            new, base = (WithFigures.measured(records[one], "complete") for one in (n, first))
+            found.append(_across(n + 1, first + 1, ratio(new, base), new and base and new - base, ""))
+    for case in judged:
+        position, against = at.get((1, case.case), 0), at.get((0, case.case), 0)
+        if position and against:
+            new, base = (WithFigures.measured(records[one - 1], "complete") for one in (position, against))
+            found.append(_across(position, against, case.ratio, new and base and new - base, case.verdict, case.reason))
+    return found
+
+
+def _across(
+    position: int, against: int, times: Value | None, difference: Value | None, verdict: str, reason: str = ""
+) -> CallRatio:
+    """The comparison of two rows that were measured in different processes."""
+
+    def figure(name: str, of: Value | None, unit: str) -> Figure:
+        if of is None:
+            return Figure(name=name, unit=unit, status="unavailable", reason=reason or "one of them has no value")
+        return Figure(name=name, unit=unit, value=of.value, low=of.low, high=of.high)
+
+    return CallRatio(
+        position=position,
+        difference=figure("difference", difference, "ns"),
+        ratio=figure("ratio", times, "ratio"),
+        against=against,
+        verdict=verdict,
+        in_turn="in processes that take turns",
+    )

@@ -19,18 +19,20 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.first_answer import first_answer
 from overhead.explain.steps import error_text, has_run
 from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Scalar
+from overhead.results import Figure, Scalar
+from overhead.runner.interpreter import HERE, Interpreter
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
 LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
-_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
+PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
 """Distributions whose versions belong in the record if the statement has imported them."""
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
@@ -52,14 +54,26 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
 _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 
 
-def try_statements(spec: CallSpec, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S) -> CallSpec:
-    """Try each statement in a child process: the spec with what it found out.
+def try_statements(
+    spec: CallSpec,
+    *,
+    silence_s: float = SILENCE_S,
+    longest_s: float = LONGEST_CALL_S,
+    interpreter: Interpreter = HERE,
+    answered: Callable[[int, FoundCall], None] = lambda number, found: None,
+) -> CallSpec:
+    """Try each statement in a child process: the spec with what it found out, which ``answered`` gets at once.
 
     Raises ``UsageError`` with one line for a statement that does not compile, raises, exits, crashes, hangs, takes
     longer than ``longest_s`` or cannot be repeated.
     """
-    with contextlib.closing(child_answers(__name__, (spec, longest_s), _decode, silence_s)) as said_by_child:
-        return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.calls])
+    found = []
+    job = (spec, longest_s)
+    with contextlib.closing(child_answers(__name__, job, _decode, silence_s, interpreter=interpreter)) as said_by_child:
+        for number, _ in enumerate(spec.cases):
+            found.append(next(said_by_child))
+            answered(number, found[-1])
+    return msgspec.structs.replace(spec, found=found)
 
 
 def child_answers(
@@ -68,6 +82,7 @@ def child_answers(
     decode: Callable[[bytes], Any],
     silence_s: float,
     doing: Callable[[str], None] = lambda what: None,
+    interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
     """Run ``module`` in a child process with this job, and yield its answers; texts name its next step, for ``doing``.
 
@@ -75,7 +90,8 @@ def child_answers(
     """
     step = "starting"
     try:
-        with ChildProcess(module, job, decode, ChildLimits(silence_s)) as child:
+        limits, python = ChildLimits(silence_s), interpreter.python_command
+        with ChildProcess(module, job, decode, limits, interpreter.environment, python) as child:
             for answer in child:
                 match answer:
                     case str(step):
@@ -94,16 +110,18 @@ def try_call(
     longest_s: float,
     doing: Callable[[str], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
+    given: str = "",
 ) -> tuple[FoundCall, StatementLoop]:
     """Run one statement a few times: what was found out, and the open statement. Raises ``UsageError``.
 
-    ``names``: what error messages call its setup and the statement.
+    ``names``: what error messages call its setup and the statement. ``given``: an assignment that runs before SETUP.
     """
     setup_name, call_name = names
     doing(setup_name)
-    statement = StatementLoop(call, spec.setup, keep=True)
+    statement = StatementLoop(call, spec.setup, keep=True, given=given)
     with _no_copy(setup_name):
         _checked(statement, statement.open)
+    spec.set_threads()
     before = has_run(statement.names.get("step"))
     doing(call_name)
     with _no_copy(call_name):
@@ -118,23 +136,25 @@ def try_call(
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
-        statement = StatementLoop(call, spec.setup, spec.wait)
+        statement = StatementLoop(call, spec.setup, spec.wait, given=given)
         _checked(statement, statement.open)
         finish = statement.wait
     _checked(statement, finish)
     printed = _printed_bytes()
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, 1 + before, call_name)
-    first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    device = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    first_s = spec.first_s / len(spec.cases)
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
-        api=first.api if first else "CPU",
-        adapter=first.adapter if first else "CPU",
+        api=device.api if device else "CPU",
+        adapter=device.adapter if device else "CPU",
         prints=_printed_bytes() > printed,
+        first=_first_answer(statement, finish, one_ns, first_s) if first_s else None,
         packages=[
-            name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
+            name for name in PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
         ],
     )
     return found, statement
@@ -196,8 +216,14 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     return best
 
 
+def _first_answer(statement: StatementLoop, finish: Callable[[], object], one_ns: float, seconds: float) -> Figure:
+    found: list[Figure] = []
+    _checked(statement, lambda: found.append(first_answer(statement.issue, finish, one_ns, seconds)))
+    return found[0]
+
+
 class CallChain(HeldChain):
-    """A chain of n calls of the statement at ``position``; ``StatementError`` if SETUP, CALL or the wait raises."""
+    """A chain of n calls of one of ``spec.cases``; ``StatementError`` if SETUP, CALL or the wait raises."""
 
     flags = ("values-not-checked",)  # the values of an unknown call prove nothing
 
@@ -205,10 +231,12 @@ class CallChain(HeldChain):
         found = spec.found[position]
         self._said, self._made = found.said, 0
         by_text = not found.waits
+        call, given = spec.cases[position]
         self._statement = StatementLoop(
-            spec.calls[position], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
+            call, spec.setup, spec.wait if by_text else "", keep="jax" in found.waits, given=given
         )
         _checked(self._statement, self._statement.open)
+        spec.set_threads()
         names, results = self._statement.names, self._statement.results
         waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
         finish = [wait.make(names, results) for wait in waits]
@@ -263,10 +291,11 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
     spec.add_path()
-    for number, call in enumerate(spec.calls, 1):
-        which = f"statement {number}: " if len(spec.calls) > 1 else ""
+    for number, (call, given) in enumerate(spec.cases):
+        which = f"statement {number // len(spec.given or ['']) + 1}: " if len(spec.calls) > 1 else ""
+        which = f"{given}: {which}" if given else which
         try:
-            send(try_call(spec, call, longest_s, lambda what, which=which: send(f"{which}{what}"))[0])  # type: ignore[misc]
+            send(try_call(spec, call, longest_s, lambda what, which=which: send(f"{which}{what}"), given=given)[0])  # type: ignore[misc]
         except UsageError as error:
             send(TrialRefused(f"{which}{error}"))
             break

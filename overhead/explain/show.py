@@ -196,9 +196,8 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     optional = {begin + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
     title = f"{'A first answer: the' if timing.quick else 'The'} cost of a call, {where}{library}"
     yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
-    yield Text(
-        [f"{name}: {_WORDS[name]}." for name in names if any(_cell(call, name) for call in timing.calls)], quiet=True
-    )
+    shown = [name for name in names if not timing.quick and any(_cell(call, name) for call in timing.calls)]
+    yield Text([f"{name}: {_WORDS[name]}." for name in shown], quiet=True)
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 
@@ -210,9 +209,9 @@ def met_sentences(timing: Timing) -> Iterator[str]:
         if met and complete and max(met / complete, complete / met) > _MET_APART:
             low, high = met_range(call) or (met / 1e3, met / 1e3)
             yield (
-                f"{plain(call.name, _LONGEST_SHOWN)}: {number(complete / 1e3)} {MICRO} on an undisturbed processor, "
-                f"{between(low, high)} {MICRO} in fresh processes that are not pinned ({number(met / complete)}{TIMES}): "
-                "plan with this."
+                f"{plain(call.name, _LONGEST_SHOWN)}: {number(complete / 1e3)} {MICRO} on an undisturbed processor; in "
+                f"fresh processes that are not pinned {between(low, high)} {MICRO}, {number(met / complete)} times as "
+                "much. Plan with this figure."
             )
 
 
@@ -270,7 +269,8 @@ def _ratio(ratio: CallRatio) -> str:
         shown = between(times.floor, times.ceiling)
         return f"No measurable difference between {ratio.position} and {ratio.against}: {shown}{TIMES}.{verdict}"
     interval = spread(times).replace(" (", f"{TIMES} (", 1)
-    return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {ratio.in_turn}.{verdict}"
+    turns = "in the same processes" if ratio.difference else "in processes that take turns"
+    return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{verdict}"
 
 
 def _overstated(calls: Sequence[CallTiming]) -> list[str]:

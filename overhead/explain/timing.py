@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -14,12 +15,12 @@ from typing import Any, Unpack
 import msgspec
 from msgspec import Struct
 
-from overhead import machine, results, scratch
+from overhead import machine, results
 from overhead.comparing import CaseVerdict, compare
 from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import CallSpec, FoundCall, handing_over_spec, setup_of
 from overhead.explain.user_statement import PACKAGES, SILENCE_S, try_statements
-from overhead.explain.variants import TimeOptions, Variant, common_found, shown_case, variants_of, with_options
+from overhead.explain.variants import Row, TimeOptions, common_found, rows_of, with_options
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
@@ -89,15 +90,14 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
 class CallRatio(Struct, frozen=True):
     """``complete`` of the row at ``position`` (from 1) over that of the row ``against``, measured in turn.
 
-    ``verdict``: that of ``compare``, for two interpreters. ``in_turn``: what alternated.
+    ``difference``: None if they were measured in two processes. ``verdict``: of ``compare``, for two interpreters.
     """
 
     position: int
-    difference: Figure
     ratio: Figure
+    difference: Figure | None = None
     against: int = 1
     verdict: str = ""
-    in_turn: str = "in the same processes"
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -127,23 +127,6 @@ class Timing(Struct, frozen=True, kw_only=True):
         """The result as plain data, for JSON."""
         found: dict[str, Any] = results.to_builtins(self)
         return found
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A row of the result: the case at this place of ``spec.cases``, as this variant."""
-
-    label: str
-    variant: Variant
-    case: int
-    varied: dict[str, Scalar]
-
-    def record(self, spec: CallSpec, side: Fingerprint) -> Record:
-        """What was measured of it in the run of its interpreter."""
-        position, given = divmod(self.case, max(1, len(spec.given)))
-        params = {"position": position} | ({"given": given} if spec.given else {})
-        device = f"threads {self.variant.threads}" if spec.threads else ""
-        return next(one for one in side.records if one.params == params and one.device == device)
 
 
 def time(
@@ -200,25 +183,24 @@ def time_statements(
     if not 1 <= len(spec.cases) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn")
     check_text(*spec.calls, spec.setup, spec.wait)
-    listener, rows = listener or Listener(), _rows(spec, labels or spec.calls)
-    trials: list[list[FoundCall]] = []
+    listener, rows = listener or Listener(), rows_of(spec, labels or spec.calls)
     if not spec.found:
         listener.working("a trial of each statement")
         began = monotonic()
-        trials += _trials(spec, rows, silence_s, listener if spec.first_s and not quick else None)
+        trials = _trials(spec, rows, silence_s, Listener() if quick else listener)
         spec = msgspec.structs.replace(spec, found=common_found(trials))
         if quick:
-            return _first_timing(spec, rows, [found for each in trials for found in each])
+            return _first_timing(spec, rows, list(itertools.chain(*trials)))
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
-    with handing_over_spec(spec), scratch.subfolder() as folder:
+    with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:  # ``measure`` empties ``scratch``
         try:
             request = RunRequest(
                 ["call"],
                 Choice(),
                 "quick",
-                plan or sampling_plan(spec.found * max(1, len(spec.threads))),
+                plan or sampling_plan(spec.found, max(1, len(spec.threads))),
                 plugins=[str(_STACK)],
                 out=Path(folder),
                 pythons=spec.pythons,
@@ -233,58 +215,41 @@ def time_statements(
     return _timing(spec, rows, outcome, judged, others_may_fail)
 
 
-def _rows(spec: CallSpec, labels: Sequence[str]) -> list[_Row]:
-    return [
-        _Row(labels[number // max(1, len(spec.given))], variant, number, shown_case(variant, given))
-        for variant in variants_of(spec)
-        for number, (_, given) in enumerate(spec.cases)
-    ]
-
-
-def _trials(spec: CallSpec, rows: Sequence[_Row], silence_s: float, listener: Listener | None) -> list[list[FoundCall]]:
-    """What the trial of each variant found out about each case. ``listener``: gets the first answers."""
+def _trials(spec: CallSpec, rows: Sequence[Row], silence_s: float, listener: Listener) -> list[list[FoundCall]]:
+    """What the trials found out about each case; the listener gets the first answers."""
     trials = []
-    for first in rows[:: len(spec.cases)]:
-        own = [row for row in rows if row.variant is first.variant]
+    for start in range(0, len(rows), len(spec.cases)):
 
-        def answered(number: int, found: FoundCall, own: Sequence[_Row] = own) -> None:
-            if listener is not None:
-                listener.note(f"first answer, from one process: {_first_call(own[number], found)}")
+        def answered(number: int, found: FoundCall, start: int = start) -> None:
+            if found.first is not None:
+                listener.note(f"first answer, from one process: {_first(rows[start + number], found)}")
 
-        trial = try_statements(spec, silence_s=silence_s, interpreter=first.variant.interpreter, answered=answered)
-        trials.append(trial.found)
+        trials.append(try_statements(spec, rows[start].interpreter, silence_s=silence_s, answered=answered).found)
     return trials
 
 
-def _first_call(row: _Row, found: FoundCall) -> CallTiming:
-    assert found.first is not None
-    return CallTiming(
-        call=row.label,
-        varied=row.varied,
-        status=found.first.status,
-        reason=found.first.reason,
-        wait=found.said,
-        on=found.adapter,
-        flags=["values-not-checked"],
-        prints=found.prints,
-        figures=[found.first],
-    )
-
-
-def _first_timing(spec: CallSpec, rows: Sequence[_Row], found: Sequence[FoundCall]) -> Timing:
+def _first_timing(spec: CallSpec, rows: Sequence[Row], found: Sequence[FoundCall]) -> Timing:
     return Timing(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         setup=spec.setup,
         machine=machine.identity(),
         versions=machine.versions(sorted({package for one in found for package in one.packages})),
-        calls=[_first_call(row, one) for row, one in zip(rows, found, strict=True)],
-        notes=["Each cost is a first answer from one process; without --quick it is measured in several."],
+        calls=[_first(row, one) for row, one in zip(rows, found, strict=True)],
+        notes=["Each cost is a first answer, from one process that is not pinned."],
         quick=True,
     )
 
 
-def sampling_plan(found: Sequence[FoundCall]) -> Plan:
-    """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least 60 calls each."""
+def _first(row: Row, found: FoundCall) -> CallTiming:
+    assert found.first is not None
+    return _call(row, found, found.first, flags=["values-not-checked"], figures=[found.first])
+
+
+def sampling_plan(found: Sequence[FoundCall], workers: int = 1) -> Plan:
+    """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least 60 calls each.
+
+    ``workers``: the number of workers that each measure all calls for so long.
+    """
     slowest_s = max(one.one_ns for one in found) / 1e9
     slow = slowest_s > _SLOW_CALL_S
     processes = 3 if slow else 5
@@ -293,101 +258,85 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     return Plan(
         processes=processes,
         target=0.03,
-        sampling_s=1.001 * case_s * processes * len(found),
-        wall_s=max(45.0, 1.5 * case_s * processes * len(found)),
+        sampling_s=1.001 * case_s * processes * len(found) * workers,
+        wall_s=max(45.0, 1.5 * case_s * processes * len(found)) * workers,
         case_s=case_s,
     )
 
 
 def _timing(
-    spec: CallSpec, rows: Sequence[_Row], outcome: Outcome, judged: Sequence[CaseVerdict], others_may_fail: bool
+    spec: CallSpec, rows: Sequence[Row], outcome: Outcome, judged: Sequence[CaseVerdict], others_may_fail: bool
 ) -> Timing:
     sides = [outcome.fingerprint, *([outcome.second.fingerprint] if outcome.second else [])]
-    records = [row.record(spec, sides[row.variant.side]) for row in rows]
+    records = [row.record(sides[row.side]) for row in rows]
     for row, record in list(zip(rows, records, strict=True))[: 1 if others_may_fail else None]:
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            position = record.params["position"]
-            which = [f"statement {int(position) + 1}"] if len(spec.calls) > 1 else []
+            which = [f"statement {row.position + 1}"] if len(spec.calls) > 1 else []
             which += [f"{name} = {value}" for name, value in row.varied.items()]
-            raise UsageError(": ".join([*filter(None, [", ".join(which)]), record.reason]))
+            raise UsageError(f"{', '.join(which)}: {record.reason}" if which else record.reason)
     packages = {package for found in spec.found for package in found.packages}
-    versions = {name: text for name, text in sides[0].versions.items() if name in packages or name not in PACKAGES}
-    calls = [
-        _call(row, spec.found[row.case], record, outcome.fingerprint.machine)
-        for row, record in zip(rows, records, strict=True)
-    ]
+    first = outcome.fingerprint
     return Timing(
-        created=outcome.fingerprint.created,
+        created=first.created,
         setup=spec.setup,
-        machine=outcome.fingerprint.machine,
-        versions=versions,
-        calls=calls,
-        ratios=_ratios(spec, rows, records, sides, judged),
+        machine=first.machine,
+        versions={name: one for name, one in first.versions.items() if name in packages or name not in PACKAGES},
+        calls=[
+            _call(
+                row,
+                found,
+                record,
+                bound=record.bound,
+                flags=record.flags,
+                figures=record.figures,
+                next_run=list(again) if (again := next_run(record, first.machine)) else None,
+            )
+            for row, record, found in zip(rows, records, itertools.cycle(spec.found))
+        ],
+        ratios=_ratios(rows, records, sides, judged),
         notes=list(dict.fromkeys(flag for side in sides for flag in side.flags)),
     )
 
 
-def _call(row: _Row, found: FoundCall, record: Record, computer: Machine) -> CallTiming:
+def _call(row: Row, found: FoundCall, of: Record | Figure, **more: Any) -> CallTiming:
     return CallTiming(
         call=row.label,
         varied=row.varied,
-        status=record.status,
-        reason=record.reason,
+        status=of.status,
+        reason=of.reason,
         wait=found.said,
         on=found.adapter,
-        bound=record.bound,
-        flags=record.flags,
         prints=found.prints,
-        figures=record.figures,
-        next_run=list(again) if (again := next_run(record, computer)) else None,
+        **more,
     )
 
 
 def _ratios(
-    spec: CallSpec,
-    rows: Sequence[_Row],
-    records: Sequence[Record],
-    sides: Sequence[Fingerprint],
-    judged: Sequence[CaseVerdict],
+    rows: Sequence[Row], records: Sequence[Record], sides: Sequence[Fingerprint], judged: Sequence[CaseVerdict]
 ) -> list[CallRatio]:
-    """The statements against the first, in one process; numbers of threads against the first; the two interpreters."""
-    at = {(row.variant.side, record.key): n for n, (row, record) in enumerate(zip(rows, records, strict=True), 1)}
+    """The statements against the first; numbers of threads against the first one; two interpreters."""
+    at = {(row.side, record.key): n for n, (row, record) in enumerate(zip(rows, records, strict=True), 1)}
     found = []
     for side, own in enumerate(sides):
         for one in own.comparisons:
             if one.name == "call-ratio":
                 figures = {figure.name: figure for figure in one.figures}
                 position, against = at[side, one.of], at[side, one.against[0]]
-                found.append(CallRatio(position, figures["difference"], figures["ratio"], against))
-    ahead = len(spec.cases)
-    for n, row in enumerate(rows):
-        first = n - ahead * spec.threads.index(row.variant.threads) if spec.threads else n
-        if first < n:
-            new, base = (WithFigures.measured(records[one], "complete") for one in (n, first))
-            found.append(_across(n + 1, first + 1, ratio(new, base), new and base and new - base, ""))
+                found.append(CallRatio(position, figures["ratio"], figures["difference"], against))
+    firsts: dict[tuple[int, ...], int] = {}
+    for n, row in enumerate(rows, 1):
+        against = firsts.setdefault((row.side, row.position, row.given), n)
+        if against < n:
+            costs = [WithFigures.measured(records[one - 1], "complete") for one in (n, against)]
+            found.append(CallRatio(n, _ratio_figure(ratio(*costs)), against=against))
     for case in judged:
-        position, against = at.get((1, case.case), 0), at.get((0, case.case), 0)
-        if position and against:
-            new, base = (WithFigures.measured(records[one - 1], "complete") for one in (position, against))
-            found.append(_across(position, against, case.ratio, new and base and new - base, case.verdict, case.reason))
+        if (0, case.case) in at and (1, case.case) in at:
+            times = _ratio_figure(case.ratio, case.reason)
+            found.append(CallRatio(at[1, case.case], times, against=at[0, case.case], verdict=case.verdict))
     return found
 
 
-def _across(
-    position: int, against: int, times: Value | None, difference: Value | None, verdict: str, reason: str = ""
-) -> CallRatio:
-    """The comparison of two rows that were measured in different processes."""
-
-    def figure(name: str, of: Value | None, unit: str) -> Figure:
-        if of is None:
-            return Figure(name=name, unit=unit, status="unavailable", reason=reason or "one of them has no value")
-        return Figure(name=name, unit=unit, value=of.value, low=of.low, high=of.high)
-
-    return CallRatio(
-        position=position,
-        difference=figure("difference", difference, "ns"),
-        ratio=figure("ratio", times, "ratio"),
-        against=against,
-        verdict=verdict,
-        in_turn="in processes that take turns",
-    )
+def _ratio_figure(of: Value | None, reason: str = "") -> Figure:
+    if of is None:
+        return Figure(name="ratio", unit="ratio", status="unavailable", reason=reason or "one of them has no value")
+    return Figure(name="ratio", unit="ratio", value=of.value, low=of.low, high=of.high)

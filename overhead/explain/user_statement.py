@@ -56,10 +56,10 @@ _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 
 def try_statements(
     spec: CallSpec,
+    interpreter: Interpreter = HERE,
     *,
     silence_s: float = SILENCE_S,
     longest_s: float = LONGEST_CALL_S,
-    interpreter: Interpreter = HERE,
     answered: Callable[[int, FoundCall], None] = lambda number, found: None,
 ) -> CallSpec:
     """Try each statement in a child process: the spec with what it found out, which ``answered`` gets at once.

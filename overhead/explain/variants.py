@@ -12,7 +12,7 @@ import msgspec
 
 from overhead.errors import UsageError, check_text
 from overhead.explain.call_spec import THREADS, CallSpec, FoundCall
-from overhead.results import Scalar
+from overhead.results import Fingerprint, Record, Scalar
 from overhead.runner.interpreter import Interpreter, find_interpreters
 
 
@@ -31,13 +31,28 @@ class TimeOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Variant:
-    """How a worker starts. ``shown``: what tells it apart, by column."""
+class Row:
+    """A row of the result: a call with one value of the variable, one number of threads and one interpreter.
 
+    ``position``, ``given``, ``side``: the numbers of call, value and interpreter, from 0. ``varied``: by column.
+    """
+
+    label: str
     interpreter: Interpreter
     side: int
     threads: int
-    shown: dict[str, Scalar]
+    position: int
+    given: int
+    varied: dict[str, Scalar]
+
+    def record(self, side: Fingerprint) -> Record:
+        """What was measured of it in the run of its interpreter."""
+        device = f"threads {self.threads}" if self.threads else ""
+        return next(
+            one
+            for one in side.records
+            if (one.params["position"], one.params.get("given", 0), one.device) == (self.position, self.given, device)
+        )
 
 
 def parse_vary(text: str) -> dict[str, list[Scalar]]:
@@ -73,28 +88,27 @@ def with_options(spec: CallSpec, options: TimeOptions) -> CallSpec:
     if pythons and options.get("quick"):
         raise UsageError("--quick: one process cannot compare two interpreters; leave out --quick or --python")
     given = [f"{name} = {value!r}" for name, values in vary.items() for value in values]
-    for option, each in (("--vary", given), ("--threads", threads), ("--python", pythons)):
+    for option, each in (("--vary", given), ("--threads", threads)):
         if len(set(each)) < len(each):
             raise UsageError(f"{option}: a value stands there twice")
     return msgspec.structs.replace(spec, given=given, threads=threads, pythons=pythons)
 
 
-def variants_of(spec: CallSpec) -> list[Variant]:
-    """The interpreters of ``spec.pythons``, each with each number of threads."""
-    found = []
+def rows_of(spec: CallSpec, labels: Sequence[str]) -> list[Row]:
+    """The rows of the result: those of one process follow one another, in the order of ``spec.cases``."""
+    rows = []
     for side, interpreter in enumerate(find_interpreters(spec.pythons)):
-        python: dict[str, Scalar] = {"python": spec.pythons[side]} if spec.pythons else {}
         for threads in spec.threads or [0]:
             variables = dict.fromkeys(THREADS, str(threads)) if threads else {}
             own = replace(interpreter, environment={**interpreter.environment, **variables})
-            found.append(Variant(own, side, threads, python | ({"threads": threads} if threads else {})))
-    return found
-
-
-def shown_case(variant: Variant, given: str) -> dict[str, Scalar]:
-    """What tells a case apart from others of its call, by column."""
-    name, _, value = given.partition(" = ")
-    return variant.shown | ({name: ast.literal_eval(value)} if given else {})
+            shown: dict[str, Scalar] = {"python": spec.pythons[side]} if spec.pythons else {}
+            shown |= {"threads": threads} if threads else {}
+            for position, label in enumerate(labels):
+                for number, given in enumerate(spec.given or [""]):
+                    name, _, value = given.partition(" = ")
+                    varied = shown | ({name: ast.literal_eval(value)} if given else {})
+                    rows.append(Row(label, own, side, threads, position, number, varied))
+    return rows
 
 
 def common_found(trials: Sequence[Sequence[FoundCall]]) -> list[FoundCall]:

@@ -174,7 +174,8 @@ def _remark(one: Alternative) -> str:
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
-    library = next((f", {name} {timing.versions[name]}" for name in _LIBRARIES if name in timing.versions), "")
+    known = {} if "python" in timing.calls[0].varied else timing.versions
+    library = next((f", {name} {known[name]}" for name in _LIBRARIES if name in known), "")
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]

@@ -6,7 +6,7 @@ import itertools
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -294,8 +294,15 @@ def _timing(
             for row, record, found in zip(rows, records, itertools.cycle(spec.found))
         ],
         ratios=_ratios(rows, records, sides, judged),
-        notes=list(dict.fromkeys(flag for side in sides for flag in side.flags)),
+        notes=[*dict.fromkeys(flag for side in sides for flag in side.flags), *_changed(sides, packages)],
     )
+
+
+def _changed(sides: Sequence[Fingerprint], packages: Collection[str]) -> list[str]:
+    """The versions that differ between the two interpreters."""
+    base, new = sides[0].versions, sides[-1].versions
+    names = [name for name in ("python", *sorted(packages)) if base.get(name) != new.get(name)]
+    return [f"{name}: {base.get(name, 'none')} against {new.get(name, 'none')}" for name in names]
 
 
 def _call(row: Row, found: FoundCall, of: Record | Figure, **more: Any) -> CallTiming:

@@ -116,7 +116,8 @@ def test_numbers_of_threads_take_turns_in_processes_of_their_own() -> None:
     assert [call.varied for call in found.calls] == [{"threads": 1}, {"threads": 8}]
     (ratio,) = found.ratios
     assert (ratio.position, ratio.against, ratio.difference) == (2, 1, None)
-    assert (ratio.ratio.value or 0) > 3
+    one, eight = (call.value("naive") or math.nan for call in found.calls)
+    assert eight > 3 * one
 
 
 @pytest.mark.slow
@@ -142,10 +143,10 @@ def test_the_first_line_says_both_costs_where_they_are_far_apart() -> None:
 
 
 def test_a_result_reads_as_one_line_a_call_with_met_where_it_differs() -> None:
-    assert repr(measured(1.1)) == "x.add_(1), n = 64: 1.000 µs (0.990 to 1.010)"
+    assert repr(measured(1.1)) == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"
     figures = [made.figure("complete", 1e3, 990.0, 1_010.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)]
     line = repr(made.timing(made.call("x.add_(1)", figures)))
-    assert line.startswith("x.add_(1): 1.000 µs (0.990 to 1.010), met 1.6")
+    assert line.startswith("x.add_(1): 1.00 µs (0.99 to 1.01), met 1.6")
 
 
 STATEMENTS = {

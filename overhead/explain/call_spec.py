@@ -35,7 +35,7 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
 
     ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``prints``: it writes to standard output.
-    ``first``: its cost by ``first_answer``, None if that was not asked for.
+    ``first``: its cost by ``first_answer``; None if that was not asked for.
     """
 
     one_ns: float
@@ -51,30 +51,31 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
 class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
 
-    ``path``: entries of ``sys.path`` that the workers need. ``given``: assignments that run before SETUP; each
-    statement is measured with each. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers.
-    ``first_s``: how long the trial samples for first answers; 0 for none. ``found``: what it found out, by ``cases``.
+    ``path``: entries of ``sys.path`` that the workers need. ``vary``: ``NAME=VALUE,VALUE``; SETUP begins with one of
+    these assignments. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers. ``first_s``:
+    how long the trial samples each case for a first answer; 0 for none. ``found``: by case, what the trial found out.
     """
 
     calls: list[str]
     setup: str = ""
     wait: str = ""
     path: list[str] = []
-    given: list[str] = []
-    threads: list[int] = []
+    vary: str = ""
+    threads: list[str] = []
     pythons: list[str] = []
     first_s: float = 0.0
     found: list[FoundCall] = []
 
     @property
-    def cases(self) -> list[tuple[str, str]]:
-        """Each statement with each assignment; those of one statement follow one another."""
-        return [(call, given) for call in self.calls for given in self.given or [""]]
+    def given(self) -> list[dict[str, str]]:
+        """The assignments of ``vary``, each as name and value; an empty one if nothing is varied."""
+        name, _, values = self.vary.partition("=")
+        return [{name: value.strip()} for value in values.split(",")] if name else [{}]
 
-    def set_threads(self) -> None:
-        """Set the threads of PyTorch, if it is imported, to the number in this environment."""
-        if self.threads and (torch := sys.modules.get("torch")):
-            torch.set_num_threads(int(os.environ[THREADS[0]]))
+    @property
+    def cases(self) -> list[tuple[int, dict[str, str]]]:
+        """Each statement, by its position, with each assignment; those of one statement follow one another."""
+        return [(position, given) for position in range(len(self.calls)) for given in self.given]
 
     def add_path(self) -> None:
         """Add ``path`` to ``sys.path``, so that imports find what the caller's imports find."""

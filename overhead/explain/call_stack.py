@@ -6,7 +6,7 @@ import os
 import sys
 
 from overhead.explain.call_spec import THREADS, read_spec
-from overhead.explain.user_statement import PACKAGES, CallChain
+from overhead.explain.user_statement import CallChain
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
 from overhead.results import Case, Target
@@ -19,11 +19,10 @@ class CallProbe(Probe):
     name = "call"
     title = "a statement of your own"
     on_request = True
-    distributions = PACKAGES
 
     def environments(self) -> list[dict[str, str]]:
         """One for each number of library threads."""
-        return [dict.fromkeys(THREADS, str(number)) for number in read_spec().threads] or [{}]
+        return [dict.fromkeys(THREADS, number) for number in read_spec().threads]
 
     def targets(self) -> list[Target]:
         """One target: the first device that a statement uses, else the CPU."""
@@ -33,13 +32,11 @@ class CallProbe(Probe):
         return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:
-        """A case for each statement, by its position from 0, and each assignment, by its number from 0."""
+        """A case for each statement, by its position from 0, with each assignment, by its number from 0."""
         spec = read_spec()
-        base = Case(pattern="per-submit", unit="call", params={"position": 0})
-        each = [vary(base, "position", n) for n in range(len(spec.calls))]
-        if spec.given:
-            each = [vary(one, "given", n) for one in each for n in range(len(spec.given))]
-        return Space(each[0], extra=each[1:])
+        base = Case(pattern="per-submit", unit="call", params={"position": 0, "given": 0})
+        calls = [vary(base, "position", n) for n in range(len(spec.calls))]
+        return Space(base, extra=[vary(call, "given", n) for call in calls for n in range(len(spec.given))])
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of calls of one statement; what they print is thrown away."""
@@ -48,5 +45,5 @@ class CallProbe(Probe):
         sys.stdout.flush()
         with open(os.devnull, "wb") as nowhere:  # what the statements print would fill the pipe
             os.dup2(nowhere.fileno(), 1)
-        position, given = (int(case.params.get(name, 0)) for name in ("position", "given"))
-        return CallChain(spec, position * max(1, len(spec.given)) + given)
+        position, given = int(case.params["position"]), int(case.params["given"])
+        return CallChain(spec, position * len(spec.given) + given)

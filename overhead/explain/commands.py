@@ -32,14 +32,11 @@ def add_commands(commands: Any) -> None:
         "library in use)",
     )
     time.add_argument("--quick", action="store_true", help="only the first answer, from one process, in seconds")
-    time.add_argument(
-        "--label", metavar="NAME", action="append", default=[], help="the name of a call (repeatable, in their order)"
-    )
+    time.add_argument("--label", metavar="NAME", action="append", default=[], help="the name of a call (repeatable)")
     time.add_argument("--vary", metavar="NAME=VALUE,VALUE", default="", help="measure with each value of a variable")
     time.add_argument("--threads", metavar="N,N", default="", help="measure with each number of library threads")
-    time.add_argument(
-        "--python", metavar="PYTHON", action="append", default=[], help="give two: their installs are compared in turn"
-    )
+    python = "measure with this Python; given twice: measure with both in turn, and compare"
+    time.add_argument("--python", metavar="PYTHON", action="append", default=[], help=python)
     add_json(time)
     time.set_defaults(call=time_command)
 
@@ -63,18 +60,20 @@ def time_command(a: argparse.Namespace) -> int:
     """Run ``overhead time`` and print its result; returns the exit code."""
     from overhead.explain.show import timing_blocks
     from overhead.explain.timing import time
-    from overhead.explain.variants import TimeOptions, parse_threads, parse_vary
     from overhead.runner.progress import Progress
 
-    options = TimeOptions(
-        labels=a.label,
-        quick=a.quick,
-        vary=parse_vary(a.vary) if a.vary else {},
-        threads=parse_threads(a.threads),
-        pythons=a.python,
-    )
     with Progress() as listener:
-        found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=listener, **options)
+        found = time(
+            *a.calls,
+            setup="\n".join(a.setup),
+            wait=a.wait,
+            listener=listener,
+            names=a.label,
+            quick=a.quick,
+            vary=a.vary,
+            threads=a.threads,
+            pythons=a.python,
+        )
     return answer(a, found.to_dict, timing_blocks(found))
 
 

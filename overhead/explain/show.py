@@ -174,28 +174,25 @@ def _remark(one: Alternative) -> str:
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
-    known = {} if "python" in timing.calls[0].varied else timing.versions
+    varied = list(timing.calls[0].varied)
+    known = {} if "python" in varied else timing.versions
     library = next((f", {name} {known[name]}" for name in _LIBRARIES if name in known), "")
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]
     several = len(timing.calls) > 1
-    varied = list(timing.calls[0].varied)
-    if met := list(met_sentences(timing)):
-        yield Text(met, lead=True)
+    yield Text(list(met_sentences(timing)), lead=True)
     rows = [
         [
             str(n) if several else "",
-            plain(call.call, _LONGEST_SHOWN),
-            *(plain(str(call.varied[name]), _LONGEST_SHOWN) for name in varied),
+            *(plain(text, _LONGEST_SHOWN) for text in (call.call, *call.varied.values())),
             *(_cell(call, name) for name in names),
         ]
         for n, call in enumerate(timing.calls, 1)
     ]
+    optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
     columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
-    begin = len(columns) - len(names)
-    optional = {begin + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    title = f"{'A first answer: the' if timing.quick else 'The'} cost of a call, {where}{library}"
+    title = f"{'A first answer, from one process: the' if timing.quick else 'The'} cost of a call, {where}{library}"
     yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
     shown = [name for name in names if not timing.quick and any(_cell(call, name) for call in timing.calls)]
     yield Text([f"{name}: {_WORDS[name]}." for name in shown], quiet=True)
@@ -210,8 +207,8 @@ def met_sentences(timing: Timing) -> Iterator[str]:
         if met and complete and max(met / complete, complete / met) > _MET_APART:
             low, high = met_range(call) or (met / 1e3, met / 1e3)
             yield (
-                f"{plain(call.name, _LONGEST_SHOWN)}: {number(complete / 1e3)} {MICRO} on an undisturbed processor; in "
-                f"fresh processes that are not pinned {between(low, high)} {MICRO}, {number(met / complete)} times as "
+                f"{plain(call.name, _LONGEST_SHOWN)}: {number(complete / 1e3)} {MICRO} on an undisturbed processor. In "
+                f"fresh processes that are not pinned: {between(low, high)} {MICRO}, {number(met / complete)} times as "
                 "much. Plan with this figure."
             )
 
@@ -239,7 +236,7 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         )
     if call.bound == "device":
         yield f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
-    if call.status in ("noisy", "bimodal") and call.figure("naive") is not None:
+    if call.status in ("noisy", "bimodal"):
         yield f"The cost{which} is {call.status}: {call.reason}."
     for reason, names in _missing(call).items():
         yield f"No {listed(names)}{which}: {reason}."
@@ -294,7 +291,7 @@ def _missing(call: CallTiming) -> dict[str, list[str]]:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
-    if call.on != "CPU" and call.figure("device_busy") is None and call.figure("naive") is not None:
+    if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
         found.setdefault(_no_device(call), []).append("device")
     return found
 

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from overhead import machine, results
 from overhead.comparing import CaseVerdict, compare
 from overhead.errors import BadFile, UsageError, check_text
-from overhead.explain.call_spec import CallSpec, FoundCall, handing_over_spec, setup_of
-from overhead.explain.user_statement import PACKAGES, SILENCE_S, try_statements
-from overhead.explain.variants import Row, TimeOptions, common_found, rows_of, with_options
+from overhead.explain.call_spec import THREADS, CallSpec, FoundCall, handing_over_spec, setup_of
+from overhead.explain.record import missing
+from overhead.explain.user_statement import SILENCE_S, try_statements
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import Figure, Fingerprint, Machine, Record, Scalar, Value, WithFigures, ratio
+from overhead.results import Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
 from overhead.runner.campaign import WorkerLimits
+from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import RunRequest, measure
@@ -44,8 +45,8 @@ _LEAST_SILENCE_S = 10.0
 """A process that measures may be silent for this long, and for three times the time of the trial."""
 _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
-_FIRST_S = 1.5
-"""How long the trial samples for its first answers."""
+_FIRST_S = 0.5
+"""How long a trial samples each call for its first answer."""
 
 
 class CallTiming(WithFigures, frozen=True, kw_only=True):
@@ -53,10 +54,11 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
     ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none. ``varied``: the
-    value of the variable, the number of threads, and the interpreter, where these vary.
+    value of the variable, the number of threads or the interpreter, where these vary.
     """
 
     call: str
+    varied: dict[str, str] = msgspec.field(default_factory=dict)
     status: results.Status
     reason: str
     wait: str
@@ -66,45 +68,40 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     prints: bool = False
     figures: list[Figure]
     next_run: list[float] | None = None
-    varied: dict[str, Scalar] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
         complete, met = self.figure("complete"), self.figure("met")
-        shown = [format.time(complete) if complete is not None else self.reason]
-        if (
-            met is not None
-            and (free := met.measured)
-            and not free.floor <= (self.value("complete") or 0) <= free.ceiling
-        ):
+        shown = [f"{self.name}: {format.time(complete) if complete else self.reason}"]
+        if met and (free := met.measured) and not free.floor <= (self.value("complete") or 0.0) <= free.ceiling:
             shown.append(f"met {format.time(met)}")
-        return f"{self.name}: {', '.join(shown)}"
+        return ", ".join(shown)
+
+    __repr__ = __str__
 
     @property
     def name(self) -> str:
         """The call with what is varied: ``x.add_(1), n = 64``."""
         return ", ".join([self.call, *(f"{name} = {value}" for name, value in self.varied.items())])
 
-    __repr__ = __str__
 
-
-class CallRatio(Struct, frozen=True):
+class CallRatio(Struct, frozen=True, kw_only=True):
     """``complete`` of the row at ``position`` (from 1) over that of the row ``against``, measured in turn.
 
     ``difference``: None if they were measured in two processes. ``verdict``: of ``compare``, for two interpreters.
     """
 
     position: int
-    ratio: Figure
-    difference: Figure | None = None
     against: int = 1
+    difference: Figure | None = None
+    ratio: Figure
     verdict: str = ""
 
 
 class Timing(Struct, frozen=True, kw_only=True):
     """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences.
 
-    As text: one line for each statement with its cost and interval; ``met`` beside it if the cost is outside its range.
-    ``quick``: only first answers, each from one process.
+    As text: one line for each call with its cost; ``met`` beside it if the cost is outside its range. ``quick``: only
+    first answers. ``versions``: of the first interpreter.
     """
 
     format: str = "overhead-time"
@@ -129,25 +126,28 @@ class Timing(Struct, frozen=True, kw_only=True):
         return found
 
 
-def time(
+def time(  # noqa: PLR0913 - a public interface
     call: str | Callable[[], object],
     *others: str | Callable[[], object],
     setup: str = "",
     wait: str = "",
     listener: Listener | None = None,
-    **options: Unpack[TimeOptions],
+    names: Sequence[str] = (),
+    quick: bool = False,
+    vary: str = "",
+    threads: str = "",
+    pythons: Sequence[str] = (),
 ) -> Timing:
     """Measure one call, or several in turn: the cost of one more call, and its parts.
 
     ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
     runs in each process, once for each statement. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or
-    a statement that returns when all work is done; without it the library in use is found. ``listener``: gets a first
-    answer within seconds. ``options``: see ``TimeOptions``. Takes up to a minute, twice that for two interpreters.
+    a statement that returns when all work is done; without it the library in use is found. ``listener``: gets first
+    answers within seconds. ``names``: what the calls are called. ``quick``: end after the first answers. ``vary``:
+    ``NAME=VALUE,VALUE``, assignments before the setup. ``threads``: ``N,N``, numbers of library threads. ``pythons``:
+    two interpreters, whose processes alternate. Takes up to a minute, twice that for two interpreters.
     Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
     """
-    if strange := options.keys() - TimeOptions.__annotations__.keys():
-        raise TypeError(f"time() got an unexpected keyword argument {min(strange)!r}")
-    check_text(setup, wait)
     calls, texts, labels = [call, *others], [], []
     for number, one in enumerate(calls):
         if isinstance(one, str):
@@ -158,10 +158,26 @@ def time(
             setup = f"{setup_of(one, name)}\n{textwrap.dedent(setup)}"
             texts.append(f"{name}()")
             labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
-    path = sys.path if texts != labels else []
-    spec = with_options(CallSpec(calls=texts, setup=setup, wait=wait, path=path, first_s=_FIRST_S), options)
-    labels = list(options.get("labels", ())) or labels
-    return time_statements(spec, listener, labels=labels, quick=options.get("quick", False))
+    spec = CallSpec(
+        calls=texts,
+        setup=setup,
+        wait=wait,
+        path=sys.path if texts != labels else [],
+        vary=vary,
+        threads=[*dict.fromkeys(threads.split(","))] if threads else [],
+        pythons=[*pythons],
+        first_s=_FIRST_S,
+    )
+    name, equals, _ = vary.partition("=")
+    if vary and not (equals and name.isidentifier()):
+        raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
+    if not all(number.isdecimal() and int(number) for number in spec.threads):
+        raise UsageError(f"--threads {threads}: not numbers of 1 or more, such as 1,4")
+    if threads and pythons:
+        raise UsageError("--threads and --python: give one of them")
+    if names and len(names) != len(calls):
+        raise UsageError(f"--label: {len(names)} given for {len(calls)} calls; give one for each call, in order")
+    return time_statements(spec, listener, labels=names or labels, quick=quick)
 
 
 def time_statements(
@@ -182,74 +198,57 @@ def time_statements(
     """
     if not 1 <= len(spec.cases) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn")
-    check_text(*spec.calls, spec.setup, spec.wait)
-    listener, rows = listener or Listener(), rows_of(spec, labels or spec.calls)
-    if not spec.found:
+    check_text(*spec.calls, spec.setup, spec.wait, spec.vary, *labels)
+    listener, rows, trials, began = listener or Listener(), [], [], monotonic()
+    variants = _variants(spec)
+    for varied, interpreter in variants:
         listener.working("a trial of each statement")
-        began = monotonic()
-        trials = _trials(spec, rows, silence_s, Listener() if quick else listener)
-        spec = msgspec.structs.replace(spec, found=common_found(trials))
-        if quick:
-            return _first_timing(spec, rows, list(itertools.chain(*trials)))
+        trials.append(spec.found or try_statements(spec, interpreter, silence_s=silence_s).found)
+        if [one.waits for one in trials[-1]] != [one.waits for one in trials[0]]:
+            raise UsageError("the two interpreters need different waits, so nothing is compared; give --wait")
+        for (position, given), one in zip(spec.cases, trials[-1], strict=True):
+            rows.append(_first((labels or spec.calls)[position], varied | given, one))
+            if one.first and not quick:
+                listener.note(f"first answer, from one process: {rows[-1]}")
+    first = Timing(
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        setup=spec.setup,
+        machine=machine.identity(),
+        versions=variants[0][1].versions(sorted({package for one in trials[0] for package in one.packages})),
+        calls=rows,
+        quick=True,
+    )
+    if quick:
+        return first
+    if not spec.found:
+        spec = replace(spec, found=trials[0])
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
     with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:  # ``measure`` empties ``scratch``
         try:
-            request = RunRequest(
-                ["call"],
-                Choice(),
-                "quick",
-                plan or sampling_plan(spec.found, max(1, len(spec.threads))),
-                plugins=[str(_STACK)],
-                out=Path(folder),
-                pythons=spec.pythons,
-                limits=WorkerLimits(silence_s=silence_s),
-            )
+            plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
+            limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
+            request = RunRequest(["call"], Choice(), "quick", plan, plugins, Path(folder), spec.pythons, limits=limits)
             outcome = measure(request, listener)
         except BadFile:
             raise UsageError(_MIXED) from None
         finally:
             unload_plugin(_STACK, "call")
         judged = compare(outcome.path, outcome.second.path).cases if outcome.second else ()
-    return _timing(spec, rows, outcome, judged, others_may_fail)
+    return _timing(first, outcome, {case.case: case for case in judged}, others_may_fail)
 
 
-def _trials(spec: CallSpec, rows: Sequence[Row], silence_s: float, listener: Listener) -> list[list[FoundCall]]:
-    """What the trials found out about each case; the listener gets the first answers."""
-    trials = []
-    for start in range(0, len(rows), len(spec.cases)):
-
-        def answered(number: int, found: FoundCall, start: int = start) -> None:
-            if found.first is not None:
-                listener.note(f"first answer, from one process: {_first(rows[start + number], found)}")
-
-        trials.append(try_statements(spec, rows[start].interpreter, silence_s=silence_s, answered=answered).found)
-    return trials
+def _variants(spec: CallSpec) -> list[tuple[dict[str, str], Interpreter]]:
+    """What differs between processes, a number of threads or the interpreter, each with how to start one."""
+    if spec.threads:
+        return [({"threads": n}, Interpreter(environment=dict.fromkeys(THREADS, n))) for n in spec.threads]
+    named = [{"python": path} for path in spec.pythons] or [{}]
+    return list(zip(named, find_interpreters(spec.pythons), strict=True))
 
 
-def _first_timing(spec: CallSpec, rows: Sequence[Row], found: Sequence[FoundCall]) -> Timing:
-    return Timing(
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        setup=spec.setup,
-        machine=machine.identity(),
-        versions=machine.versions(sorted({package for one in found for package in one.packages})),
-        calls=[_first(row, one) for row, one in zip(rows, found, strict=True)],
-        notes=["Each cost is a first answer, from one process that is not pinned."],
-        quick=True,
-    )
-
-
-def _first(row: Row, found: FoundCall) -> CallTiming:
-    assert found.first is not None
-    return _call(row, found, found.first, flags=["values-not-checked"], figures=[found.first])
-
-
-def sampling_plan(found: Sequence[FoundCall], workers: int = 1) -> Plan:
-    """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least 60 calls each.
-
-    ``workers``: the number of workers that each measure all calls for so long.
-    """
+def sampling_plan(found: Sequence[FoundCall]) -> Plan:
+    """The plan of a run: 20 s of sampling in five processes; if calls are slow, three with at least 60 calls each."""
     slowest_s = max(one.one_ns for one in found) / 1e9
     slow = slowest_s > _SLOW_CALL_S
     processes = 3 if slow else 5
@@ -258,92 +257,75 @@ def sampling_plan(found: Sequence[FoundCall], workers: int = 1) -> Plan:
     return Plan(
         processes=processes,
         target=0.03,
-        sampling_s=1.001 * case_s * processes * len(found) * workers,
-        wall_s=max(45.0, 1.5 * case_s * processes * len(found)) * workers,
+        sampling_s=1.001 * case_s * processes * len(found),
+        wall_s=max(45.0, 1.5 * case_s * processes * len(found)),
         case_s=case_s,
     )
 
 
-def _timing(
-    spec: CallSpec, rows: Sequence[Row], outcome: Outcome, judged: Sequence[CaseVerdict], others_may_fail: bool
-) -> Timing:
-    sides = [outcome.fingerprint, *([outcome.second.fingerprint] if outcome.second else [])]
-    records = [row.record(sides[row.side]) for row in rows]
-    for row, record in list(zip(rows, records, strict=True))[: 1 if others_may_fail else None]:
+def _first(label: str, varied: dict[str, str], found: FoundCall) -> CallTiming:
+    """A row with its first answer, if there is one."""
+    return CallTiming(
+        call=label,
+        varied=varied,
+        status="noisy",
+        reason=found.first.reason if found.first else "",
+        wait=found.said,
+        on=found.adapter,
+        flags=["values-not-checked"],
+        prints=found.prints,
+        figures=[found.first] if found.first else [],
+    )
+
+
+def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool) -> Timing:
+    sides = [one.fingerprint for one in (outcome, outcome.second) if one]
+    records = [record for side in sides for record in side.records]
+    for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            which = [f"statement {row.position + 1}"] if len(spec.calls) > 1 else []
-            which += [f"{name} = {value}" for name, value in row.varied.items()]
-            raise UsageError(f"{', '.join(which)}: {record.reason}" if which else record.reason)
-    packages = {package for found in spec.found for package in found.packages}
-    first = outcome.fingerprint
-    return Timing(
-        created=first.created,
-        setup=spec.setup,
-        machine=first.machine,
-        versions={name: one for name, one in first.versions.items() if name in packages or name not in PACKAGES},
+            which = f"statement {number}: " if len(records) > 1 else ""
+            raise UsageError(f"{which}{record.reason}")
+    return replace(
+        first,
         calls=[
-            _call(
+            replace(
                 row,
-                found,
-                record,
+                status=record.status,
+                reason=record.reason,
                 bound=record.bound,
                 flags=record.flags,
                 figures=record.figures,
                 next_run=list(again) if (again := next_run(record, first.machine)) else None,
             )
-            for row, record, found in zip(rows, records, itertools.cycle(spec.found))
+            for row, record in zip(first.calls, records, strict=True)
         ],
-        ratios=_ratios(rows, records, sides, judged),
-        notes=[*dict.fromkeys(flag for side in sides for flag in side.flags), *_changed(sides, packages)],
+        ratios=[*_ratios_in_turn(sides), *_ratios_between(records, judged)],
+        notes=list(dict.fromkeys(flag for side in sides for flag in side.flags)),
+        quick=False,
     )
 
 
-def _changed(sides: Sequence[Fingerprint], packages: Collection[str]) -> list[str]:
-    """The versions that differ between the two interpreters."""
-    base, new = sides[0].versions, sides[-1].versions
-    names = [name for name in ("python", *sorted(packages)) if base.get(name) != new.get(name)]
-    return [f"{name}: {base.get(name, 'none')} against {new.get(name, 'none')}" for name in names]
-
-
-def _call(row: Row, found: FoundCall, of: Record | Figure, **more: Any) -> CallTiming:
-    return CallTiming(
-        call=row.label,
-        varied=row.varied,
-        status=of.status,
-        reason=of.reason,
-        wait=found.said,
-        on=found.adapter,
-        prints=found.prints,
-        **more,
-    )
-
-
-def _ratios(
-    rows: Sequence[Row], records: Sequence[Record], sides: Sequence[Fingerprint], judged: Sequence[CaseVerdict]
-) -> list[CallRatio]:
-    """The statements against the first; numbers of threads against the first one; two interpreters."""
-    at = {(row.side, record.key): n for n, (row, record) in enumerate(zip(rows, records, strict=True), 1)}
-    found = []
-    for side, own in enumerate(sides):
-        for one in own.comparisons:
+def _ratios_in_turn(sides: Sequence[Fingerprint]) -> Iterator[CallRatio]:
+    """The calls against the first one, in the same processes."""
+    at: dict[str, int] = {}
+    for side in sides:
+        at |= {record.key: number for number, record in enumerate(side.records, len(at) + 1)}
+        for one in side.comparisons:
             if one.name == "call-ratio":
-                figures = {figure.name: figure for figure in one.figures}
-                position, against = at[side, one.of], at[side, one.against[0]]
-                found.append(CallRatio(position, figures["ratio"], figures["difference"], against))
-    firsts: dict[tuple[int, ...], int] = {}
-    for n, row in enumerate(rows, 1):
-        against = firsts.setdefault((row.side, row.position, row.given), n)
-        if against < n:
-            costs = [WithFigures.measured(records[one - 1], "complete") for one in (n, against)]
-            found.append(CallRatio(n, _ratio_figure(ratio(*costs)), against=against))
-    for case in judged:
-        if (0, case.case) in at and (1, case.case) in at:
-            times = _ratio_figure(case.ratio, case.reason)
-            found.append(CallRatio(at[1, case.case], times, against=at[0, case.case], verdict=case.verdict))
-    return found
+                of = {figure.name: figure for figure in one.figures}
+                position, against = at[one.of], at[one.against[0]]
+                yield CallRatio(position=position, against=against, difference=of["difference"], ratio=of["ratio"])
 
 
-def _ratio_figure(of: Value | None, reason: str = "") -> Figure:
-    if of is None:
-        return Figure(name="ratio", unit="ratio", status="unavailable", reason=reason or "one of them has no value")
-    return Figure(name="ratio", unit="ratio", value=of.value, low=of.low, high=of.high)
+def _ratios_between(records: Sequence[Record], judged: Mapping[str, CaseVerdict]) -> Iterator[CallRatio]:
+    """The same case with another number of threads or interpreter, against the first of these."""
+    firsts: dict[tuple[Scalar, ...], int] = {}
+    for number, record in enumerate(records, 1):
+        against = firsts.setdefault(tuple(record.params.values()), number)
+        if against < number:
+            case = judged.get(record.key)
+            of = case.ratio if case else ratio(record.measured("complete"), records[against - 1].measured("complete"))
+            found = missing("ratio", (case and case.reason) or "one of them has no value", "ratio")
+            if of is not None:
+                found = Figure(name="ratio", unit="ratio", value=of.value, low=of.low, high=of.high)
+            yield CallRatio(position=number, against=against, ratio=found, verdict=case.verdict if case else "")

@@ -6,12 +6,14 @@ A trial runs the statement a few times: what it uses, how long it takes, and wha
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,8 +21,7 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.first_answer import first_answer
-from overhead.explain.steps import error_text, has_run
+from overhead.explain.steps import error_text, has_run, literals
 from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
@@ -32,7 +33,7 @@ SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
 LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
-PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
+_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
 """Distributions whose versions belong in the record if the statement has imported them."""
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
@@ -41,6 +42,8 @@ _COPY_S = 0.5
 _forks: list[None] = []
 _FEWEST_HELD = 4
 """If the device waits for work even among so few calls, it does so for another reason than its queue."""
+_FIRST_NS, _FEWEST_SLOPES, _BLOCKS = 1_000_000, 3, 8
+"""Of a first answer: how long the fewer calls take, the fewest slopes, and the blocks of slopes."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -51,29 +54,21 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
     reason: str
 
 
+_Found = TypeVar("_Found")
 _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 
 
 def try_statements(
-    spec: CallSpec,
-    interpreter: Interpreter = HERE,
-    *,
-    silence_s: float = SILENCE_S,
-    longest_s: float = LONGEST_CALL_S,
-    answered: Callable[[int, FoundCall], None] = lambda number, found: None,
+    spec: CallSpec, interpreter: Interpreter = HERE, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S
 ) -> CallSpec:
-    """Try each statement in a child process: the spec with what it found out, which ``answered`` gets at once.
+    """Try each case in a child process: the spec with what it found out.
 
     Raises ``UsageError`` with one line for a statement that does not compile, raises, exits, crashes, hangs, takes
     longer than ``longest_s`` or cannot be repeated.
     """
-    found = []
-    job = (spec, longest_s)
-    with contextlib.closing(child_answers(__name__, job, _decode, silence_s, interpreter=interpreter)) as said_by_child:
-        for number, _ in enumerate(spec.cases):
-            found.append(next(said_by_child))
-            answered(number, found[-1])
-    return msgspec.structs.replace(spec, found=found)
+    answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
+    with contextlib.closing(answers) as said_by_child:
+        return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.cases])
 
 
 def child_answers(
@@ -90,8 +85,8 @@ def child_answers(
     """
     step = "starting"
     try:
-        limits, python = ChildLimits(silence_s), interpreter.python_command
-        with ChildProcess(module, job, decode, limits, interpreter.environment, python) as child:
+        limits, command = ChildLimits(silence_s), interpreter.python_command
+        with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
             for answer in child:
                 match answer:
                     case str(step):
@@ -110,18 +105,16 @@ def try_call(
     longest_s: float,
     doing: Callable[[str], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
-    given: str = "",
 ) -> tuple[FoundCall, StatementLoop]:
     """Run one statement a few times: what was found out, and the open statement. Raises ``UsageError``.
 
-    ``names``: what error messages call its setup and the statement. ``given``: an assignment that runs before SETUP.
+    ``names``: what error messages call its setup and the statement.
     """
     setup_name, call_name = names
     doing(setup_name)
-    statement = StatementLoop(call, spec.setup, keep=True, given=given)
+    statement = StatementLoop(call, spec.setup, keep=True)
     with _no_copy(setup_name):
         _checked(statement, statement.open)
-    spec.set_threads()
     before = has_run(statement.names.get("step"))
     doing(call_name)
     with _no_copy(call_name):
@@ -136,25 +129,25 @@ def try_call(
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
-        statement = StatementLoop(call, spec.setup, spec.wait, given=given)
+        statement = StatementLoop(call, spec.setup, spec.wait)
         _checked(statement, statement.open)
         finish = statement.wait
     _checked(statement, finish)
     printed = _printed_bytes()
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, 1 + before, call_name)
-    device = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
-    first_s = spec.first_s / len(spec.cases)
+    first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    first_s = spec.first_s
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
-        api=device.api if device else "CPU",
-        adapter=device.adapter if device else "CPU",
+        api=first.api if first else "CPU",
+        adapter=first.adapter if first else "CPU",
         prints=_printed_bytes() > printed,
-        first=_first_answer(statement, finish, one_ns, first_s) if first_s else None,
+        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns, first_s)) if first_s else None,
         packages=[
-            name for name in PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
+            name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
         ],
     )
     return found, statement
@@ -175,9 +168,9 @@ def _no_copy(part: str) -> Iterator[None]:
             time.sleep(_COPY_S)
 
 
-def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
+def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
     try:
-        act()
+        return act()
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
@@ -216,27 +209,56 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     return best
 
 
-def _first_answer(statement: StatementLoop, finish: Callable[[], object], one_ns: float, seconds: float) -> Figure:
-    found: list[Figure] = []
-    _checked(statement, lambda: found.append(first_answer(statement.issue, finish, one_ns, seconds)))
-    return found[0]
+def first_answer(issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float) -> Figure:
+    """The cost of one more call with its work done, ns, with the 95 % interval of this one process.
+
+    The slope of T(n) between two sizes of n, which alternate. Neighbours are alike: the interval is that of blocks.
+    """
+    import numpy as np
+
+    from overhead.measure.fitting.across_processes import mean_of_processes
+
+    few = max(1, round(_FIRST_NS / one_ns))
+
+    def total(n: int) -> int:
+        began = time.perf_counter_ns()
+        issue(n)
+        wait()
+        return time.perf_counter_ns() - began
+
+    slopes: list[float] = []
+    end_s = time.monotonic() + seconds
+    while len(slopes) < _FEWEST_SLOPES or time.monotonic() < end_s:
+        slopes.append((total(3 * few) - total(few)) / (2 * few))
+    blocks = [float(np.median(block)) for block in np.array_split(slopes, min(_BLOCKS, len(slopes)))]
+    reason = f"a first answer, from one process: the slope between n = {few} and {3 * few}"
+    mean = mean_of_processes("complete", blocks, 0.0)
+    return msgspec.structs.replace(mean, status="noisy", reason=reason, rule="", processes=1)
+
+
+def _alone(spec: CallSpec, number: int) -> CallSpec:
+    """The statement of one case; its SETUP begins with the assignment."""
+    position, given = spec.cases[number]
+    lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
+    setup = "\n".join([*lines, textwrap.dedent(spec.setup)])
+    found = spec.found[number : number + 1]
+    return msgspec.structs.replace(spec, calls=[spec.calls[position]], setup=setup, vary="", found=found)
 
 
 class CallChain(HeldChain):
-    """A chain of n calls of one of ``spec.cases``; ``StatementError`` if SETUP, CALL or the wait raises."""
+    """A chain of n calls of one of the cases; ``StatementError`` if SETUP, CALL or the wait raises."""
 
     flags = ("values-not-checked",)  # the values of an unknown call prove nothing
 
-    def __init__(self, spec: CallSpec, position: int) -> None:
-        found = spec.found[position]
+    def __init__(self, spec: CallSpec, number: int) -> None:
+        spec = _alone(spec, number)
+        (found,) = spec.found
         self._said, self._made = found.said, 0
         by_text = not found.waits
-        call, given = spec.cases[position]
         self._statement = StatementLoop(
-            call, spec.setup, spec.wait if by_text else "", keep="jax" in found.waits, given=given
+            spec.calls[0], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
         )
         _checked(self._statement, self._statement.open)
-        spec.set_threads()
         names, results = self._statement.names, self._statement.results
         waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
         finish = [wait.make(names, results) for wait in waits]
@@ -291,11 +313,12 @@ def _answer(job: tuple[CallSpec, float], send: Send) -> None:
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
     spec.add_path()
-    for number, (call, given) in enumerate(spec.cases):
-        which = f"statement {number // len(spec.given or ['']) + 1}: " if len(spec.calls) > 1 else ""
-        which = f"{given}: {which}" if given else which
+    gc.disable()
+    for number in range(len(spec.cases)):
+        which = f"statement {number + 1}: " if len(spec.cases) > 1 else ""
+        own = _alone(spec, number)
         try:
-            send(try_call(spec, call, longest_s, lambda what, which=which: send(f"{which}{what}"), given=given)[0])  # type: ignore[misc]
+            send(try_call(own, own.calls[0], longest_s, lambda what, which=which: send(f"{which}{what}"))[0])  # type: ignore[misc]
         except UsageError as error:
             send(TrialRefused(f"{which}{error}"))
             break

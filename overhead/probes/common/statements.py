@@ -42,16 +42,15 @@ class StatementLoop:
 
     ``wait_text``: statements that wait; they see the names of SETUP and CALL. ``keep``: keep the last ``KEPT_RESULTS``
     results of CALL in ``results``. A result is the value of its last line if that is an expression, or of the name that
-    it assigns. ``given``: an assignment that runs before SETUP.
+    it assigns.
     """
 
-    def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False, given: str = "") -> None:
+    def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False) -> None:
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
         texts = {"SETUP": setup, "CALL": call, "--wait": wait_text}
         self._parts = {part: _body(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
-        self._parts["SETUP"][:0] = ast.parse(given).body
         self._lines: list[tuple[str, int, str]] = []
         self.file = f"<overhead statement {next(_NAMES)}>"
         self._code = self._compile(texts, keep)

@@ -34,8 +34,8 @@ SCRIPT = "__overhead_script__"
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
 
-    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``prints``: it writes to standard output.
-    ``first``: its cost by ``first_answer``; None if that was not asked for.
+    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``first``: its cost by
+    ``first_answer``; None if that was not asked for.
     """
 
     one_ns: float
@@ -44,7 +44,6 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     api: str
     adapter: str
     packages: list[str] = []
-    prints: bool = False
     first: Figure | None = None
 
 
@@ -52,8 +51,8 @@ class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
 
     ``path``: entries of ``sys.path`` that the workers need. ``vary``: ``NAME=VALUE,VALUE``; SETUP begins with one of
-    these assignments. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers. ``first_s``:
-    how long the trial samples each case for a first answer; 0 for none. ``found``: by case, what the trial found out.
+    these assignments. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers. ``first``:
+    the trial gives first answers. ``found``: by case, what the trial found out.
     """
 
     calls: list[str]
@@ -63,7 +62,7 @@ class CallSpec(Struct, frozen=True, kw_only=True):
     vary: str = ""
     threads: list[str] = []
     pythons: list[str] = []
-    first_s: float = 0.0
+    first: bool = False
     found: list[FoundCall] = []
 
     @property

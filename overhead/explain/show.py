@@ -175,13 +175,12 @@ def _remark(one: Alternative) -> str:
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
     varied = list(timing.calls[0].varied)
-    known = {} if "python" in varied else timing.versions
-    library = next((f", {name} {known[name]}" for name in _LIBRARIES if name in known), "")
+    used = [] if "python" in varied else [name for name in _LIBRARIES if name in timing.versions]
+    library = f", {used[0]} {timing.versions[used[0]]}" if used else ""
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]
     several = len(timing.calls) > 1
-    yield Text(list(met_sentences(timing)), lead=True)
     rows = [
         [
             str(n) if several else "",
@@ -200,19 +199,6 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     yield Text(timing_sentences(timing))
 
 
-def met_sentences(timing: Timing) -> Iterator[str]:
-    """Both costs of each call whose cost in fresh processes that are not pinned is far from the quiet one."""
-    for call in timing.calls:
-        met, complete = call.value("met"), call.value("complete")
-        if met and complete and max(met / complete, complete / met) > _MET_APART:
-            low, high = met_range(call) or (met / 1e3, met / 1e3)
-            yield (
-                f"{plain(call.name, _LONGEST_SHOWN)}: {number(complete / 1e3)} {MICRO} on an undisturbed processor. In "
-                f"fresh processes that are not pinned: {between(low, high)} {MICRO}, {number(met / complete)} times as "
-                "much. Plan with this figure."
-            )
-
-
 def timing_sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
     calls = timing.calls
@@ -229,6 +215,13 @@ def timing_sentences(timing: Timing) -> list[str]:
 
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     """What is said of one statement. ``which``: `` of 2`` where there are several."""
+    met, complete = call.value("met"), call.value("complete")
+    if met and complete and max(met / complete, complete / met) > _MET_APART:
+        low, high = met_range(call) or (met / 1e3, met / 1e3)
+        yield (
+            f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}: "
+            f"{number(met / complete)} times the quiet cost (complete). Plan with this figure."
+        )
     if again := range_text(call.next_run):
         yield (
             f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
@@ -240,8 +233,6 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         yield f"The cost{which} is {call.status}: {call.reason}."
     for reason, names in _missing(call).items():
         yield f"No {listed(names)}{which}: {reason}."
-    if call.prints:
-        yield f"The call{which} prints; its output is thrown away, and its time counts."
 
 
 def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:

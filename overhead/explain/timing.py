@@ -45,8 +45,7 @@ _LEAST_SILENCE_S = 10.0
 """A process that measures may be silent for this long, and for three times the time of the trial."""
 _CALLS_PER_PROCESS = 60
 """Calls of a slow statement that a process samples."""
-_FIRST_S = 0.5
-"""How long a trial samples each call for its first answer."""
+_OF_RECORD = ("status", "reason", "bound", "flags", "figures")
 
 
 class CallTiming(WithFigures, frozen=True, kw_only=True):
@@ -65,23 +64,18 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     on: str
     bound: str = ""
     flags: list[str]
-    prints: bool = False
     figures: list[Figure]
     next_run: list[float] | None = None
 
     def __str__(self) -> str:
         complete, met = self.figure("complete"), self.figure("met")
-        shown = [f"{self.name}: {format.time(complete) if complete else self.reason}"]
+        name = ", ".join([self.call, *(f"{name} = {value}" for name, value in self.varied.items())])
+        shown = [f"{name}: {format.time(complete) if complete else self.reason}"]
         if met and (free := met.measured) and not free.floor <= (self.value("complete") or 0.0) <= free.ceiling:
             shown.append(f"met {format.time(met)}")
         return ", ".join(shown)
 
     __repr__ = __str__
-
-    @property
-    def name(self) -> str:
-        """The call with what is varied: ``x.add_(1), n = 64``."""
-        return ", ".join([self.call, *(f"{name} = {value}" for name, value in self.varied.items())])
 
 
 class CallRatio(Struct, frozen=True, kw_only=True):
@@ -166,7 +160,7 @@ def time(  # noqa: PLR0913 - a public interface
         vary=vary,
         threads=[*dict.fromkeys(threads.split(","))] if threads else [],
         pythons=[*pythons],
-        first_s=_FIRST_S,
+        first=True,
     )
     name, equals, _ = vary.partition("=")
     if vary and not (equals and name.isidentifier()):
@@ -207,9 +201,19 @@ def time_statements(
         if [one.waits for one in trials[-1]] != [one.waits for one in trials[0]]:
             raise UsageError("the two interpreters need different waits, so nothing is compared; give --wait")
         for (position, given), one in zip(spec.cases, trials[-1], strict=True):
-            rows.append(_first((labels or spec.calls)[position], varied | given, one))
+            row = CallTiming(
+                call=(labels or spec.calls)[position],
+                varied=varied | given,
+                status="noisy",
+                reason=one.first.reason if one.first else "",
+                wait=one.said,
+                on=one.adapter,
+                flags=["values-not-checked"],
+                figures=[one.first] if one.first else [],
+            )
+            rows.append(row)
             if one.first and not quick:
-                listener.note(f"first answer, from one process: {rows[-1]}")
+                listener.note(f"first answer, from one process: {row}")
     first = Timing(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         setup=spec.setup,
@@ -263,69 +267,46 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     )
 
 
-def _first(label: str, varied: dict[str, str], found: FoundCall) -> CallTiming:
-    """A row with its first answer, if there is one."""
-    return CallTiming(
-        call=label,
-        varied=varied,
-        status="noisy",
-        reason=found.first.reason if found.first else "",
-        wait=found.said,
-        on=found.adapter,
-        flags=["values-not-checked"],
-        prints=found.prints,
-        figures=[found.first] if found.first else [],
-    )
-
-
 def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool) -> Timing:
     sides = [one.fingerprint for one in (outcome, outcome.second) if one]
     records = [record for side in sides for record in side.records]
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
-            which = f"statement {number}: " if len(records) > 1 else ""
-            raise UsageError(f"{which}{record.reason}")
+            raise UsageError(f"statement {number}: {record.reason}" if len(records) > 1 else record.reason)
     return replace(
         first,
         calls=[
             replace(
                 row,
-                status=record.status,
-                reason=record.reason,
-                bound=record.bound,
-                flags=record.flags,
-                figures=record.figures,
+                **{name: getattr(record, name) for name in _OF_RECORD},
                 next_run=list(again) if (again := next_run(record, first.machine)) else None,
             )
             for row, record in zip(first.calls, records, strict=True)
         ],
-        ratios=[*_ratios_in_turn(sides), *_ratios_between(records, judged)],
+        ratios=[*_ratios(sides, judged)],
         notes=list(dict.fromkeys(flag for side in sides for flag in side.flags)),
         quick=False,
     )
 
 
-def _ratios_in_turn(sides: Sequence[Fingerprint]) -> Iterator[CallRatio]:
-    """The calls against the first one, in the same processes."""
-    at: dict[str, int] = {}
+def _ratios(sides: Sequence[Fingerprint], judged: Mapping[str, CaseVerdict]) -> Iterator[CallRatio]:
+    """The calls against the first one; the same case in other processes against the first of these."""
+    records: list[Record] = []
+    firsts: dict[tuple[Scalar, ...], int] = {}
     for side in sides:
-        at |= {record.key: number for number, record in enumerate(side.records, len(at) + 1)}
+        at = {record.key: number for number, record in enumerate(side.records, len(records) + 1)}
+        records += side.records
         for one in side.comparisons:
             if one.name == "call-ratio":
                 of = {figure.name: figure for figure in one.figures}
                 position, against = at[one.of], at[one.against[0]]
                 yield CallRatio(position=position, against=against, difference=of["difference"], ratio=of["ratio"])
-
-
-def _ratios_between(records: Sequence[Record], judged: Mapping[str, CaseVerdict]) -> Iterator[CallRatio]:
-    """The same case with another number of threads or interpreter, against the first of these."""
-    firsts: dict[tuple[Scalar, ...], int] = {}
     for number, record in enumerate(records, 1):
         against = firsts.setdefault(tuple(record.params.values()), number)
         if against < number:
-            case = judged.get(record.key)
-            of = case.ratio if case else ratio(record.measured("complete"), records[against - 1].measured("complete"))
+            case, base = judged.get(record.key), records[against - 1]
+            times = case.ratio if case else ratio(record.measured("complete"), base.measured("complete"))
             found = missing("ratio", (case and case.reason) or "one of them has no value", "ratio")
-            if of is not None:
-                found = Figure(name="ratio", unit="ratio", value=of.value, low=of.low, high=of.high)
+            if times is not None:
+                found = Figure(name="ratio", unit="ratio", value=times.value, low=times.low, high=times.high)
             yield CallRatio(position=number, against=against, ratio=found, verdict=case.verdict if case else "")

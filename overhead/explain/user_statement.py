@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -42,8 +40,8 @@ _COPY_S = 0.5
 _forks: list[None] = []
 _FEWEST_HELD = 4
 """If the device waits for work even among so few calls, it does so for another reason than its queue."""
-_FIRST_NS, _FEWEST_SLOPES, _BLOCKS = 1_000_000, 3, 8
-"""Of a first answer: how long the fewer calls take, the fewest slopes, and the blocks of slopes."""
+_FIRST_S = 0.5
+"""How long a first answer is sampled."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -133,19 +131,16 @@ def try_call(
         _checked(statement, statement.open)
         finish = statement.wait
     _checked(statement, finish)
-    printed = _printed_bytes()
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, 1 + before, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
-    first_s = spec.first_s
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
-        prints=_printed_bytes() > printed,
-        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns, first_s)) if first_s else None,
+        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
         packages=[
             name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
         ],
@@ -177,11 +172,6 @@ def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
         raise StatementError(error_text(error, statement.describe_error)) from None
 
 
-def _printed_bytes() -> int:
-    sys.stdout.flush()
-    return os.fstat(1).st_size
-
-
 def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
     """Run the statement ``n`` times more, after ``made`` times. Raises ``UsageError``."""
     try:
@@ -209,16 +199,19 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     return best
 
 
-def first_answer(issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float) -> Figure:
+def first_answer(
+    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = _FIRST_S
+) -> Figure:
     """The cost of one more call with its work done, ns, with the 95 % interval of this one process.
 
-    The slope of T(n) between two sizes of n, which alternate. Neighbours are alike: the interval is that of blocks.
+    The slope of T(n) between two sizes of n, of about 1 and 3 ms, which alternate. Neighbouring slopes are alike, so
+    the interval is that of the medians of eight blocks of them.
     """
     import numpy as np
 
     from overhead.measure.fitting.across_processes import mean_of_processes
 
-    few = max(1, round(_FIRST_NS / one_ns))
+    few = max(1, round(1e6 / one_ns))
 
     def total(n: int) -> int:
         began = time.perf_counter_ns()
@@ -228,11 +221,11 @@ def first_answer(issue: Callable[[int], None], wait: Callable[[], object], one_n
 
     slopes: list[float] = []
     end_s = time.monotonic() + seconds
-    while len(slopes) < _FEWEST_SLOPES or time.monotonic() < end_s:
+    while len(slopes) < 3 or time.monotonic() < end_s:
         slopes.append((total(3 * few) - total(few)) / (2 * few))
-    blocks = [float(np.median(block)) for block in np.array_split(slopes, min(_BLOCKS, len(slopes)))]
+    blocks = [float(np.median(block)) for block in np.array_split(slopes, min(8, len(slopes)))]
     reason = f"a first answer, from one process: the slope between n = {few} and {3 * few}"
-    mean = mean_of_processes("complete", blocks, 0.0)
+    mean = mean_of_processes("complete", blocks, 0.03)
     return msgspec.structs.replace(mean, status="noisy", reason=reason, rule="", processes=1)
 
 
@@ -307,8 +300,7 @@ class CallChain(HeldChain):
 
 
 def _answer(job: tuple[CallSpec, float], send: Send) -> None:
-    with tempfile.TemporaryFile() as printed:
-        os.dup2(printed.fileno(), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the statements print
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job

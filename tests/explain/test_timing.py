@@ -17,7 +17,7 @@ import pytest
 from overhead.errors import UsageError
 from overhead.explain import call_spec, timing
 from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
-from overhead.explain.show import met_sentences
+from overhead.explain.show import timing_sentences
 from overhead.explain.timing import Timing, sampling_plan, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
@@ -64,7 +64,7 @@ def test_a_sentence_names_the_cost_in_unpinned_processes_where_it_differs_by_ove
     met_us: float, said: bool
 ) -> None:
     figures = [made.figure("complete", 1e3, 990.0, 1_010.0), made.figure("met", 1e3 * met_us, 700.0, 2_000.0)]
-    sentences = met_sentences(made.timing(made.call("x.add_(1)", figures)))
+    sentences = timing_sentences(made.timing(made.call("x.add_(1)", figures)))
     assert any("not pinned" in one and "0.7 to 2.0" in one for one in sentences) == said
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import statistics
@@ -15,9 +14,8 @@ import pytest
 from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.explain import timing
-from overhead.explain.first_answer import first_answer
-from overhead.explain.show import timing_blocks
-from overhead.explain.timing import Timing, time
+from overhead.explain.timing import time
+from overhead.explain.user_statement import first_answer
 from overhead.profiles import Plan
 from tests.fakes import timings as made
 from tests.fakes.workers import Unlocked
@@ -28,23 +26,21 @@ PLAN = Plan(processes=2, target=0.5, sampling_s=3.0, wall_s=60.0, case_s=0.1)
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs have a small budget, and do not wait for others."""
-    monkeypatch.setattr(timing, "sampling_plan", lambda found, workers: PLAN)
+    monkeypatch.setattr(timing, "sampling_plan", lambda found: PLAN)
     monkeypatch.setattr("overhead.runner.run.Campaign", Unlocked)
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--vary", "n="], "--vary n="),
+        (["--vary", "n"], "--vary n"),
         (["--vary", "3=4"], "--vary 3=4"),
-        (["--vary", "for=4"], "--vary for=4"),
-        (["--vary", "n=1,1"], "--vary"),
+        (["--vary", "for=4"], "for = 4"),
         (["--vary", "n=1,2,3,4,5,6,7,8,9"], "9 "),
         (["--threads", "0"], "--threads 0"),
         (["--threads", "two"], "--threads two"),
         (["--label", "a", "--label", "b"], "--label"),
-        (["--python", "a"], "--python"),
-        (["--python", "a", "--python", "b", "--quick"], "--quick"),
+        (["--python", "a", "--threads", "1"], "--python"),
         (["--python", "nowhere-a", "--python", "nowhere-b"], "nowhere-a"),
     ],
 )
@@ -69,19 +65,18 @@ def test_a_first_answer_is_a_slope_without_what_is_paid_once(monkeypatch: pytest
     assert found.value == pytest.approx(700)
     assert [found.low, found.high] == pytest.approx([700, 700])
     assert (found.processes, found.status == "ok") == (1, False)
-    assert gc.isenabled()
 
 
 def test_quick_gives_each_call_a_cost_with_an_interval_within_seconds_after_its_setup() -> None:
     began = clock.monotonic()
-    found = time("for i in range(n): pass", "pass", vary={"n": [10, 1000]}, labels=["loop", "nothing"], quick=True)
+    found = time("for i in range(n): pass", "pass", vary="n=10,1000", names=["loop", "nothing"], quick=True)
     assert clock.monotonic() - began < 8, "with the start of a process"
     few, many, *_ = found.calls
     assert [(call.call, call.varied) for call in found.calls] == [
-        ("loop", {"n": 10}),
-        ("loop", {"n": 1000}),
-        ("nothing", {"n": 10}),
-        ("nothing", {"n": 1000}),
+        ("loop", {"n": "10"}),
+        ("loop", {"n": "1000"}),
+        ("nothing", {"n": "10"}),
+        ("nothing", {"n": "1000"}),
     ]
     assert found.quick
     assert (many.value("complete") or 0) > 5 * (few.value("complete") or math.inf)
@@ -92,8 +87,8 @@ def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.Capt
     setup = "assert kind in ('u4', 'f8'); import numpy as np; x = np.zeros(64, kind)"
     assert main(["time", "x + 1", "-s", setup, "--vary", "kind=u4,f8", "--quick", "--json"]) == 0
     assert [call["varied"]["kind"] for call in json.loads(capsys.readouterr().out)["calls"]] == ["u4", "f8"]
-    with pytest.raises(UsageError, match=r"kind = 'c8'.*SETUP: AssertionError"):
-        time("x + 1", setup=setup, vary={"kind": ["u4", "c8"]}, quick=True)
+    with pytest.raises(UsageError, match=r"statement 2: SETUP.*AssertionError"):
+        time("x + 1", setup=setup, vary="kind=u4,c8", quick=True)
 
 
 @pytest.mark.slow
@@ -102,7 +97,7 @@ def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early(
     notes: list[str] = []
     listener = mock.Mock(note=notes.append)
     loops = ["for i in range(n): pass", "for i in range(20 * n): pass"]
-    found = time(*loops, vary={"n": [10, 1000]}, labels=["few", "many"], listener=listener)
+    found = time(*loops, vary="n=10,1000", names=["few", "many"], listener=listener)
     assert [(one.position, one.against) for one in found.ratios] == [(3, 1), (4, 2)]
     assert all((one.ratio.value or 0) > 5 for one in found.ratios)
     assert sum("few, n = 10: " in note for note in notes) == 1
@@ -112,12 +107,16 @@ def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early(
 @pytest.mark.usefixtures("small")
 def test_numbers_of_threads_take_turns_in_processes_of_their_own() -> None:
     setup = "import os; k = int(os.environ['OMP_NUM_THREADS']); assert os.environ['MKL_NUM_THREADS'] == str(k)"
-    found = time("for i in range(300 * k): pass", setup=setup, threads=[1, 8])
-    assert [call.varied for call in found.calls] == [{"threads": 1}, {"threads": 8}]
+    found = time("for i in range(300 * k): pass", setup=setup, threads="1,8")
+    assert [call.varied for call in found.calls] == [{"threads": "1"}, {"threads": "8"}]
     (ratio,) = found.ratios
     assert (ratio.position, ratio.against, ratio.difference) == (2, 1, None)
-    one, eight = (call.value("naive") or math.nan for call in found.calls)
-    assert eight > 3 * one
+    costs = [call.figure("complete") for call in found.calls]
+    if all(cost is not None and cost.measured for cost in costs):
+        assert (ratio.ratio.value or 0) > 3, "eight loops take more than three"
+    else:  # on a busy machine T(n) may be no line
+        assert all(cost is None or cost.measured or cost.reason for cost in costs)
+        assert ratio.ratio.reason
 
 
 @pytest.mark.slow
@@ -130,23 +129,16 @@ def test_two_interpreters_are_compared_with_a_verdict() -> None:
     assert ratio.verdict in ("faster", "slower", "same", "undecided")
 
 
-def measured(met_us: float) -> Timing:
-    figures = [made.figure("complete", 1e3, 990.0, 1_010.0), made.figure("met", 1e3 * met_us, 900.0, 2_000.0)]
-    return made.timing(made.call("x.add_(1)", figures, varied={"n": 64}))
-
-
-def test_the_first_line_says_both_costs_where_they_are_far_apart() -> None:
-    first = str(next(iter(timing_blocks(measured(1.5)))))
-    assert "1.0 µs" in first
-    assert "0.9 to 2.0" in first
-    assert "Table" in str(type(next(iter(timing_blocks(measured(1.1))))))
-
-
 def test_a_result_reads_as_one_line_a_call_with_met_where_it_differs() -> None:
-    assert repr(measured(1.1)) == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"
-    figures = [made.figure("complete", 1e3, 990.0, 1_010.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)]
-    line = repr(made.timing(made.call("x.add_(1)", figures)))
-    assert line.startswith("x.add_(1): 1.00 µs (0.99 to 1.01), met 1.6")
+    complete = made.figure("complete", 1e3, 990.0, 1_010.0)
+    near, far = made.figure("met", 1.1e3, 900.0, 2_000.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)
+    assert (
+        repr(made.call("x.add_(1)", [complete, near], varied={"n": "64"}))
+        == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"
+    )
+    assert repr(made.timing(made.call("x.add_(1)", [complete, far]))).startswith(
+        "x.add_(1): 1.00 µs (0.99 to 1.01), met 1.6"
+    )
 
 
 STATEMENTS = {

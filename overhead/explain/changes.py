@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compare_outcomes
 from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, sampling_plan, time_statements
+from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
 from overhead.results import Figure, exactly
 from overhead.runner.progress import Listener
@@ -32,6 +34,11 @@ _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
 """Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
 _FEWEST_CALLS = 15
+_RESOLVED_HALF = 0.3
+"""Half an interval over its time, for which the time is resolved."""
+_LEAST_S, _LOADING_S, _HOST_S, _MOST_S = 0.3, 5.0, 20.0, 1800.0
+"""Seconds: the least that a process samples a statement; to load the program; for what is measured of the host; and the
+longest measurement that is proposed."""
 _SHOWN = 2
 """How many parts that are not compared are named."""
 
@@ -40,7 +47,8 @@ class Changes:
     """Attempts and times alternatives to one step.
 
     ``job``: the step. ``found``: what a trial of ``step()`` found out. ``torch``: False for a step of another library
-    than PyTorch, to which only ``against`` is an alternative. ``attempted``, ``timed``: replaced in tests.
+    than PyTorch, to which only ``against`` is an alternative. ``leave_out``: alternatives that do not apply.
+    ``attempted``, ``timed``: replaced in tests.
     """
 
     def __init__(
@@ -52,14 +60,37 @@ class Changes:
         timed: Callable[..., Timing] = time_statements,
         *,
         torch: bool = True,
+        leave_out: Collection[str] = (),
     ) -> None:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._found, self._listener, self._torch = found, listener, torch
         self._attempted, self._timed = attempted, timed
+        self._leave_out, self._sampled_s, self._longer = leave_out, _ALONE_S, False
+        self.ends = math.inf
+        """When all is to be done, by ``time.monotonic()``; what compiles gets more time."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
         return self._times({}, {})[0]
+
+    def resolved(self, timing: Timing) -> Timing:
+        """The times, measured again for longer if the step is not resolved; a note says how long it would take."""
+        left_s = self.ends - time.monotonic() - _PROCESSES * _LOADING_S
+        wall = timing.calls[0].figure("complete")
+        if wall is None or not wall.measured or resolved_times(wall):
+            return timing
+        if left_s / _PROCESSES > 1.5 * self._sampled_s:
+            self._listener.working("the step again, for longer")
+            self._longer = True
+            again = self.time_alone()
+            found = again.calls[0].figure("complete")
+            if found is not None and found.measured:
+                timing, wall = msgspec.structs.replace(again, ratios=timing.ratios), found
+        if resolved_times(wall):
+            return timing
+        needed_s = _needed_s(wall, self._sampled_s)
+        said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
+        return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and every alternative in the order in which they are shown.
@@ -67,7 +98,7 @@ class Changes:
         ``compiled``: include those that compile the step. ``against``: Python text that defines the user's own
         alternative as ``step``. Raises ``UsageError`` if the step as it is cannot be repeated.
         """
-        names = [name for name, each in ALTERNATIVES.items() if compiled or not each.compiles]
+        names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         found: dict[str, record.Alternative] = {}
         if self._torch:
@@ -91,7 +122,9 @@ class Changes:
         for name in jobs:
             if name not in found:
                 self._listener.working(f"{name}: one attempt, which compiles the step")
+                began = time.monotonic()
                 found[name] = self._attempted([jobs[name]], limit_s=COMPILE_S)[0]
+                self.ends += time.monotonic() - began
         return {name: self._compared(name, original.outcome, one) for name, one in found.items()}
 
     def _compared(self, name: str, original: StepOutcome, made: Attempt) -> record.Alternative:
@@ -123,7 +156,7 @@ class Changes:
             self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
         try:
             timing = self._timed(
-                self._spec([self._job, *jobs.values()]),
+                self.spec(*jobs.values()),
                 self._listener,
                 plan=self._plan(len(jobs)),
                 others_may_fail=True,
@@ -146,7 +179,9 @@ class Changes:
                 found[name] = _alternative(name, "failed", reasons[name])
         return timing, found
 
-    def _spec(self, jobs: Sequence[AttemptJob]) -> CallSpec:
+    def spec(self, *others: AttemptJob) -> CallSpec:
+        """The step as ``step()``, and these others after it, for a process that times them."""
+        jobs = [self._job, *others]
         names = ["step", *(f"other_{position}" for position in range(1, len(jobs)))]
         text = msgspec.json.encode(jobs).decode()
         return CallSpec(
@@ -160,6 +195,11 @@ class Changes:
         """Few processes: each of them has to load the program and make the alternatives again."""
         statements = [self._found] * (1 + others)
         case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * self._found.one_ns / 1e9)
+        left_s = self.ends - time.monotonic() - _PROCESSES * _LOADING_S - (0 if self._longer else _HOST_S)
+        if math.isfinite(left_s):
+            part_s = left_s / len(statements) / _PROCESSES
+            case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
+        self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
         making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
@@ -169,6 +209,14 @@ class Changes:
             sampling_s=sampling_s,
             wall_s=2 * sampling_s + making_s,
         )
+
+
+def _needed_s(wall: Figure, sampled_s: float) -> float:
+    """How long an explanation would take to resolve this time, which each process has sampled for ``sampled_s``."""
+    if wall.low is None or wall.high is None or not wall.value or wall.value <= 0:
+        return math.inf
+    half = (wall.high - wall.low) / 2 / wall.value
+    return _PROCESSES * (_LOADING_S + sampled_s * (half / _RESOLVED_HALF) ** 2) + 3 * _HOST_S
 
 
 def _change(name: str) -> StepChange:

@@ -19,7 +19,7 @@ import msgspec
 from overhead.errors import BadFile
 from overhead.explain.record import CallSite
 from overhead.explain.steps import call_site
-from overhead.explain.trace import NO_SITE, TO_HOST, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
+from overhead.explain.trace import LOADER, NO_SITE, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
 _T = TypeVar("_T")
 STEP_MARK = "overhead step "
@@ -46,6 +46,7 @@ _CALLS: tuple[tuple[CallKind, str], ...] = (
     ("set", r"(cuda|hip|cu)Memset\w*"),
     ("allocation", r"(cuda|hip)(Malloc|HostAlloc|HostMalloc)\w*|cuMem(Alloc|Create|HostAlloc)\w*"),
 )
+UNSEEN_LAUNCH = "cuLaunchUnseen"
 _BACKWARD = "autograd::engine::evaluate_function: "
 
 
@@ -89,6 +90,7 @@ def _sorted_out(events: Iterable[Mapping[str, Any]]) -> dict[str, list[_Event]]:
         kind = _LISTS.get(category, "")
         if category in ("user_annotation", "cpu_op"):
             kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
+            kind = "operations" if name.startswith(LOADER) else kind
         if category == "cpu_instant_event" and name == "[memory]":
             found["memory"].append(_Event(event))
         elif kind and event.get("ph") == "X":
@@ -102,9 +104,10 @@ def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
         by_correlation[work.correlation].append(work)
     sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found["sites"])
     operations = _outermost(found["operations"], sites)
-    calls = list(_calls(found["calls"], operations, sites, by_correlation))
-    memory = sorted((each.start, int(each.arguments.get("Bytes", 0))) for each in found["memory"])
     windows = sorted((each.start, each.end) for each in found["steps"])
+    events = [*found["calls"], *_unseen_launches(found["calls"], by_correlation, windows)]
+    calls = list(_calls(events, operations, sites, by_correlation))
+    memory = sorted((each.start, int(each.arguments.get("Bytes", 0))) for each in found["memory"])
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
@@ -119,6 +122,23 @@ def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
             sorted(issued, key=lambda each: each.start),
             [size for when, size in memory if start <= when < end and size > 0],
         )
+
+
+def _unseen_launches(
+    calls: Sequence[_Event], work: Mapping[int, Sequence[DeviceWork]], windows: Sequence[tuple[float, float]]
+) -> Iterator[_Event]:
+    """A launch for device work whose call the profiler does not record, such as some of other libraries.
+
+    Each step gets as many. A launch is no later than its work.
+    """
+    seen = {int(call.arguments.get("correlation", 0)) for call in calls}
+    unseen = sorted((each[0].start, number) for number, each in work.items() if number and number not in seen)
+    for index, (at, number) in enumerate(unseen):
+        if windows:
+            step, share = divmod((index + 0.5) * len(windows) / len(unseen), 1)
+            start, end = windows[int(step)]
+            at = max(windows[0][0], min(at, start + share * (end - start)))
+        yield _Event({"name": UNSEEN_LAUNCH, "ts": at / 1000, "args": {"correlation": number}})
 
 
 def _device_work(event: _Event) -> DeviceWork:
@@ -184,9 +204,7 @@ def _calls(
         kind, correlation = call_kind(name), int(event.arguments.get("correlation", 0))
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
-        done = kind == "synchronisation" or any(
-            TO_HOST.search(each.name) and each.end <= end + _SKEW_NS for each in work
-        )
+        done = kind == "synchronisation" or any(each.blocks and each.end <= end + _SKEW_NS for each in work)
         waits_for, blocked = queue.finished(start, end) if done else ((), 0.0)
         operation, site = inside.around(thread, start), sites.around(thread, start) or NO_SITE
         if not site.line and operation is not None:

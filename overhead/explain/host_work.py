@@ -284,6 +284,23 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
 
 
+def upload_row(trace: Trace) -> record.SynchronisationRow | None:
+    """The uploads of a step from pageable memory, with the line of the first; None without any."""
+    found = [
+        (call, work)
+        for step in trace.steps
+        for call in step.calls
+        for work in step.by_correlation.get(call.correlation, ())
+        if call.correlation and work.uploads_pageable
+    ]
+    if not found:
+        return None
+    blocked = sum(call.end - call.start for call, _ in found) / len(trace.steps)
+    return record.SynchronisationRow(
+        what="upload", count=len(found) / len(trace.steps), blocked_ns=blocked, site=found[0][0].site
+    )
+
+
 def gap_rows(trace: Trace) -> list[record.DeviceGap]:
     """The longest times without device work, between the first and the last work of the step of median length."""
     if not trace.steps:

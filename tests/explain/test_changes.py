@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
+from overhead.explain.alternatives import PINNED, SINGLE_THREAD
 from overhead.explain.attempts import Attempt, AttemptJob
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import AGAINST, Changes
@@ -63,7 +64,7 @@ def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = T
 
 NONE = Attempt(reason="no CUDA device", refused=True)
 REFUSED = {"CUDA graph": NONE, "without synchronisations": NONE, "torch.compile": NONE}
-REFUSED |= {"torch.compile reduce-overhead": NONE}
+REFUSED |= dict.fromkeys(("torch.compile reduce-overhead", PINNED, SINGLE_THREAD), NONE)
 
 
 def one(attempts: Any, name: Any, times: Any = None) -> Any:
@@ -164,5 +165,5 @@ def test_a_step_without_pytorch_is_compared_only_with_the_alternative_of_the_use
     assert {(each.status, each.reason) for each in found} == {("refused", "the step does not use PyTorch")}
     attempts = {"": Attempt(outcome(1.0)), AGAINST: Attempt(outcome(1.0))}
     own, *others = changes(attempts, times, torch=False).try_all(compiled=False, against="step = print")[1]
-    assert (own.name, own.status, len(others)) == (AGAINST, "ok", 2)
+    assert (own.name, own.status, len(others)) == (AGAINST, "ok", 4)
     assert own.gain.value == pytest.approx(2)

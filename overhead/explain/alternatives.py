@@ -12,8 +12,9 @@ from overhead.explain.waits import has_cuda_context
 
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
-PINNED, SINGLE_THREAD = "pinned uploads", "one library thread"
+PINNED = "pinned uploads"
 _MOST_PINNED = 8
+"""How many tensors are kept in pinned memory."""
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
@@ -103,61 +104,37 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
 
 
 def _pinned(step: StepFunction) -> StepFunction:
-    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned once until it is written again."""
+    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it is written."""
     import torch
 
     kept: dict[int, tuple[Any, int, Any]] = {}
 
-    def source(tensor: Any) -> Any:
-        if tensor.device.type != "cpu" or tensor.is_pinned() or not tensor.numel():
+    def pinned(tensor: Any) -> Any:
+        if tensor.is_cuda or tensor.is_pinned() or not tensor.numel():
             return tensor
-        now = 0 if tensor.is_inference() else tensor._version
-        known, version, pinned = kept.get(id(tensor), (None, 0, None))
-        if known is not tensor or version != now:
-            pinned = tensor.pin_memory()
-            kept[id(tensor)] = tensor, now, pinned
-            if len(kept) > _MOST_PINNED:
+        version, known = 0 if tensor.is_inference() else tensor._version, kept.get(id(tensor))
+        if known is None or known[1] != version:
+            if len(kept) == _MOST_PINNED:
                 kept.pop(next(iter(kept)))
-        return pinned
+            known = kept[id(tensor)] = tensor, version, tensor.pin_memory()
+        return known[2]
 
-    def uploading(method: Callable[..., Any]) -> Callable[..., Any]:
+    def uploading(name: str) -> Callable[..., Any]:
+        method, copies = getattr(torch.Tensor, name), name == "copy_"
+
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if method.__name__ == "copy_" and tensor.is_cuda:
-                return method(tensor, source(args[0]), non_blocking=True)
-            if method.__name__ == "cuda" or (method.__name__ == "to" and _to_cuda(args, kwargs)):
-                return method(source(tensor), *args, **{**kwargs, "non_blocking": True})
-            return method(tensor, *args, **kwargs)
+            places = [tensor] if copies else [*args, *kwargs.values()]
+            if name != "cuda" and not any(str(getattr(one, "device", one)).startswith("cuda") for one in places):
+                return method(tensor, *args, **kwargs)
+            if copies:
+                return method(tensor, pinned(args[0]), non_blocking=True)
+            return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
 
         return upload
 
     for name in ("to", "cuda", "copy_"):
-        setattr(torch.Tensor, name, uploading(getattr(torch.Tensor, name)))
+        setattr(torch.Tensor, name, uploading(name))
     return step
-
-
-def _to_cuda(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether ``Tensor.to`` with these arguments gives a tensor on a CUDA device."""
-    return any(str(getattr(each, "device", each)).startswith("cuda") for each in (kwargs.get("device"), *args[:1]))
-
-
-def _with_one_thread(step: StepFunction) -> StepFunction:
-    import torch
-
-    usual = torch.get_num_threads()
-
-    def one() -> Any:
-        torch.set_num_threads(1)
-        try:
-            return step()
-        finally:
-            torch.set_num_threads(usual)
-
-    return one
-
-
-def _one_thread_already() -> str:
-    torch = sys.modules.get("torch")
-    return NO_TORCH if torch is None else "PyTorch has one thread" if torch.get_num_threads() == 1 else ""
 
 
 class Tape:
@@ -231,7 +208,6 @@ ALTERNATIVES: dict[str, StepChange] = {
         for mode in ("default", "reduce-overhead")
     },
     PINNED: StepChange(_pinned, _without_cuda),
-    SINGLE_THREAD: StepChange(_with_one_thread, _one_thread_already),
     "without synchronisations": StepChange(_without_synchronisations, _without_cuda, "bound"),
 }
 """By name, in the order in which they are tried and shown."""

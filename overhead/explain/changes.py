@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -47,8 +47,7 @@ class Changes:
     """Attempts and times alternatives to one step.
 
     ``job``: the step. ``found``: what a trial of ``step()`` found out. ``torch``: False for a step of another library
-    than PyTorch, to which only ``against`` is an alternative. ``leave_out``: alternatives that do not apply.
-    ``attempted``, ``timed``: replaced in tests.
+    than PyTorch, to which only ``against`` is an alternative. ``attempted``, ``timed``: replaced in tests.
     """
 
     def __init__(
@@ -60,14 +59,15 @@ class Changes:
         timed: Callable[..., Timing] = time_statements,
         *,
         torch: bool = True,
-        leave_out: Collection[str] = (),
     ) -> None:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._found, self._listener, self._torch = found, listener, torch
         self._attempted, self._timed = attempted, timed
-        self._leave_out, self._sampled_s, self._longer = leave_out, _ALONE_S, False
+        self._sampled_s, self._longer = _ALONE_S, False
         self.ends = math.inf
         """When all is to be done, by ``time.monotonic()``; what compiles gets more time."""
+        self.leave_out: tuple[str, ...] = ()
+        """Alternatives that do not apply."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
@@ -75,22 +75,19 @@ class Changes:
 
     def resolved(self, timing: Timing) -> Timing:
         """The times, measured again for longer if the step is not resolved; a note says how long it would take."""
-        left_s = self.ends - time.monotonic() - _PROCESSES * _LOADING_S
         wall = timing.calls[0].figure("complete")
         if wall is None or not wall.measured or resolved_times(wall):
             return timing
-        if left_s / _PROCESSES > 1.5 * self._sampled_s:
-            self._listener.working("the step again, for longer")
+        if self.ends - time.monotonic() > _PROCESSES * (_LOADING_S + self._sampled_s):
             self._longer = True
             again = self.time_alone()
-            found = again.calls[0].figure("complete")
-            if found is not None and found.measured:
-                timing, wall = msgspec.structs.replace(again, ratios=timing.ratios), found
-        if resolved_times(wall):
-            return timing
-        needed_s = _needed_s(wall, self._sampled_s)
+            wall = again.calls[0].figure("complete") or wall
+            timing = msgspec.structs.replace(again, ratios=timing.ratios)
+        half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
+        needed_s = _PROCESSES * (_LOADING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2) + 3 * _HOST_S
         said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
-        return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
+        notes = [] if resolved_times(wall) else [f"The time of a step is not resolved: {said}."]
+        return msgspec.structs.replace(timing, notes=[*timing.notes, *notes])
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and every alternative in the order in which they are shown.
@@ -98,7 +95,7 @@ class Changes:
         ``compiled``: include those that compile the step. ``against``: Python text that defines the user's own
         alternative as ``step``. Raises ``UsageError`` if the step as it is cannot be repeated.
         """
-        names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
+        names = [n for n, each in ALTERNATIVES.items() if n not in self.leave_out and (compiled or not each.compiles)]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         found: dict[str, record.Alternative] = {}
         if self._torch:
@@ -209,14 +206,6 @@ class Changes:
             sampling_s=sampling_s,
             wall_s=2 * sampling_s + making_s,
         )
-
-
-def _needed_s(wall: Figure, sampled_s: float) -> float:
-    """How long an explanation would take to resolve this time, which each process has sampled for ``sampled_s``."""
-    if wall.low is None or wall.high is None or not wall.value or wall.value <= 0:
-        return math.inf
-    half = (wall.high - wall.low) / 2 / wall.value
-    return _PROCESSES * (_LOADING_S + sampled_s * (half / _RESOLVED_HALF) ** 2) + 3 * _HOST_S
 
 
 def _change(name: str) -> StepChange:

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.explain import record
@@ -37,7 +36,7 @@ from overhead.results import Figure
 _PROCESSES = 2
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
-_FEWEST_BLOCKS = 2
+_FEWEST_BLOCKS = 1
 _MOST_BUSY = 16
 _DRAWS = 500
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
@@ -45,40 +44,25 @@ _SUITE = str(Path(__file__).parents[1]) + os.sep
 _UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
 
-class ConditionTimes(Struct, frozen=True):
-    """Times of a step in ns, one for each block: as it is, and under the condition of this ``name``."""
-
-    name: str
-    before: list[float]
-    under: list[float]
+Condition = tuple[str, list[float], list[float]]
+"""Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
+HostRun = tuple[dict[str, float], list[Condition]]
+"""The values of ``Explanation.host`` by name, and the conditions, from one process."""
 
 
-class HostRun(Struct, frozen=True):
-    """What one process measured. ``shares``: the values of ``Explanation.host`` by name."""
+def measure_host(spec: CallSpec, conditions: bool) -> tuple[list[Figure], list[record.Alternative]]:
+    """What the host does beside the step, and the step under each condition; nothing where the step fails there.
 
-    shares: dict[str, float]
-    conditions: list[ConditionTimes] = []
-
-
-class HostJob(Struct, frozen=True):
-    """The step to run. ``conditions``: False for the step as it is alone."""
-
-    spec: CallSpec
-    conditions: bool = True
-
-
-def measure_host(job: HostJob) -> tuple[list[Figure], list[record.Alternative]]:
-    """What the host does beside the step, and the step under each condition; nothing where the step fails there."""
-    runs, limits = [], ChildLimits(60.0, count_descendants=True)
-    for _ in range(_PROCESSES if job.conditions else 1):
-        with (
-            contextlib.suppress(ChildEnded),
-            ChildProcess(__name__, job, msgspec.json.Decoder(HostRun).decode, limits) as child,
-        ):
+    ``conditions``: False for the step as it is alone.
+    """
+    runs, limits = list[HostRun](), ChildLimits(60.0, count_descendants=True)
+    decode = msgspec.json.Decoder(HostRun).decode
+    for _ in range(_PROCESSES if conditions else 1):
+        with contextlib.suppress(ChildEnded), ChildProcess(__name__, (spec, conditions), decode, limits) as child:
             runs.append(child.receive())
-    names = dict.fromkeys(name for run in runs for name in run.shares)
-    shares = [_figure(name, [run.shares[name] for run in runs if name in run.shares]) for name in names]
-    return shares, condition_rows([one for run in runs for one in run.conditions])
+    names = dict.fromkeys(name for shares, _ in runs for name in shares)
+    found = [_figure(name, [shares[name] for shares, _ in runs if name in shares]) for name in names]
+    return found, condition_rows([one for _, each in runs for one in each])
 
 
 def _figure(name: str, values: Sequence[float]) -> Figure:
@@ -87,22 +71,22 @@ def _figure(name: str, values: Sequence[float]) -> Figure:
     return Figure(name=name, unit=_UNITS.get(name, "ratio"), value=value, low=low, high=high, processes=len(values))
 
 
-def condition_rows(found: Sequence[ConditionTimes]) -> list[record.Alternative]:
+def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     """The step under each condition with its gain; an interval covers 95 % of resampled means, and each process."""
     rows = []
-    for name in dict.fromkeys(one.name for one in found):
-        runs, draw = [one for one in found if one.name == name], np.random.default_rng(0)
-        before, under = (np.concatenate([getattr(run, side) for run in runs]) for side in ("before", "under"))
+    for name in dict.fromkeys(name for name, _, _ in found):
+        runs, draw = [one[1:] for one in found if one[0] == name], np.random.default_rng(0)
+        before, under = (np.concatenate(side) for side in zip(*runs, strict=True))
         ours, theirs = (draw.choice(times, (_DRAWS, len(times))).mean(axis=1) for times in (before, under))
-        own = [np.mean(run.before) / np.mean(run.under) for run in runs]
-        gain = _figure("gain", [float(each) for each in (*np.percentile(ours / theirs, (2.5, 97.5)), *own)])
-        step = _figure("step", [float(each) for each in np.percentile(theirs, (2.5, 97.5))])
+        own = [np.mean(run[0]) / np.mean(run[1]) for run in runs]
+        gain = _figure("gain", [*np.percentile(ours / theirs, (2.5, 97.5)).tolist(), *map(float, own)])
+        step = _figure("step", np.percentile(theirs, (2.5, 97.5)).tolist())
         row = record.Alternative(
             name=name,
             kind="condition",
             status="ok",
-            step=msgspec.structs.replace(step, value=float(under.mean()), unit="ns", processes=len(runs)),
-            gain=msgspec.structs.replace(gain, value=float(before.mean() / under.mean()), processes=len(runs)),
+            step=msgspec.structs.replace(step, value=float(under.mean()), unit="ns"),
+            gain=msgspec.structs.replace(gain, value=float(before.mean() / under.mean())),
             making=missing("making", "nothing is made"),
             repaid_after=missing("repaid_after", "nothing is made", "count"),
         )
@@ -110,7 +94,7 @@ def condition_rows(found: Sequence[ConditionTimes]) -> list[record.Alternative]:
     return rows
 
 
-def read_counters(host: Host = HOST) -> dict[str, int]:
+def read_counters(host: Host) -> dict[str, int]:
     """Counters of this thread and its control group; 0 where the system has none.
 
     ``queued``: ns in which it was ready to run and others had the processor. ``throttled``: ns in which the CPU limit
@@ -199,11 +183,13 @@ class HostMeasurement:
         own = sum(each.inlinetime for each in entries if isinstance(each.code, types.CodeType) and _is_own(each.code))
         return {"own_python": own / max(1e-9, sum(each.inlinetime for each in entries))}
 
-    def conditions(self) -> list[ConditionTimes]:
+    def conditions(self) -> list[Condition]:
         """The step under each condition that applies here, in turn with the step as it is."""
         clock, cores, usual = SystemClock(), every_processor(), sys.getswitchinterval()
-        busy: list[subprocess.Popen[bytes]] = []
+        switch, torch = sys.setswitchinterval, sys.modules.get("torch")
+        set_threads, threads = (torch.set_num_threads, torch.get_num_threads()) if torch else (abs, 1)
         number = min(len(cores), _MOST_BUSY)
+        busy: list[subprocess.Popen[bytes]] = []
 
         def begin_busy() -> None:
             busy.extend(subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(number))
@@ -218,16 +204,12 @@ class HostMeasurement:
             (gc.isenabled(), "without garbage collection", _stop_collecting, _collect_again),
             (len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
             (number, f"beside {number} busy processes", begin_busy, end_busy),
-            (
-                self._threads,
-                "a switch interval of 0.1 ms",
-                lambda: sys.setswitchinterval(1e-4),
-                lambda: sys.setswitchinterval(usual),
-            ),
+            (self._threads, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
+            (threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
         ]
         return [self.compared(name, begin, end) for applies, name, begin, end in made if applies]
 
-    def compared(self, name: str, begin: Callable[[], object], end: Callable[[], object]) -> ConditionTimes:
+    def compared(self, name: str, begin: Callable[[], object], end: Callable[[], object]) -> Condition:
         """Times of the step before, under (twice as long) and after a condition."""
         before = self.stretch(_STRETCH_S)
         begin()
@@ -235,7 +217,7 @@ class HostMeasurement:
             under = self.stretch(2 * _STRETCH_S)
         finally:
             end()
-        return ConditionTimes(name, before + self.stretch(_STRETCH_S), under)
+        return name, before + self.stretch(_STRETCH_S), under
 
 
 def _is_own(code: types.CodeType) -> bool:
@@ -253,21 +235,20 @@ def _collect_again() -> None:
     gc.collect()
 
 
-def _answer(job: HostJob, send: Send) -> None:
+def _answer(job: tuple[CallSpec, bool], send: Send) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
-    threads = len(sys._current_frames())
-    job.spec.add_path()
-    chain = CallChain(job.spec, 0)
+    threads, (spec, conditions) = len(sys._current_frames()), job
+    spec.add_path()
+    chain = CallChain(spec, 0)
 
     def run(steps: int) -> None:
         chain.issue(steps)
         chain.wait()
 
     run(3)
-    measured = HostMeasurement(run, job.spec.found[0].one_ns, len(sys._current_frames()) - threads)
-    shares = measured.shares() | measured.own_python()
-    send(HostRun(shares, measured.conditions() if job.conditions else []))
+    measured = HostMeasurement(run, spec.found[0].one_ns, len(sys._current_frames()) - threads)
+    send((measured.shares() | measured.own_python(), measured.conditions() if conditions else []))
 
 
 if __name__ == "__main__":
-    serve(HostJob, _answer)
+    serve(tuple[CallSpec, bool], _answer)

@@ -12,26 +12,18 @@ import msgspec
 from overhead import machine
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import PINNED, SINGLE_THREAD
+from overhead.explain.alternatives import PINNED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.conditions import HostJob, measure_host
-from overhead.explain.host_work import gap_rows, operation_rows, step_counts, synchronisation_rows, upload_row
+from overhead.explain.conditions import measure_host
+from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
 from overhead.explain.replay import step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import Trace, busy_ns
-from overhead.explain.verdict import (
-    check_replay,
-    judge,
-    judge_processor,
-    judge_times,
-    no_replay,
-    upload_sentence,
-    verdict_sentences,
-)
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count
 from overhead.results import Figure
@@ -77,7 +69,7 @@ def explain(
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
-    ends = time.monotonic() + seconds
+    began = time.monotonic()
     profile = profile_step(source, doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
         raise UsageError(
@@ -85,10 +77,9 @@ def explain(
             "repeat its work inside the step"
         )
     job = AttemptJob(setup=source.setup, path=source.path)
-    trace, torch = profile.trace or Trace(()), _library(profile) in ("torch", "none")
-    leave_out = {*([] if upload_row(trace) else [PINNED]), *([SINGLE_THREAD] if profile.device else [])}
-    changes = Changes(job, profile.found, listener, timed=time_statements, torch=torch, leave_out=leave_out)
-    changes.ends = ends
+    pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
+    changes = Changes(job, profile.found, listener, timed=time_statements, torch=_library(profile) in ("torch", "none"))
+    changes.ends, changes.leave_out = began + seconds, () if pageable else (PINNED,)
     interrupted, host = False, list[Figure]()
     try:
         if alternatives:
@@ -96,7 +87,7 @@ def explain(
         else:
             timing, found = changes.time_alone(), []
         listener.working("the step beside other processes, and without garbage collection")
-        host, conditions = measure_host(HostJob(changes.spec(), alternatives))
+        host, conditions = measure_host(changes.spec(), alternatives)
         found = [*found, *conditions]
         timing = changes.resolved(timing)
     except KeyboardInterrupt:
@@ -165,8 +156,6 @@ def explanation(
         not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
         host=list(host),
     )
-    verdict = msgspec.structs.replace(verdict, sentences=[*verdict.sentences, *upload_sentence(upload_row(trace))])
-    found = msgspec.structs.replace(found, verdict=verdict)
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 
 

@@ -201,6 +201,8 @@ _CALLS: dict[str, tuple[CallKind, ...]] = {
 }
 """The kinds of calls that each count adds up."""
 _NO_OPERATION = HostOperation(BETWEEN, 0, 0, "")
+PAGEABLE = " from pageable memory"
+"""The end of the name of an upload that waits for the work before it."""
 _MOST_GAPS = 10
 _Key = tuple[str, CallSite]
 
@@ -273,6 +275,8 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     for step in trace.steps:
         for call in step.synchronisations:
             what = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
+            if any(work.uploads_pageable for work in step.by_correlation.get(call.correlation, ())):
+                what = f"{what}{PAGEABLE}"
             key = (what, call.site)
             count[key] += 1
             blocked[key] += call.blocked
@@ -282,23 +286,6 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
         for key in count
     ]
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
-
-
-def upload_row(trace: Trace) -> record.SynchronisationRow | None:
-    """The uploads of a step from pageable memory, with the line of the first; None without any."""
-    found = [
-        (call, work)
-        for step in trace.steps
-        for call in step.calls
-        for work in step.by_correlation.get(call.correlation, ())
-        if call.correlation and work.uploads_pageable
-    ]
-    if not found:
-        return None
-    blocked = sum(call.end - call.start for call, _ in found) / len(trace.steps)
-    return record.SynchronisationRow(
-        what="upload", count=len(found) / len(trace.steps), blocked_ns=blocked, site=found[0][0].site
-    )
 
 
 def gap_rows(trace: Trace) -> list[record.DeviceGap]:

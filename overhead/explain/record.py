@@ -28,12 +28,7 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
 AlternativeKind = Literal["measured", "bound", "prediction", "condition"]
-KIND_LABELS: dict[AlternativeKind, str] = {
-    "measured": "",
-    "bound": " (a bound)",
-    "prediction": " (predicted)",
-    "condition": "",
-}
+KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
 """What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 MOST_ROWS = 200
@@ -166,10 +161,8 @@ class Alternative(_Part, kw_only=True):
         """In words, whether its results are those of the step; empty for one that has no results to compare."""
         if self.status == "differs":
             return "other results"
-        if self.kind == "condition":
-            return "the same program"
         if self.status != "ok" or self.kind != "measured":
-            return ""
+            return "the same program" if self.kind == "condition" else ""
         if not self.same_results:
             return "results not compared"
         if self.compared is None:

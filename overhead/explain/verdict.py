@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from overhead.explain import record
-from overhead.explain.host_work import BETWEEN
+from overhead.explain.host_work import BETWEEN, PAGEABLE
 from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict, missing
 from overhead.explain.replay import StepParts
 from overhead.explain.trace import LOADER
@@ -67,10 +67,7 @@ def why_unresolved(one: record.Alternative) -> str:
 
 
 def verdict_sentences(found: record.Explanation) -> list[str]:
-    """The verdict in sentences. If the time of the step is not known well enough, the first one says so.
-
-    What the host does beside the step follows: directly where there is no verdict, else at the end.
-    """
+    """The verdict in sentences. If the time of the step is not known well enough, the first one says so, then why."""
     said, wall = list(found.verdict.sentences), found.step.wall
     unresolved = bool(wall.measured) and not resolved_times(wall)
     if unresolved and found.verdict.kind != "unclear":
@@ -84,10 +81,7 @@ def verdict_sentences(found: record.Explanation) -> list[str]:
 
 
 def host_causes(shares: Mapping[str, float]) -> list[str]:
-    """What on the host makes steps longer or uneven and what to do, in sentences; the largest share first.
-
-    ``shares``: the values of ``Explanation.host``.
-    """
+    """What on the host makes steps long or uneven, and what to do. ``shares``: the values of ``Explanation.host``."""
     of = {"longest_pause": 0.0, "cores": math.inf, "preemptions": 0.0, **shares}
     pause, number, cores = micro_of(of["longest_pause"]), f"{of['preemptions']:,.0f}", f"{of['cores']:g}"
     words = {
@@ -176,6 +170,10 @@ def judge(
         number = count(round(launches), "launch").replace("launchs", "launches")
         said.append(f"{number} a step: {micro_of(inside / launches)} µs of host work in operations for each.")
     said += most_host_work(operations)
+    for row in synchronisations:
+        if row.what.endswith(PAGEABLE):
+            cost = f"{row.count:.4g} uploads{PAGEABLE} block the host for {micro_of(row.blocked_ns)} µs{_at(row.site)}"
+            said.append(f"{cost}: use pin_memory() and non_blocking=True.")
     if synchronisations and parts.synchronisation_share >= 0.01:
         worst = synchronisations[0]
         number = count(round(sum(row.count for row in synchronisations)), "synchronisation")
@@ -203,16 +201,6 @@ def _bound_sentence(kind: record.BoundKind, parts: StepParts, times: str) -> str
         f"Mixed: {both}; synchronisations cost {percent(parts.synchronisation_share)} of the step, "
         f"and without them the {'host' if parts.host > parts.device else 'device'} would bound it."
     )
-
-
-def upload_sentence(uploads: record.SynchronisationRow | None) -> list[str]:
-    """What the uploads from pageable memory cost and what to do; empty without any."""
-    if uploads is None:
-        return []
-    said = (
-        f"Uploads from pageable memory ({uploads.count:.4g} a step) block the host for {micro_of(uploads.blocked_ns)}"
-    )
-    return [f"{said} µs{_at(uploads.site)}: use pin_memory() and non_blocking=True."]
 
 
 def _at(site: record.CallSite) -> str:

@@ -1,0 +1,16 @@
+# bound: mixed|synchronisation
+"""Boolean indexing, which waits for the number of elements."""
+
+import torch
+
+
+def build() -> object:
+    x = torch.randn(1 << 20, device="cuda")
+
+    def step() -> object:
+        total = x.sum()
+        for threshold in (0.0, 0.5, 1.0, 1.5):
+            total = total + x[x > threshold].sum()
+        return total
+
+    return step

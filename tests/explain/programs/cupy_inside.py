@@ -1,0 +1,18 @@
+# bound: device
+"""A kernel of CuPy between operations of PyTorch."""
+
+import torch
+
+
+def build() -> object:
+    import cupy
+
+    x = torch.ones(1 << 26, device="cuda")
+    seen = cupy.from_dlpack(x)
+
+    def step() -> None:
+        x.mul_(1.0)
+        for _ in range(4):
+            cupy.multiply(seen, 1.0, out=seen)
+
+    return step

@@ -36,9 +36,9 @@ _ALONE_S, _IN_TURN_S = 3.0, 1.5
 _FEWEST_CALLS = 15
 _RESOLVED_HALF = 0.3
 """Half an interval over its time, for which the time is resolved."""
-_LEAST_S, _LOADING_S, _HOST_S, _MOST_S = 0.3, 5.0, 20.0, 1800.0
+_LEAST_S, _LOADING_S, _HOST_S, _MOST_S, _CALIBRATING = 0.3, 5.0, 20.0, 1800.0, 60
 """Seconds: the least that a process samples a statement; to load the program; for what is measured of the host; and the
-longest measurement that is proposed."""
+longest measurement that is proposed. And the steps that a process makes besides those that it samples."""
 _SHOWN = 2
 """How many parts that are not compared are named."""
 
@@ -149,15 +149,16 @@ class Changes:
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
     ) -> tuple[Timing, dict[str, record.Alternative]]:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
+        compiles, began = any(_change(name).compiles for name in jobs), time.monotonic()
         if jobs:
             self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
         try:
             timing = self._timed(
                 self.spec(*jobs.values()),
                 self._listener,
-                plan=self._plan(len(jobs)),
+                plan=self._plan(len(jobs), compiles),
                 others_may_fail=True,
-                silence_s=COMPILE_S if any(_change(name).compiles for name in jobs) else ATTEMPT_S,
+                silence_s=COMPILE_S if compiles else ATTEMPT_S,
             )
         except UsageError as error:
             if not jobs:
@@ -166,6 +167,7 @@ class Changes:
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
+        self.ends += time.monotonic() - began if compiles else 0.0
         found = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in reasons:
@@ -188,23 +190,22 @@ class Changes:
             found=[self._found] * len(jobs),
         )
 
-    def _plan(self, others: int) -> Plan:
+    def _plan(self, others: int, compiles: bool) -> Plan:
         """Few processes: each of them has to load the program and make the alternatives again."""
-        statements = [self._found] * (1 + others)
-        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * self._found.one_ns / 1e9)
-        left_s = self.ends - time.monotonic() - _PROCESSES * _LOADING_S - (0 if self._longer else _HOST_S)
-        if math.isfinite(left_s):
-            part_s = left_s / len(statements) / _PROCESSES
+        statements, one_s = [self._found] * (1 + others), self._found.one_ns / 1e9
+        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * one_s)
+        left_s = math.inf if compiles else self.ends - time.monotonic() - (0 if self._longer else _HOST_S)
+        if left_s < math.inf:
+            part_s = (left_s / _PROCESSES - _LOADING_S) / len(statements) - _CALIBRATING * one_s
             case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
         self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
-        making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
             sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s + making_s,
+            wall_s=min(max(_HOST_S, left_s), 2 * sampling_s + (COMPILE_S if compiles else _HOST_S)),
         )
 
 

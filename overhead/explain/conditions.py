@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import cProfile
 import gc
+import math
 import os
 import re
 import statistics
@@ -50,14 +51,19 @@ HostRun = tuple[dict[str, float], list[Condition]]
 """The values of ``Explanation.host`` by name, and the conditions, from one process."""
 
 
-def measure_host(spec: CallSpec, conditions: bool) -> tuple[list[Figure], list[record.Alternative]]:
+Measured = tuple[list[Figure], list[record.Alternative]]
+
+
+def measure_host(spec: CallSpec, conditions: bool, ends: float = math.inf) -> Measured:
     """What the host does beside the step, and the step under each condition; nothing where the step fails there.
 
-    ``conditions``: False for the step as it is alone.
+    ``conditions``: False for the step as it is alone. ``ends``: no second process after this ``time.monotonic()``.
     """
     runs, limits = list[HostRun](), ChildLimits(60.0, count_descendants=True)
     decode = msgspec.json.Decoder(HostRun).decode
-    for _ in range(_PROCESSES if conditions else 1):
+    for number in range(_PROCESSES if conditions else 1):
+        if number and time.monotonic() > ends:
+            break
         with contextlib.suppress(ChildEnded), ChildProcess(__name__, (spec, conditions), decode, limits) as child:
             runs.append(child.receive())
     names = dict.fromkeys(name for shares, _ in runs for name in shares)

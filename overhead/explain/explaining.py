@@ -31,6 +31,8 @@ from overhead.runner.progress import Listener
 
 _SECONDS = 90.0
 """How long an explanation takes, without what compiles."""
+_HOST_S = 10.0
+"""Seconds for a second process that measures the host."""
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _BESIDE = "in the profiled process, in turn with the profiles of the host"
@@ -87,7 +89,7 @@ def explain(
         else:
             timing, found = changes.time_alone(), []
         listener.working("the step beside other processes, and without garbage collection")
-        host, conditions = measure_host(changes.spec(), alternatives)
+        host, conditions = measure_host(changes.spec(), alternatives, changes.ends - _HOST_S)
         found = [*found, *conditions]
         timing = changes.resolved(timing)
     except KeyboardInterrupt:

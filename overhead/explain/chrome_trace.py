@@ -46,7 +46,6 @@ _CALLS: tuple[tuple[CallKind, str], ...] = (
     ("set", r"(cuda|hip|cu)Memset\w*"),
     ("allocation", r"(cuda|hip)(Malloc|HostAlloc|HostMalloc)\w*|cuMem(Alloc|Create|HostAlloc)\w*"),
 )
-UNSEEN_LAUNCH = "cuLaunchUnseen"
 _BACKWARD = "autograd::engine::evaluate_function: "
 
 
@@ -104,10 +103,9 @@ def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
         by_correlation[work.correlation].append(work)
     sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found["sites"])
     operations = _outermost(found["operations"], sites)
-    windows = sorted((each.start, each.end) for each in found["steps"])
-    events = [*found["calls"], *_unseen_launches(found["calls"], by_correlation, windows)]
-    calls = list(_calls(events, operations, sites, by_correlation))
+    calls = list(_calls(found["calls"], operations, sites, by_correlation))
     memory = sorted((each.start, int(each.arguments.get("Bytes", 0))) for each in found["memory"])
+    windows = sorted((each.start, each.end) for each in found["steps"])
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
@@ -122,23 +120,6 @@ def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
             sorted(issued, key=lambda each: each.start),
             [size for when, size in memory if start <= when < end and size > 0],
         )
-
-
-def _unseen_launches(
-    calls: Sequence[_Event], work: Mapping[int, Sequence[DeviceWork]], windows: Sequence[tuple[float, float]]
-) -> Iterator[_Event]:
-    """A launch for device work whose call the profiler does not record, such as some of other libraries.
-
-    Each step gets as many. A launch is no later than its work.
-    """
-    seen = {int(call.arguments.get("correlation", 0)) for call in calls}
-    unseen = sorted((each[0].start, number) for number, each in work.items() if number and number not in seen)
-    for index, (at, number) in enumerate(unseen):
-        if windows:
-            step, share = divmod((index + 0.5) * len(windows) / len(unseen), 1)
-            start, end = windows[int(step)]
-            at = max(windows[0][0], min(at, start + share * (end - start)))
-        yield _Event({"name": UNSEEN_LAUNCH, "ts": at / 1000, "args": {"correlation": number}})
 
 
 def _device_work(event: _Event) -> DeviceWork:

@@ -49,8 +49,6 @@ Condition = tuple[str, list[float], list[float]]
 """Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
 HostRun = tuple[dict[str, float], list[Condition]]
 """The values of ``Explanation.host`` by name, and the conditions, from one process."""
-
-
 Measured = tuple[list[Figure], list[record.Alternative]]
 
 

@@ -64,12 +64,14 @@ def test_a_short_upload_and_one_from_pinned_memory_do_not_wait() -> None:
 
 
 @pytest.mark.parametrize(("device_ns", "kind"), [(100_000, "device"), (1000, "host")])
-def test_fifty_kernels_without_an_operation_or_a_recorded_call_count_as_device_work(device_ns: int, kind: str) -> None:
+def test_fifty_kernels_of_other_libraries_without_an_operation_count_as_device_work(device_ns: int, kind: str) -> None:
     parts: list[known.Part] = [Launch(8000, device_ns, "")] * 50
     bare = dataclasses.replace(DEVICE, operation_cost_ns=0)
     host = HostTimes(Trace([dataclasses.replace(step, operations=[]) for step in bare.alone(parts).steps]))
-    for gone in ({"cpu_op"}, {"cpu_op", "cuda_runtime"}):
-        kept = [event for event in bare.run([parts] * 5).events if event["cat"] not in gone]
+    for call, recorded in (("cuLaunchKernelEx", "cuda_driver"), ("cudaLaunchKernelExC", "cuda_runtime")):
+        kept = [event for event in bare.run([parts] * 5).events if event["cat"] != "cpu_op"]
+        for event in kept:
+            event.update({"name": call, "cat": recorded} if event["cat"] == "cuda_runtime" else {})
         trace = read_chrome_trace(msgspec.json.encode(kept)).without_first_step()
         assert step_counts(trace).launches.value == 50
         found = step_parts(trace, host)

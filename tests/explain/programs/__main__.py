@@ -25,18 +25,10 @@ def known_bounds() -> dict[str, str]:
     return {path.stem: path.read_text().splitlines()[0].removeprefix("# bound: ") for path in files}
 
 
-def explained(name: str, more: list[str]) -> dict[str, Any]:
+def explained(name: str) -> dict[str, Any]:
     """What ``explain --json`` says of a program; ``failed`` if it says nothing."""
-    command = [
-        sys.executable,
-        "-m",
-        "overhead",
-        "explain",
-        f"{FOLDER / name}.py:build",
-        "--no-compile",
-        "--json",
-        *more,
-    ]
+    step = f"{FOLDER / name}.py:build"
+    command = [sys.executable, "-m", "overhead", "explain", step, "--no-compile", "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     except subprocess.TimeoutExpired:
@@ -61,9 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.explain.programs")
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs (default: all)")
     parser.add_argument("--busy", type=int, default=os.cpu_count() or 1, help="processes for the second run; 0: none")
-    parser.add_argument("--no-alternatives", action="store_true")
     given = parser.parse_args()
-    more = ["--no-alternatives"] if given.no_alternatives else []
     print(
         "| program | busy | bound known | verdict | first sentence | seconds |\n| - | - | - | - | - | - |", flush=True
     )
@@ -73,7 +63,7 @@ def main() -> int:
             others = [subprocess.Popen([sys.executable, "-S", "-c", BUSY]) for _ in range(busy)]
             try:
                 began = time.monotonic()
-                line = row(name, known.replace(" ", ""), explained(name, more), time.monotonic() - began, busy)
+                line = row(name, known.replace(" ", ""), explained(name), time.monotonic() - began, busy)
             finally:
                 for one in others:
                     one.kill()

@@ -9,10 +9,4 @@ def build() -> object:
 
     x = torch.ones(1 << 26, device="cuda")
     seen = cupy.from_dlpack(x)
-
-    def step() -> None:
-        x.mul_(1.0)
-        for _ in range(4):
-            cupy.multiply(seen, 1.0, out=seen)
-
-    return step
+    return lambda: [cupy.multiply(seen, 1.0, out=seen) for _ in range(4) if x.mul_(1.0) is x]

@@ -15,9 +15,5 @@ def double(x, n, block: tl.constexpr):  # type: ignore[no-untyped-def]
 def build() -> object:
     x = torch.zeros(1 << 26, device="cuda")
 
-    def step() -> None:
-        x.mul_(1.0)
-        for _ in range(4):
-            double[(x.numel() // 1024,)](x, x.numel(), block=1024)
-
-    return step
+    grid = (x.numel() // 1024,)
+    return lambda: [double[grid](x.mul_(1.0), x.numel(), block=1024) for _ in range(4)]

@@ -12,6 +12,9 @@ from overhead.explain.waits import has_cuda_context
 
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
+PINNED = "pinned uploads"
+_MOST_PINNED = 8
+"""How many tensors are kept in pinned memory."""
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
@@ -100,6 +103,40 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
     return lambda: tape.replay(step)
 
 
+def _pinned(step: StepFunction) -> StepFunction:
+    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it is written."""
+    import torch
+
+    kept: dict[int, tuple[Any, int, Any]] = {}
+
+    def pinned(tensor: Any) -> Any:
+        if tensor.is_cuda or tensor.is_pinned() or not tensor.numel():
+            return tensor
+        version, known = 0 if tensor.is_inference() else tensor._version, kept.get(id(tensor))
+        if known is None or known[1] != version:
+            if len(kept) == _MOST_PINNED:
+                kept.pop(next(iter(kept)))
+            known = kept[id(tensor)] = tensor, version, tensor.pin_memory()
+        return known[2]
+
+    def uploading(name: str) -> Callable[..., Any]:
+        method, copies = getattr(torch.Tensor, name), name == "copy_"
+
+        def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            places = [tensor] if copies else [*args, *kwargs.values()]
+            if name != "cuda" and not any(str(getattr(one, "device", one)).startswith("cuda") for one in places):
+                return method(tensor, *args, **kwargs)
+            if copies:
+                return method(tensor, pinned(args[0]), non_blocking=True)
+            return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
+
+        return upload
+
+    for name in ("to", "cuda", "copy_"):
+        setattr(torch.Tensor, name, uploading(name))
+    return step
+
+
 class Tape:
     """The values that some steps read from the device, in order."""
 
@@ -170,6 +207,7 @@ ALTERNATIVES: dict[str, StepChange] = {
         )
         for mode in ("default", "reduce-overhead")
     },
+    PINNED: StepChange(_pinned, _without_cuda),
     "without synchronisations": StepChange(_without_synchronisations, _without_cuda, "bound"),
 }
 """By name, in the order in which they are tried and shown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compare_outcomes
 from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, sampling_plan, time_statements
+from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
 from overhead.results import Figure, exactly
 from overhead.runner.progress import Listener
@@ -32,6 +34,11 @@ _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
 """Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
 _FEWEST_CALLS = 15
+_RESOLVED_HALF = 0.3
+"""Half an interval over its time, for which the time is resolved."""
+_LEAST_S, _LOADING_S, _HOST_S, _MOST_S, _CALIBRATING = 0.3, 5.0, 20.0, 1800.0, 60
+"""Seconds: the least that a process samples a statement; to load the program; for what is measured of the host; and the
+longest measurement that is proposed. And the steps that a process makes besides those that it samples."""
 _SHOWN = 2
 """How many parts that are not compared are named."""
 
@@ -56,10 +63,31 @@ class Changes:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
         self._found, self._listener, self._torch = found, listener, torch
         self._attempted, self._timed = attempted, timed
+        self._sampled_s, self._longer = _ALONE_S, False
+        self.ends = math.inf
+        """When all is to be done, by ``time.monotonic()``; what compiles gets more time."""
+        self.leave_out: tuple[str, ...] = ()
+        """Alternatives that do not apply."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
         return self._times({}, {})[0]
+
+    def resolved(self, timing: Timing) -> Timing:
+        """The times, measured again for longer if the step is not resolved; a note says how long it would take."""
+        wall = timing.calls[0].figure("complete")
+        if wall is None or not wall.measured or resolved_times(wall):
+            return timing
+        if self.ends - time.monotonic() > _PROCESSES * (_LOADING_S + self._sampled_s):
+            self._longer = True
+            again = self.time_alone()
+            wall = again.calls[0].figure("complete") or wall
+            timing = msgspec.structs.replace(again, ratios=timing.ratios)
+        half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
+        needed_s = _PROCESSES * (_LOADING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2) + 3 * _HOST_S
+        said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
+        notes = [] if resolved_times(wall) else [f"The time of a step is not resolved: {said}."]
+        return msgspec.structs.replace(timing, notes=[*timing.notes, *notes])
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and every alternative in the order in which they are shown.
@@ -67,7 +95,7 @@ class Changes:
         ``compiled``: include those that compile the step. ``against``: Python text that defines the user's own
         alternative as ``step``. Raises ``UsageError`` if the step as it is cannot be repeated.
         """
-        names = [name for name, each in ALTERNATIVES.items() if compiled or not each.compiles]
+        names = [n for n, each in ALTERNATIVES.items() if n not in self.leave_out and (compiled or not each.compiles)]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
         found: dict[str, record.Alternative] = {}
         if self._torch:
@@ -91,7 +119,9 @@ class Changes:
         for name in jobs:
             if name not in found:
                 self._listener.working(f"{name}: one attempt, which compiles the step")
+                began = time.monotonic()
                 found[name] = self._attempted([jobs[name]], limit_s=COMPILE_S)[0]
+                self.ends += time.monotonic() - began
         return {name: self._compared(name, original.outcome, one) for name, one in found.items()}
 
     def _compared(self, name: str, original: StepOutcome, made: Attempt) -> record.Alternative:
@@ -119,15 +149,16 @@ class Changes:
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
     ) -> tuple[Timing, dict[str, record.Alternative]]:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
+        compiles, began = any(_change(name).compiles for name in jobs), time.monotonic()
         if jobs:
             self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
         try:
             timing = self._timed(
-                self._spec([self._job, *jobs.values()]),
+                self.spec(*jobs.values()),
                 self._listener,
-                plan=self._plan(len(jobs)),
+                plan=self._plan(len(jobs), compiles),
                 others_may_fail=True,
-                silence_s=COMPILE_S if any(_change(name).compiles for name in jobs) else ATTEMPT_S,
+                silence_s=COMPILE_S if compiles else ATTEMPT_S,
             )
         except UsageError as error:
             if not jobs:
@@ -136,6 +167,7 @@ class Changes:
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
+        self.ends += time.monotonic() - began if compiles else 0.0
         found = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in reasons:
@@ -146,7 +178,9 @@ class Changes:
                 found[name] = _alternative(name, "failed", reasons[name])
         return timing, found
 
-    def _spec(self, jobs: Sequence[AttemptJob]) -> CallSpec:
+    def spec(self, *others: AttemptJob) -> CallSpec:
+        """The step as ``step()``, and these others after it, for a process that times them."""
+        jobs = [self._job, *others]
         names = ["step", *(f"other_{position}" for position in range(1, len(jobs)))]
         text = msgspec.json.encode(jobs).decode()
         return CallSpec(
@@ -156,18 +190,22 @@ class Changes:
             found=[self._found] * len(jobs),
         )
 
-    def _plan(self, others: int) -> Plan:
+    def _plan(self, others: int, compiles: bool) -> Plan:
         """Few processes: each of them has to load the program and make the alternatives again."""
-        statements = [self._found] * (1 + others)
-        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * self._found.one_ns / 1e9)
+        statements, one_s = [self._found] * (1 + others), self._found.one_ns / 1e9
+        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * one_s)
+        left_s = math.inf if compiles else self.ends - time.monotonic() - (0 if self._longer else _HOST_S)
+        if left_s < math.inf:
+            part_s = (left_s / _PROCESSES - _LOADING_S) / len(statements) - _CALIBRATING * one_s
+            case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
+        self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
-        making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
             sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s + making_s,
+            wall_s=min(max(_HOST_S, left_s), 2 * sampling_s + (COMPILE_S if compiles else _HOST_S)),
         )
 
 

@@ -19,7 +19,7 @@ import msgspec
 from overhead.errors import BadFile
 from overhead.explain.record import CallSite
 from overhead.explain.steps import call_site
-from overhead.explain.trace import NO_SITE, TO_HOST, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
+from overhead.explain.trace import LOADER, NO_SITE, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
 _T = TypeVar("_T")
 STEP_MARK = "overhead step "
@@ -89,6 +89,7 @@ def _sorted_out(events: Iterable[Mapping[str, Any]]) -> dict[str, list[_Event]]:
         kind = _LISTS.get(category, "")
         if category in ("user_annotation", "cpu_op"):
             kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
+            kind = "operations" if name.startswith(LOADER) else kind
         if category == "cpu_instant_event" and name == "[memory]":
             found["memory"].append(_Event(event))
         elif kind and event.get("ph") == "X":
@@ -184,9 +185,7 @@ def _calls(
         kind, correlation = call_kind(name), int(event.arguments.get("correlation", 0))
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
-        done = kind == "synchronisation" or any(
-            TO_HOST.search(each.name) and each.end <= end + _SKEW_NS for each in work
-        )
+        done = kind == "synchronisation" or any(each.blocks and each.end <= end + _SKEW_NS for each in work)
         waits_for, blocked = queue.finished(start, end) if done else ((), 0.0)
         operation, site = inside.around(thread, start), sites.around(thread, start) or NO_SITE
         if not site.line and operation is not None:

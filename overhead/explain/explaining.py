@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -11,9 +12,11 @@ import msgspec
 from overhead import machine
 from overhead.errors import UsageError
 from overhead.explain import record
+from overhead.explain.alternatives import PINNED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.host_work import gap_rows, operation_rows, step_counts, synchronisation_rows
+from overhead.explain.conditions import measure_host
+from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
 from overhead.explain.replay import step_parts
@@ -26,6 +29,10 @@ from overhead.reading.format import count
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
+_SECONDS = 90.0
+"""How long an explanation takes, without what compiles."""
+_HOST_S = 10.0
+"""Seconds for a second process that measures the host."""
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _BESIDE = "in the profiled process, in turn with the profiles of the host"
@@ -47,6 +54,7 @@ def explain(
     against: str | Callable[[], object] = "",
     compiled: bool = True,
     alternatives: bool = True,
+    seconds: float = _SECONDS,
     listener: Listener | None = None,
 ) -> record.Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
@@ -54,13 +62,16 @@ def explain(
     ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
     returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
     given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
-    measures the step only. Raises ``UsageError``, one line,
-    for a step that raises, cannot be repeated, is too short or too long, hangs or runs out of memory, and
-    ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
+    measures the step only. ``seconds``: the time for all, without what compiles; a step that is not resolved before is
+    measured until then.
+
+    Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
+    out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
     """
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
+    began = time.monotonic()
     profile = profile_step(source, doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
         raise UsageError(
@@ -68,16 +79,22 @@ def explain(
             "repeat its work inside the step"
         )
     job = AttemptJob(setup=source.setup, path=source.path)
+    pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
     changes = Changes(job, profile.found, listener, timed=time_statements, torch=_library(profile) in ("torch", "none"))
-    interrupted = False
+    changes.ends, changes.leave_out = began + seconds, () if pageable else (PINNED,)
+    interrupted, host = False, list[Figure]()
     try:
         if alternatives:
             timing, found = changes.try_all(compiled=compiled, against=other.setup if other else "")
         else:
             timing, found = changes.time_alone(), []
+        listener.working("the step beside other processes, and without garbage collection")
+        host, conditions = measure_host(changes.spec(), alternatives, changes.ends - _HOST_S)
+        found = [*found, *conditions]
+        timing = changes.resolved(timing)
     except KeyboardInterrupt:
         interrupted, timing, found = True, _without_times(source, profile), []
-    result = explanation(source, profile, timing, found)
+    result = explanation(source, profile, timing, found, host)
     if interrupted:
         raise ExplainInterrupted(msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED]))
     return result
@@ -102,7 +119,11 @@ def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepS
 
 
 def explanation(
-    source: StepSource, profile: StepProfile, timing: Timing, alternatives: Sequence[record.Alternative] = ()
+    source: StepSource,
+    profile: StepProfile,
+    timing: Timing,
+    alternatives: Sequence[record.Alternative] = (),
+    host: Sequence[Figure] = (),
 ) -> record.Explanation:
     """The explanation from the profile of a step and its times. Pure, except for the time of day."""
     call = timing.calls[0]
@@ -134,7 +155,8 @@ def explanation(
         replay=check,
         verdict=verdict,
         alternatives=list(alternatives),
-        not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
+        not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
+        host=list(host),
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 

@@ -201,6 +201,8 @@ _CALLS: dict[str, tuple[CallKind, ...]] = {
 }
 """The kinds of calls that each count adds up."""
 _NO_OPERATION = HostOperation(BETWEEN, 0, 0, "")
+PAGEABLE = " from pageable memory"
+"""The end of the name of an upload that waits for the work before it."""
 _MOST_GAPS = 10
 _Key = tuple[str, CallSite]
 
@@ -273,6 +275,8 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     for step in trace.steps:
         for call in step.synchronisations:
             what = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
+            if any(work.uploads_pageable for work in step.by_correlation.get(call.correlation, ())):
+                what = f"{what}{PAGEABLE}"
             key = (what, call.site)
             count[key] += 1
             blocked[key] += call.blocked

@@ -37,7 +37,7 @@ from overhead.explain.user_statement import SILENCE_S, TrialRefused, child_answe
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 
-LONGEST_STEP_S = 1.0
+LONGEST_STEP_S = 2.0
 """The longest step that is explained."""
 _DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
 _MOST_TRACE_BYTES = 1 << 30
@@ -46,8 +46,8 @@ _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
 of the host at most so many. One more step runs before them."""
-_HOST_TRACES = 6
-"""Profiles of the host, with times of the step between them."""
+_HOST_TRACES, _LONG_S, _FEW_TRACES = 6, 0.2, 2
+"""Profiles of the host, with times of the step between them; of a longer step than this, so many."""
 _STEP_FILES = [f"host-{index}.json" for index in range(_HOST_TRACES)]
 _LOOP_FILES = [f"loop-{index}.json" for index in range(_HOST_TRACES)]
 """The traces without the device: of the step, and of a loop of one operation."""
@@ -132,7 +132,7 @@ def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda wh
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
     """The profile with the traces in this folder. Raises ``BadFile``."""
-    alone, loop = _together(folder, _STEP_FILES), _together(folder, _LOOP_FILES)
+    alone, loop = (_together(folder, filter(os.listdir(folder).count, each)) for each in (_STEP_FILES, _LOOP_FILES))
     plain = _together(folder, [_DEVICE_FILE]) if profile.device else alone
     if profile.device and not plain.has_device:
         return dataclasses.replace(profile, reason=_NOTHING_SEEN)
@@ -245,7 +245,8 @@ class _TorchProfile:
         step_returns: list[float] = []
         loop_returns: list[float] = []
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
-        for step_file, loop_file in zip(_STEP_FILES, _LOOP_FILES, strict=True):
+        traces = _FEW_TRACES if one_s > _LONG_S else _HOST_TRACES
+        for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing("profiling the host's work")
             times += self._times(one_s, _TIMED_S / _HOST_TRACES)
             step_returns += self._returns(self.step, number)

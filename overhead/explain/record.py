@@ -27,8 +27,8 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
-AlternativeKind = Literal["measured", "bound", "prediction"]
-KIND_LABELS: dict[AlternativeKind, str] = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}
+AlternativeKind = Literal["measured", "bound", "prediction", "condition"]
+KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
 """What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 MOST_ROWS = 200
@@ -162,7 +162,7 @@ class Alternative(_Part, kw_only=True):
         if self.status == "differs":
             return "other results"
         if self.status != "ok" or self.kind != "measured":
-            return ""
+            return "the same program" if self.kind == "condition" else ""
         if not self.same_results:
             return "results not compared"
         if self.compared is None:
@@ -172,7 +172,11 @@ class Alternative(_Part, kw_only=True):
 
 
 class Explanation(_Part, kw_only=True):
-    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences."""
+    """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
+
+    ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``) and
+    numbers (``preemptions``, ``threads``, ``cores``).
+    """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
     version: int = EXPLAIN_VERSION
@@ -190,6 +194,7 @@ class Explanation(_Part, kw_only=True):
     verdict: StepVerdict
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
+    host: Annotated[list[Figure], Meta(max_length=64)] = []
 
 
 _decoder = msgspec.json.Decoder(Explanation)

@@ -94,17 +94,17 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
-    """What was tried in place of the step, the largest gain first."""
+    """What was tried in place of the step, the surest gain first."""
     rows = [
         [
             plain(one.name, 60) + KIND_LABELS[one.kind],
             time_text(one.step) if one.step.measured else "",
-            factor_spread(gain) if (gain := one.gain.measured) else "",
+            factor_spread(gain) if (gain := one.gain.measured) and resolved_times(one.step) else "",
             f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
             f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
             _remark(one),
         ]
-        for one in sorted(found.alternatives, key=lambda one: -(one.gain.value or 0.0))
+        for one in sorted(found.alternatives, key=lambda one: -(one.gain.low or 0.0))
     ]
     columns = ["what would change it", f"step, {MICRO}", "faster", "making it", "repaid after", "remark"]
     if rows:

@@ -15,6 +15,10 @@ from overhead.explain.record import CallSite
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TO_HOST = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
 """A copy into pageable memory blocks its call, also without a synchronisation after it."""
+_FROM_PAGEABLE, _STAGED_NS = re.compile(r"Memcpy HtoD.*Pageable ->", re.I), 10_000.0
+"""A copy from pageable memory blocks its call too, unless it is so short that CUDA stages it: 64 KiB."""
+LOADER = "enumerate(DataLoader)#"
+"""How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an operation."""
 NO_SITE = CallSite()
 """Nothing is known of the line."""
 
@@ -66,6 +70,16 @@ class DeviceWork:
     end: float
     correlation: int = 0
 
+    @property
+    def uploads_pageable(self) -> bool:
+        """Whether it copies from pageable memory, and its call waits for the work before it."""
+        return self.end - self.start >= _STAGED_NS and bool(_FROM_PAGEABLE.search(self.name))
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the call that issues it waits for it."""
+        return self.uploads_pageable or bool(TO_HOST.search(self.name))
+
 
 @dataclass(frozen=True)
 class StepTrace:
@@ -101,12 +115,9 @@ class StepTrace:
                     blocked = min(last.blocked + call.blocked, call.end - last.start)
                     call = dataclasses.replace(call, start=last.start, blocked=blocked)
                 found.append(call)
-            elif call.kind == "copy" and self._to_host(call):
+            elif call.kind == "copy" and any(each.blocks for each in self.by_correlation.get(call.correlation, ())):
                 found.append(call)
         return found
-
-    def _to_host(self, call: HostCall) -> bool:
-        return any(TO_HOST.search(work.name) for work in self.by_correlation.get(call.correlation, ()))
 
     def count(self, kind: CallKind) -> int:
         """How many calls of this kind the step makes."""

@@ -1,11 +1,13 @@
 """Attempt, compare and time alternatives; child processes are replaced."""
 
 import math
+import time
 from typing import Any
 
 import pytest
 
 from overhead.errors import UsageError
+from overhead.explain.alternatives import PINNED
 from overhead.explain.attempts import Attempt, AttemptJob
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import AGAINST, Changes
@@ -63,7 +65,7 @@ def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = T
 
 NONE = Attempt(reason="no CUDA device", refused=True)
 REFUSED = {"CUDA graph": NONE, "without synchronisations": NONE, "torch.compile": NONE}
-REFUSED |= {"torch.compile reduce-overhead": NONE}
+REFUSED |= dict.fromkeys(("torch.compile reduce-overhead", PINNED), NONE)
 
 
 def one(attempts: Any, name: Any, times: Any = None) -> Any:
@@ -164,5 +166,26 @@ def test_a_step_without_pytorch_is_compared_only_with_the_alternative_of_the_use
     assert {(each.status, each.reason) for each in found} == {("refused", "the step does not use PyTorch")}
     attempts = {"": Attempt(outcome(1.0)), AGAINST: Attempt(outcome(1.0))}
     own, *others = changes(attempts, times, torch=False).try_all(compiled=False, against="step = print")[1]
-    assert (own.name, own.status, len(others)) == (AGAINST, "ok", 2)
+    assert (own.name, own.status, len(others)) == (AGAINST, "ok", 3)
     assert own.gain.value == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("second", "said"), [(0.02, ""), (0.6, "--seconds"), (6.0, "would not help")])
+def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_needs(second: float, said: str) -> None:
+    asked: list[int] = []
+    first = times_of(1e6, half=0.9)
+    timed = changes({}, times_of(1e6, half=second), asked)
+    timed.ends = time.monotonic() + 60
+    found = timed.resolved(first)
+    assert asked == [1]
+    assert found.calls[0].figures[0].high == pytest.approx(1e6 * (1 + second))
+    assert [said in note for note in found.notes] == ([True] if said else [])
+    timed.ends = time.monotonic()
+    assert timed.resolved(first).calls == first.calls
+    assert timed.resolved(found) == found if not said else asked == [1]
+
+
+def test_alternatives_that_do_not_apply_are_left_out() -> None:
+    made = changes({"": Attempt(outcome(1.0)), **REFUSED}, times_of(1e6))
+    made.leave_out = (PINNED,)
+    assert PINNED not in [one.name for one in made.try_all()[1]]

@@ -1,0 +1,258 @@
+"""What the host does to a step beside its work, and the step again under other conditions, in fresh processes.
+
+The other times of a step are taken without the garbage collector, on a processor at full speed. Here the step runs as a
+program runs it. Each condition alternates with the step as it is, in stretches long enough for the collector to run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import cProfile
+import gc
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
+from overhead.explain import record
+from overhead.explain.call_spec import CallSpec
+from overhead.explain.record import missing
+from overhead.explain.state import is_own_code
+from overhead.explain.user_statement import CallChain
+from overhead.machine.host import HOST, Host
+from overhead.machine.state import control_group, cpu_quota
+from overhead.measure.sampling.clock import SystemClock, every_processor
+from overhead.results import Figure
+
+_PROCESSES = 2
+_ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
+"""Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
+_FEWEST_BLOCKS = 1
+_MOST_BUSY = 16
+_DRAWS = 500
+_BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
+_SUITE = str(Path(__file__).parents[1]) + os.sep
+_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
+
+
+Condition = tuple[str, list[float], list[float]]
+"""Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
+HostRun = tuple[dict[str, float], list[Condition]]
+"""The values of ``Explanation.host`` by name, and the conditions, from one process."""
+Measured = tuple[list[Figure], list[record.Alternative]]
+
+
+def measure_host(spec: CallSpec, conditions: bool, ends: float = math.inf) -> Measured:
+    """What the host does beside the step, and the step under each condition; nothing where the step fails there.
+
+    ``conditions``: False for the step as it is alone. ``ends``: no second process after this ``time.monotonic()``.
+    """
+    runs, limits = list[HostRun](), ChildLimits(60.0, count_descendants=True)
+    decode = msgspec.json.Decoder(HostRun).decode
+    for number in range(_PROCESSES if conditions else 1):
+        if number and time.monotonic() > ends:
+            break
+        with contextlib.suppress(ChildEnded), ChildProcess(__name__, (spec, conditions), decode, limits) as child:
+            runs.append(child.receive())
+    names = dict.fromkeys(name for shares, _ in runs for name in shares)
+    found = [_figure(name, [shares[name] for shares, _ in runs if name in shares]) for name in names]
+    return found, condition_rows([one for _, each in runs for one in each])
+
+
+def _figure(name: str, values: Sequence[float]) -> Figure:
+    """The median, with the least and the most."""
+    value, low, high = statistics.median(values), min(values), max(values)
+    return Figure(name=name, unit=_UNITS.get(name, "ratio"), value=value, low=low, high=high, processes=len(values))
+
+
+def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
+    """The step under each condition with its gain; an interval covers 95 % of resampled means, and each process."""
+    rows = []
+    for name in dict.fromkeys(name for name, _, _ in found):
+        runs, draw = [one[1:] for one in found if one[0] == name], np.random.default_rng(0)
+        before, under = (np.concatenate(side) for side in zip(*runs, strict=True))
+        ours, theirs = (draw.choice(times, (_DRAWS, len(times))).mean(axis=1) for times in (before, under))
+        own = [np.mean(run[0]) / np.mean(run[1]) for run in runs]
+        gain = _figure("gain", [*np.percentile(ours / theirs, (2.5, 97.5)).tolist(), *map(float, own)])
+        step = _figure("step", np.percentile(theirs, (2.5, 97.5)).tolist())
+        row = record.Alternative(
+            name=name,
+            kind="condition",
+            status="ok",
+            step=msgspec.structs.replace(step, value=float(under.mean()), unit="ns"),
+            gain=msgspec.structs.replace(gain, value=float(before.mean() / under.mean())),
+            making=missing("making", "nothing is made"),
+            repaid_after=missing("repaid_after", "nothing is made", "count"),
+        )
+        rows.append(row)
+    return rows
+
+
+def read_counters(host: Host) -> dict[str, int]:
+    """Counters of this thread and its control group; 0 where the system has none.
+
+    ``queued``: ns in which it was ready to run and others had the processor. ``throttled``: ns in which the CPU limit
+    stopped it. ``preemptions``: switches that it did not ask for.
+    """
+    queued = host.read("/proc/thread-self/schedstat").split()
+    switches = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)", host.read("/proc/thread-self/status"), re.M)
+    throttled = re.search(r"^throttled_usec (\d+)", control_group(host, "cpu.stat"), re.M)
+    return {
+        "queued": int(queued[1]) if len(queued) > 1 else 0,
+        "preemptions": int(switches[1]) if switches else 0,
+        "throttled": 1000 * int(throttled[1]) if throttled else 0,
+    }
+
+
+def numa_distance(host: Host, bus: str) -> float | None:
+    """The distance of this thread's processor to a GPU as ``/sys`` gives it (10: the same node); None if unknown."""
+    near = host.read(f"/sys/bus/pci/devices/{bus}/numa_node")
+    here = host.read("/proc/thread-self/stat").rpartition(")")[2].split()[36:37]
+    nodes = host.names(f"/sys/devices/system/cpu/cpu{here[0]}/node[0-9]*") if here else []
+    distances = host.read(f"/sys/devices/system/node/{nodes[0].rpartition('/')[2]}/distance").split() if nodes else []
+    return float(distances[int(near)]) if near.isdecimal() and int(near) < len(distances) else None
+
+
+class HostMeasurement:
+    """Runs blocks of a step in this process. ``run``: so many steps with their wait. ``one_ns``: a rough time of one.
+
+    ``threads``: other Python threads that the program started. ``host``, ``now``: replaced in tests.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[int], object],
+        one_ns: float,
+        threads: int = 0,
+        host: Host = HOST,
+        now: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self._run, self._threads, self._host, self._now = run, threads, host, now
+        self._block = max(1, round(_BLOCK_S * 1e9 / one_ns))
+
+    def stretch(self, seconds: float) -> list[float]:
+        """The time of a step in each block, ns, for this long."""
+        times: list[float] = []
+        began = self._now()
+        while len(times) < _FEWEST_BLOCKS or self._now() - began < seconds * 1e9:
+            start = self._now()
+            self._run(self._block)
+            times.append((self._now() - start) / self._block)
+        return times
+
+    def shares(self) -> dict[str, float]:
+        """What the host does while the step runs as it is: shares of the time, and numbers."""
+        pauses, clock = [0], SystemClock()
+
+        def collecting(phase: str, info: dict[str, int]) -> None:
+            pauses.append(self._now() if phase == "start" else self._now() - pauses.pop())
+
+        canary = [clock.canary()[0] for _ in range(3)]
+        first, began = read_counters(self._host), self._now()
+        gc.callbacks.append(collecting)
+        self.stretch(_ALONE_S)
+        gc.callbacks.remove(collecting)
+        ns = max(1, self._now() - began)
+        found = {name: (value - first[name]) / ns for name, value in read_counters(self._host).items()}
+        found["preemptions"] *= 1e9
+        found |= {"collector": sum(pauses) / ns, "longest_pause": float(max(pauses))}
+        canary += [clock.canary()[0] for _ in range(15)]
+        found |= {"clock": statistics.median(canary) / min(canary), "python_threads": float(self._threads)}
+        cores, torch = self._host.usable_cores(), sys.modules.get("torch")
+        if cores is not None:
+            found["cores"] = min(float(cores), cpu_quota(self._host) or cores)
+        if torch is not None:
+            found["threads"] = float(torch.get_num_threads())
+            if torch.cuda.is_initialized():
+                of = torch.cuda.get_device_properties(torch.cuda.current_device())
+                bus = f"{of.pci_domain_id:04x}:{of.pci_bus_id:02x}:{of.pci_device_id:02x}.0"
+                found |= {"numa_distance": far} if (far := numa_distance(self._host, bus)) else {}
+        return found
+
+    def own_python(self) -> dict[str, float]:
+        """The share of a step in which the program's own Python code runs, and no function that it calls."""
+        profile = cProfile.Profile()
+        profile.runcall(self._run, self._block)
+        entries = profile.getstats()
+        own = sum(each.inlinetime for each in entries if isinstance(each.code, types.CodeType) and _is_own(each.code))
+        return {"own_python": own / max(1e-9, sum(each.inlinetime for each in entries))}
+
+    def conditions(self) -> list[Condition]:
+        """The step under each condition that applies here, in turn with the step as it is."""
+        clock, cores, usual = SystemClock(), every_processor(), sys.getswitchinterval()
+        switch, torch = sys.setswitchinterval, sys.modules.get("torch")
+        set_threads, threads = (torch.set_num_threads, torch.get_num_threads()) if torch else (abs, 1)
+        number = min(len(cores), _MOST_BUSY)
+        busy: list[subprocess.Popen[bytes]] = []
+
+        def begin_busy() -> None:
+            busy.extend(subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(number))
+            time.sleep(0.05)
+
+        def end_busy() -> None:
+            for one in busy:
+                one.kill()
+                one.wait()
+
+        made: list[tuple[object, str, Callable[[], object], Callable[[], object]]] = [
+            (gc.isenabled(), "without garbage collection", _stop_collecting, _collect_again),
+            (len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
+            (number, f"beside {number} busy processes", begin_busy, end_busy),
+            (self._threads, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
+            (threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
+        ]
+        return [self.compared(name, begin, end) for applies, name, begin, end in made if applies]
+
+    def compared(self, name: str, begin: Callable[[], object], end: Callable[[], object]) -> Condition:
+        """Times of the step before, under (twice as long) and after a condition."""
+        before = self.stretch(_STRETCH_S)
+        begin()
+        try:
+            under = self.stretch(2 * _STRETCH_S)
+        finally:
+            end()
+        return name, before + self.stretch(_STRETCH_S), under
+
+
+def _is_own(code: types.CodeType) -> bool:
+    return is_own_code(code) and not code.co_filename.startswith((_SUITE, "<overhead"))
+
+
+def _stop_collecting() -> None:
+    gc.freeze()
+    gc.disable()
+
+
+def _collect_again() -> None:
+    gc.unfreeze()
+    gc.enable()
+    gc.collect()
+
+
+def _answer(job: tuple[CallSpec, bool], send: Send) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
+    threads, (spec, conditions) = len(sys._current_frames()), job
+    spec.add_path()
+    chain = CallChain(spec, 0)
+
+    def run(steps: int) -> None:
+        chain.issue(steps)
+        chain.wait()
+
+    run(3)
+    measured = HostMeasurement(run, spec.found[0].one_ns, len(sys._current_frames()) - threads)
+    send((measured.shares() | measured.own_python(), measured.conditions() if conditions else []))
+
+
+if __name__ == "__main__":
+    serve(tuple[CallSpec, bool], _answer)

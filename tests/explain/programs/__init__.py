@@ -1,0 +1,1 @@
+"""Programs whose bound is known: the first line of each file names it."""

@@ -107,33 +107,27 @@ def _pinned(step: StepFunction) -> StepFunction:
     """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it is written."""
     import torch
 
-    kept: dict[int, tuple[Any, int, Any]] = {}
+    @functools.lru_cache(_MOST_PINNED)
+    def kept(tensor: Any, version: int) -> Any:
+        return tensor.pin_memory()
 
     def pinned(tensor: Any) -> Any:
-        if tensor.is_cuda or tensor.is_pinned() or not tensor.numel():
-            return tensor
-        version, known = 0 if tensor.is_inference() else tensor._version, kept.get(id(tensor))
-        if known is None or known[1] != version:
-            if len(kept) == _MOST_PINNED:
-                kept.pop(next(iter(kept)))
-            known = kept[id(tensor)] = tensor, version, tensor.pin_memory()
-        return known[2]
+        return tensor if tensor.is_cuda else kept(tensor, 0 if tensor.is_inference() else tensor._version)
 
-    def uploading(name: str) -> Callable[..., Any]:
-        method, copies = getattr(torch.Tensor, name), name == "copy_"
-
+    def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            places = [tensor] if copies else [*args, *kwargs.values()]
-            if name != "cuda" and not any(str(getattr(one, "device", one)).startswith("cuda") for one in places):
-                return method(tensor, *args, **kwargs)
-            if copies:
-                return method(tensor, pinned(args[0]), non_blocking=True)
-            return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
+            places = [*args, *kwargs.values()]
+            if always or any(str(getattr(one, "device", one)).startswith("cuda") for one in places):
+                return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
+            return method(tensor, *args, **kwargs)
 
         return upload
 
-    for name in ("to", "cuda", "copy_"):
-        setattr(torch.Tensor, name, uploading(name))
+    def copying(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
+        return copy(tensor, pinned(source), True) if tensor.is_cuda else copy(tensor, source, non_blocking)
+
+    kind, copy = torch.Tensor, torch.Tensor.copy_
+    kind.to, kind.cuda, kind.copy_ = uploading(kind.to, False), uploading(kind.cuda, True), copying
     return step
 
 
@@ -144,24 +138,21 @@ class Tape:
         self._steps: list[list[Any]] = []
         self._mode: Literal["off", "recording", "replaying"] = "off"
         self._values: list[Any] = []
-        self._at = self._replayed = 0
         self.used: set[Callable[..., Any]] = set()
         """The methods that read a value while steps were recorded."""
 
     def record(self, step: StepFunction) -> Any:
         """Run a step and keep the values that it reads from the device; returns what the step returns."""
-        self._values, self._mode = [], "recording"
-        try:
-            return step()
-        finally:
-            self._mode = "off"
-            self._steps.append(self._values)
+        self._steps.append([])
+        return self._run("recording", self._steps[-1], step)
 
     def replay(self, step: StepFunction) -> Any:
         """Run a step that gets recorded values instead of reading. Raises ``RuntimeError`` if it reads more of them."""
-        self._values, self._at = self._steps[self._replayed % len(self._steps)], 0
-        self._replayed += 1
-        self._mode = "replaying"
+        self._steps.append(self._steps.pop(0))
+        return self._run("replaying", [*self._steps[-1]], step)
+
+    def _run(self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction) -> Any:
+        self._mode, self._values = mode, values
         try:
             return step()
         finally:
@@ -181,10 +172,9 @@ class Tape:
                 return value
             if method.__name__ == "to" and not _to_host(args, kwargs):
                 return method(tensor, *args, **kwargs)
-            if self._at == len(self._values):
+            if not self._values:
                 raise RuntimeError("the step reads more values from the device in some steps than in others")
-            self._at += 1
-            return self._values[self._at - 1]
+            return self._values.pop(0)
 
         return reading
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import re
 import shutil
 import sys
 import time
@@ -27,6 +28,7 @@ from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES, StepFunction
 from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, result_values, state_values
 from overhead.explain.steps import error_text, program_line
+from overhead.reading.format import few
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
@@ -72,7 +74,7 @@ def run_attempts(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]
 
 def _attempted(job: AttemptJob, limits: ChildLimits) -> Attempt:
     with scratch.subfolder() as folder:
-        placed = msgspec.structs.replace(job, file=str(Path(folder) / "attempt"))
+        placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
         try:
             with ChildProcess("overhead.explain.attempts", placed, msgspec.json.Decoder(str).decode, limits) as child:
                 file = child.receive()
@@ -121,10 +123,9 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     if reason := alternative.why_not():
         raise NotPossible(reason)
     if alternative.captures and changing:
-        shown = ", ".join(changing[:3]) + (f" and {len(changing) - 3} more" if len(changing) > 3 else "")
         optimiser = any(".state." in name and name.endswith(".step") for name in changing)
         hint = "; capturable=True keeps the counters of PyTorch's optimisers on the device" if optimiser else ""
-        raise NotPossible(f"not capturable: state on the host that changes with every step: {shown}{hint}")
+        raise NotPossible(f"not capturable: state on the host that changes with every step: {few(changing)}{hint}")
     began = time.perf_counter()
     made = alternative.make(step)
     wait_for_device()
@@ -169,11 +170,10 @@ def _side_stream() -> Any:
     if torch is None or not torch.cuda.is_initialized():  # a stream would start CUDA beside another library
         yield
         return
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
+    wait_for_device()
+    with torch.cuda.stream(torch.cuda.Stream()):
         yield
-    torch.cuda.current_stream().wait_stream(side)
+    wait_for_device()
 
 
 def wait_for_device() -> None:
@@ -203,7 +203,8 @@ def run_attempt(job: AttemptJob) -> Attempt:
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
-        return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
+        reason = re.split(" Search for `cuda| CUDA kernel errors might", one_line(error))[0]  # PyTorch's advice
+        return Attempt(reason=reason, where=program_line(error, texts=True))
     return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
 
 
@@ -211,11 +212,6 @@ def _room(file: str) -> int:
     """How many bytes of values an attempt may hold twice, beside others, and write to the folder of this file."""
     memory: int = psutil.virtual_memory().available
     return min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(file).parent).free // 8)
-
-
-def _without_advice(reason: str) -> str:
-    """A CUDA error of PyTorch without what PyTorch says after each of them."""
-    return reason.partition(" Search for `cuda")[0].partition(" CUDA kernel errors might")[0]
 
 
 def _answer(job: AttemptJob, send: Send) -> None:

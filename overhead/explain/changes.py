@@ -21,6 +21,7 @@ from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, sampling_plan, time_statements
 from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
+from overhead.reading.format import few
 from overhead.results import Figure, exactly
 from overhead.runner.progress import Listener
 
@@ -39,8 +40,6 @@ _RESOLVED_HALF = 0.3
 _LEAST_S, _LOADING_S, _HOST_S, _MOST_S, _CALIBRATING = 0.3, 5.0, 20.0, 1800.0, 60
 """Seconds: the least that a process samples a statement; to load the program; for what is measured of the host; and the
 longest measurement that is proposed. And the steps that a process makes besides those that it samples."""
-_SHOWN = 2
-"""How many parts that are not compared are named."""
 
 
 class Changes:
@@ -133,8 +132,8 @@ class Changes:
         found = compare_outcomes(original, made.outcome, own=name == AGAINST)
         counts: dict[str, Any] = {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())}
         if not found.differences:
-            remark, same = "; ".join(filter(None, [found.unknown, _not_compared(found)])), not found.unknown or None
-            return _alternative(name, "ok", remark, making_s=made.making_s, same_results=same, **counts)
+            same = not found.unknown or None
+            return _alternative(name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts)
         if compare_outcomes(original, self._again).differences:
             remark = "the step itself gives different results in two processes"
             return _alternative(name, "ok", remark, making_s=made.making_s)
@@ -214,11 +213,10 @@ def _change(name: str) -> StepChange:
     return ALTERNATIVES.get(name) or StepChange(lambda step: step, lambda: "")
 
 
-def _not_compared(found: OutcomeComparison) -> str:
-    """The parts of two outcomes that are not compared, in words; empty if there are none."""
-    shown = "; ".join(f"{name or 'the step'} ({why})" for name, (_, why) in list(found.left_out.items())[:_SHOWN])
-    more = f" and {len(found.left_out) - _SHOWN} more" if len(found.left_out) > _SHOWN else ""
-    return f"not compared: {shown}{more}" if shown else ""
+def _remark(found: OutcomeComparison) -> str:
+    """Why two outcomes without a difference may differ, and which parts are not compared, in words; may be empty."""
+    left_out = few([f"{name or 'the step'} ({why})" for name, (_, why) in found.left_out.items()])
+    return "; ".join(filter(None, [found.unknown, f"not compared: {left_out}" if left_out else ""]))
 
 
 def _alternative(

@@ -18,7 +18,6 @@ import sys
 import time
 import types
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -37,11 +36,9 @@ from overhead.results import Figure
 _PROCESSES = 2
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
-_FEWEST_BLOCKS = 1
 _MOST_BUSY = 16
 _DRAWS = 500
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
-_SUITE = str(Path(__file__).parents[1]) + os.sep
 _UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
 
@@ -49,10 +46,11 @@ Condition = tuple[str, list[float], list[float]]
 """Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
 HostRun = tuple[dict[str, float], list[Condition]]
 """The values of ``Explanation.host`` by name, and the conditions, from one process."""
-Measured = tuple[list[Figure], list[record.Alternative]]
 
 
-def measure_host(spec: CallSpec, conditions: bool, ends: float = math.inf) -> Measured:
+def measure_host(
+    spec: CallSpec, conditions: bool, ends: float = math.inf
+) -> tuple[list[Figure], list[record.Alternative]]:
     """What the host does beside the step, and the step under each condition; nothing where the step fails there.
 
     ``conditions``: False for the step as it is alone. ``ends``: no second process after this ``time.monotonic()``.
@@ -144,7 +142,7 @@ class HostMeasurement:
         """The time of a step in each block, ns, for this long."""
         times: list[float] = []
         began = self._now()
-        while len(times) < _FEWEST_BLOCKS or self._now() - began < seconds * 1e9:
+        while not times or self._now() - began < seconds * 1e9:
             start = self._now()
             self._run(self._block)
             times.append((self._now() - start) / self._block)
@@ -184,7 +182,8 @@ class HostMeasurement:
         profile = cProfile.Profile()
         profile.runcall(self._run, self._block)
         entries = profile.getstats()
-        own = sum(each.inlinetime for each in entries if isinstance(each.code, types.CodeType) and _is_own(each.code))
+        codes = [each for each in entries if isinstance(each.code, types.CodeType)]
+        own = sum(each.inlinetime for each in codes if is_own_code(each.code))
         return {"own_python": own / max(1e-9, sum(each.inlinetime for each in entries))}
 
     def conditions(self) -> list[Condition]:
@@ -222,10 +221,6 @@ class HostMeasurement:
         finally:
             end()
         return name, before + self.stretch(_STRETCH_S), under
-
-
-def _is_own(code: types.CodeType) -> bool:
-    return is_own_code(code) and not code.co_filename.startswith((_SUITE, "<overhead"))
 
 
 def _stop_collecting() -> None:

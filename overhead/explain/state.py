@@ -5,15 +5,18 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+import os
 import sys
 import sysconfig
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from overhead.errors import one_line
 
+SUITE = str(Path(__file__).parents[1]) + os.sep
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _CONTAINERS = (Mapping, Sequence, Set)
@@ -210,12 +213,12 @@ def _names(code: types.CodeType) -> Iterator[str]:
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return tuple({paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
+    return (SUITE, *{paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def is_own_code(code: types.CodeType) -> bool:
-    """Whether code belongs to the program, and not to the standard library or an installed package."""
-    return not code.co_filename.startswith((*_library_folders(), "<frozen"))
+    """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
+    return not code.co_filename.startswith((*_library_folders(), "<frozen", "<overhead"))
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +21,10 @@ from msgspec import Struct
 from overhead.errors import UsageError, check_text, one_line, unknown_name
 from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
-from overhead.explain.state import is_own_code
+from overhead.explain.state import SUITE, is_own_code
 
 _MOST_TEXT = 4000
 """What the file of an explanation can hold."""
-_SUITE = str(Path(__file__).parents[1]) + os.sep
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
@@ -188,13 +188,11 @@ def program_line(error: BaseException, *, texts: bool = False) -> str:
 
     ``texts``: count code without a file, such as ``<string>``, as the program's.
     """
-    others = (_SUITE,) if texts else (_SUITE, "<")
-    found, at = "", error.__traceback__
-    while at is not None:
-        code = at.tb_frame.f_code
-        if is_own_code(code) and not code.co_filename.startswith(others):
-            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
-        at = at.tb_next
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if is_own_code(code) and (texts or not code.co_filename.startswith("<")):
+            found = f"{os.path.basename(code.co_filename)}:{line}, in {code.co_name}"
     return found
 
 
@@ -203,7 +201,7 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
     inside = ""
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith((*libraries, _SUITE, "<")):
+        if not code.co_filename.startswith((*libraries, SUITE, "<")):
             line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
             if is_own_code(code):
                 return CallSite(line=line, inside=inside)

@@ -122,16 +122,7 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
             raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
         returned: Callable[[], Any] = made
         return returned
-    _ran.append(step)
     return step
-
-
-def has_run(step: object) -> bool:
-    """Whether ``load_step`` has run this step once to find out that it is no function that returns a step."""
-    return any(step is each for each in _ran)
-
-
-_ran: list[Callable[[], Any]] = []
 
 
 def _module(place: str) -> Any:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.steps import error_text, has_run, literals
+from overhead.explain.steps import error_text, literals
 from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
@@ -113,17 +113,14 @@ def try_call(
     statement = StatementLoop(call, spec.setup, keep=True)
     with _no_copy(setup_name):
         _checked(statement, statement.open)
-    before = has_run(statement.names.get("step"))
     doing(call_name)
     with _no_copy(call_name):
-        _issue(statement, 1, int(before), call_name)
+        _issue(statement, 1, 0, call_name)
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
     by_text = bool(spec.wait) and named is None
     waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
     if any(wait.keeps for wait in waits) and not statement.keeps:
-        raise UsageError(
-            'CALL has no result to wait for: end it with an expression or "name = ...", or give --wait "..."'
-        )
+        raise UsageError('CALL has no result to wait for: end it with an expression or "name = ...", or give --wait')
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
@@ -132,7 +129,7 @@ def try_call(
         finish = statement.wait
     _checked(statement, finish)
     doing(call_name)
-    one_ns = _time(statement, finish, longest_s, 1 + before, call_name)
+    one_ns = _time(statement, finish, longest_s, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
     found = FoundCall(
         one_ns=one_ns,
@@ -141,9 +138,7 @@ def try_call(
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
         first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
-        packages=[
-            name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
-        ],
+        packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
     )
     return found, statement
 
@@ -156,9 +151,7 @@ def _no_copy(part: str) -> Iterator[None]:
         yield
     finally:
         if os.getpid() != parent:
-            raise UsageError(
-                f"{part} cannot be measured: it forks (os.fork), and the child runs on; end it inside {part}"
-            )
+            raise UsageError(f"{part} cannot be measured: it forks (os.fork); end the child inside {part}")
         if len(_forks) > forks:
             time.sleep(_COPY_S)
 
@@ -177,24 +170,22 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
     try:
         _checked(statement, lambda: statement.issue(n))
     except StatementError as error:
-        worked = "the first call works" if made == 1 else f"the first {made} calls work"
-        raise UsageError(f"{name} cannot be repeated: {worked}, then {error}" if made else str(error)) from None
+        raise UsageError(
+            f"{name} cannot be repeated: the first calls work, then {error}" if made else str(error)
+        ) from None
 
 
-def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, made: int, name: str) -> float:
+def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str) -> float:
     """A rough time of one call with its wait, ns; the first calls may compile. Raises ``UsageError``."""
-    most, n, best, began = made + _MOST_CALLS, 1, float("inf"), time.perf_counter_ns()
-    fewest = made + 3
-    while made < most and (made < fewest or time.perf_counter_ns() - began < _ENOUGH_NS):
+    made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
+    while made <= _MOST_CALLS and (made < 4 or time.perf_counter_ns() - began < _ENOUGH_NS):
         t0 = time.perf_counter_ns()
         _issue(statement, n, made, name)
         _checked(statement, finish)
         best = min(best, (time.perf_counter_ns() - t0) / n)
         if best > longest_s * 1e9 and made > 1:
-            raise UsageError(
-                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured, because a longer one "
-                "needs no method: time it with a clock"
-            )
+            said = f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured"
+            raise UsageError(f"{said}, because a longer one needs no method: time it with a clock")
         made, n = made + n, min(2 * n, 64)
     return best
 
@@ -248,9 +239,8 @@ class CallChain(HeldChain):
         (found,) = spec.found
         self._said, self._made = found.said, 0
         by_text = not found.waits
-        self._statement = StatementLoop(
-            spec.calls[0], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
-        )
+        wait_text = spec.wait if by_text else ""
+        self._statement = StatementLoop(spec.calls[0], spec.setup, wait_text, keep="jax" in found.waits)
         _checked(self._statement, self._statement.open)
         names, results = self._statement.names, self._statement.results
         waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]

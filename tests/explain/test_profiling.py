@@ -88,7 +88,7 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
     [
         (
             "fifth",
-            "the step cannot be repeated: the first 3 calls work, then train.py:23, in fifth: RuntimeError: the fifth",
+            "the step cannot be repeated: the first calls work, then train.py:23, in fifth: RuntimeError: the fifth",
         ),
         ("exits", "loading the program: the process ended with exit code 3"),
     ],

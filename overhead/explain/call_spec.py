@@ -9,10 +9,12 @@ import base64
 import contextlib
 import importlib
 import importlib.util
+import operator
 import os
 import pickle
 import runpy
 import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -133,7 +135,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
 
 def import_function(module: str, path: str) -> Any:
     """The function with this qualified name in a module."""
-    return _part(importlib.import_module(module), path)
+    return operator.attrgetter(path)(importlib.import_module(module))
 
 
 def unpickle_function(text: str) -> Any:
@@ -143,9 +145,7 @@ def unpickle_function(text: str) -> Any:
 
 def function_of_script(file: str, path: str) -> Any:
     """The function with this qualified name in a script, which runs without its ``if __name__ == "__main__"``."""
-    scope = runpy.run_path(file, run_name=SCRIPT)
-    first, _, rest = path.partition(".")
-    return _part(scope[first], rest)
+    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name=SCRIPT)))
 
 
 def _setup(name: str, how: str, *arguments: str) -> str:
@@ -160,9 +160,3 @@ def _pickled(function: Callable[[], object], path: str) -> bytes:
         return bytes(cloudpickle.dumps(function))
     except Exception as error:  # an object that it holds may raise anything
         raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None
-
-
-def _part(value: Any, path: str) -> Any:
-    for name in filter(None, path.split(".")):
-        value = getattr(value, name)
-    return value

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import cProfile
 import gc
-import math
 import os
 import re
 import statistics
@@ -48,18 +47,14 @@ HostRun = tuple[dict[str, float], list[Condition]]
 """The values of ``Explanation.host`` by name, and the conditions, from one process."""
 
 
-def measure_host(
-    spec: CallSpec, conditions: bool, ends: float = math.inf
-) -> tuple[list[Figure], list[record.Alternative]]:
+def measure_host(spec: CallSpec, conditions: bool) -> tuple[list[Figure], list[record.Alternative]]:
     """What the host does beside the step, and the step under each condition; nothing where the step fails there.
 
-    ``conditions``: False for the step as it is alone. ``ends``: no second process after this ``time.monotonic()``.
+    ``conditions``: False for the step as it is alone.
     """
     runs, limits = list[HostRun](), ChildLimits(60.0, count_descendants=True)
     decode = msgspec.json.Decoder(HostRun).decode
-    for number in range(_PROCESSES if conditions else 1):
-        if number and time.monotonic() > ends:
-            break
+    for _ in range(_PROCESSES if conditions else 1):
         with contextlib.suppress(ChildEnded), ChildProcess(__name__, (spec, conditions), decode, limits) as child:
             runs.append(child.receive())
     names = dict.fromkeys(name for shares, _ in runs for name in shares)
@@ -166,10 +161,9 @@ class HostMeasurement:
         found |= {"collector": sum(pauses) / ns, "longest_pause": float(max(pauses))}
         canary += [clock.canary()[0] for _ in range(15)]
         found |= {"clock": statistics.median(canary) / min(canary), "python_threads": float(self._threads)}
-        cores, torch = self._host.usable_cores(), sys.modules.get("torch")
-        if cores is not None:
+        if cores := self._host.usable_cores():
             found["cores"] = min(float(cores), cpu_quota(self._host) or cores)
-        if torch is not None:
+        if torch := sys.modules.get("torch"):
             found["threads"] = float(torch.get_num_threads())
             if torch.cuda.is_initialized():
                 of = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -182,8 +176,7 @@ class HostMeasurement:
         profile = cProfile.Profile()
         profile.runcall(self._run, self._block)
         entries = profile.getstats()
-        codes = [each for each in entries if isinstance(each.code, types.CodeType)]
-        own = sum(each.inlinetime for each in codes if is_own_code(each.code))
+        own = sum(e.inlinetime for e in entries if isinstance(e.code, types.CodeType) and is_own_code(e.code))
         return {"own_python": own / max(1e-9, sum(each.inlinetime for each in entries))}
 
     def conditions(self) -> list[Condition]:
@@ -192,21 +185,17 @@ class HostMeasurement:
         switch, torch = sys.setswitchinterval, sys.modules.get("torch")
         set_threads, threads = (torch.set_num_threads, torch.get_num_threads()) if torch else (abs, 1)
         number = min(len(cores), _MOST_BUSY)
-        busy: list[subprocess.Popen[bytes]] = []
+        busy = contextlib.ExitStack()
 
         def begin_busy() -> None:
-            busy.extend(subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(number))
+            for _ in range(number):
+                busy.callback(busy.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _BUSY])).kill)
             time.sleep(0.05)
-
-        def end_busy() -> None:
-            for one in busy:
-                one.kill()
-                one.wait()
 
         made: list[tuple[object, str, Callable[[], object], Callable[[], object]]] = [
             (gc.isenabled(), "without garbage collection", _stop_collecting, _collect_again),
             (len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
-            (number, f"beside {number} busy processes", begin_busy, end_busy),
+            (number, f"beside {number} busy processes", begin_busy, busy.close),
             (self._threads, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
             (threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
         ]

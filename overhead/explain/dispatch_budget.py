@@ -20,7 +20,6 @@ from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
 
 _MOST_TRACE_BYTES = 1 << 30
-_MOST_LINES = 40
 _NO_KERNEL = frozenset(
     {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_local_scalar_dense", "alias"}
 )
@@ -46,12 +45,12 @@ class BlockCounts:
     def over_budget(self, *, launches: int | None = None, synchronisations: int | None = None) -> str:
         """A text of what exceeds these limits, with its lines; empty if nothing does. None: no limit."""
         said = []
-        for one, several, found, most in (
-            (f"launch ({self.means})", f"launches ({self.means})", self.launches, launches),
-            ("synchronisation", "synchronisations", self.synchronisations, synchronisations),
+        for what, found, most in (
+            (f"launches ({self.means})", self.launches, launches),
+            ("synchronisations", self.synchronisations, synchronisations),
         ):
             if most is not None and len(found) > most:
-                said += [f"{len(found)} {one if len(found) == 1 else several}, the budget is {most}:", *_listed(found)]
+                said += [f"{what}: {len(found)}, the budget is {most}:", *_listed(found)]
         return "\n".join(said)
 
 
@@ -59,9 +58,7 @@ def _listed(found: Sequence[tuple[str, str]]) -> list[str]:
     """One line for each name and line, in the order of their first occurrence."""
     counts = Counter(found)
     wide = max(len(name) for name, _ in counts)
-    lines = [f"{number:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), number in counts.items()]
-    hidden = len(lines) - _MOST_LINES
-    return lines if hidden <= 0 else [*lines[:_MOST_LINES], f"        and {hidden} more lines"]
+    return [f"{number:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), number in counts.items()]
 
 
 @contextlib.contextmanager
@@ -78,12 +75,9 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
     except ImportError as error:
         raise Unavailable(f"only PyTorch is counted, and torch does not import: {error}", "pip install torch") from None
     found = BlockCounts()
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        with _on_cuda(torch, folder, found):
-            yield found
-    else:
-        with _operations(torch, folder, found):
-            yield found
+    counting = _on_cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else _operations
+    with counting(torch, folder, found):
+        yield found
 
 
 @contextlib.contextmanager

@@ -29,10 +29,6 @@ from overhead.reading.format import count
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
-_SECONDS = 90.0
-"""How long an explanation takes, without what compiles."""
-_HOST_S = 10.0
-"""Seconds for a second process that measures the host."""
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _BESIDE = "in the profiled process, in turn with the profiles of the host"
@@ -54,7 +50,7 @@ def explain(
     against: str | Callable[[], object] = "",
     compiled: bool = True,
     alternatives: bool = True,
-    seconds: float = _SECONDS,
+    seconds: float = 90.0,
     listener: Listener | None = None,
 ) -> record.Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
@@ -80,7 +76,7 @@ def explain(
         )
     job = AttemptJob(setup=source.setup, path=source.path)
     pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
-    changes = Changes(job, profile.found, listener, timed=time_statements, torch=_library(profile) in ("torch", "none"))
+    changes = Changes(job, profile.found, listener, timed=time_statements, torch=profile.library in ("torch", "none"))
     changes.ends, changes.leave_out = began + seconds, () if pageable else (PINNED,)
     interrupted, host = False, list[Figure]()
     try:
@@ -89,7 +85,7 @@ def explain(
         else:
             timing, found = changes.time_alone(), []
         listener.working("the step beside other processes, and without garbage collection")
-        host, conditions = measure_host(changes.spec(), alternatives, changes.ends - _HOST_S)
+        host, conditions = measure_host(changes.spec(), alternatives)
         found = [*found, *conditions]
         timing = changes.resolved(timing)
     except KeyboardInterrupt:
@@ -141,7 +137,7 @@ def explanation(
             file=source.file,
             function=source.function,
             arguments=source.arguments,
-            library=_library(profile),
+            library=record.LIBRARIES.get(profile.library, "none"),
             device=profile.device,
         ),
         machine=timing.machine,
@@ -161,21 +157,12 @@ def explanation(
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 
 
-def _library(profile: StepProfile) -> record.UsedLibrary:
-    return record.LIBRARIES.get(profile.library, "none")
-
-
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
     if profile.trace is not None and profile.trace.has_device:
         times = [busy_ns(step.device) for step in profile.trace.steps]
-        return Figure(
-            name="busy",
-            value=statistics.median(times),
-            low=min(times),
-            high=max(times),
-            rule="from the profile; the shortest and the longest of the profiled steps",
-        )
+        rule = "from the profile; the shortest and the longest of the profiled steps"
+        return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times), rule=rule)
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return renamed(found, "busy")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from overhead.explain import record
 from overhead.explain.record import CallSite, missing
-from overhead.explain.trace import CallKind, HostOperation, StepTrace, Trace, quiet_mean, union_of_spans
+from overhead.explain.trace import NO_SITE, CallKind, HostOperation, StepTrace, Trace, quiet_mean, union_of_spans
 from overhead.results import Figure
 
 
@@ -93,7 +93,7 @@ class HostTimes:
             # A profile without the device cannot tell a wait from work. A part that is longer there than with CUPTI
             # has waited too, for room in the queue.
             calls = parts.calls[index]
-            waits = parts.waits[index] or (calls > 0 and usual_ns > own + calls * call_ns)
+            waits = parts.waits[index] > 0 or (calls > 0 and usual_ns > own + calls * call_ns)
             found = min(usual_ns, own) if waits else usual_ns
             # If a part is shorter than the profiler's cost, the remaining cost is subtracted from the next parts.
             debt += cost_ns
@@ -151,7 +151,7 @@ def _names(step: StepTrace) -> tuple[str, ...]:
 class _Parts:
     """A step cut at the start and end of each operation, which counts from the end of those before it if they overlap.
 
-    For each part: ``calls``: how many runtime calls do not wait; ``waits``: whether one may wait for the device;
+    For each part: ``calls``: how many runtime calls do not wait; ``waits``: how many may wait for the device;
     ``own_ns``: the host's work. ``own``: at each edge, the work since the start of the step.
     """
 
@@ -171,9 +171,7 @@ class _Parts:
         self.own = [self.own_until(at) for at in edges]
         self.own_ns = [after - before for before, after in itertools.pairwise(self.own)]
         self.calls = _numbers([start for start, _ in free], edges)
-        self.waits = [
-            number > 0 for number in _numbers([call.start for call in (*waiting, *step.synchronisations)], edges)
-        ]
+        self.waits = _numbers([call.start for call in (*waiting, *step.synchronisations)], edges)
 
     def own_until(self, at: float) -> float:
         """The time from the start of the step to ``at`` in which the host worked, without the cost of calls."""
@@ -184,11 +182,8 @@ class _Parts:
 
 def _numbers(times: Iterable[float], edges: Sequence[float]) -> list[int]:
     """How many of these times lie in each part."""
-    ordered = sorted(times)
-    return [
-        bisect.bisect_left(ordered, end) - bisect.bisect_left(ordered, start)
-        for start, end in itertools.pairwise(edges)
-    ]
+    found: list[int] = np.diff(np.searchsorted(sorted(times), edges)).tolist()
+    return found
 
 
 BETWEEN = "between operations"
@@ -228,39 +223,31 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
 
     What PyTorch takes from Python to an operation belongs to the operation.
     """
-    count: Counter[_Key] = Counter()
-    host_ns: dict[_Key, float] = defaultdict(float)
-    device_ns: dict[_Key, float] = defaultdict(float)
-    between, call_ns = 0.0, host.call_ns(trace)
+    found: dict[_Key, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    between, call_ns, steps = 0.0, host.call_ns(trace), len(trace.steps)
     for step in trace.steps:
         for call in step.calls:
-            if call.operation is not None:
-                work = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
-                device_ns[_key(call.operation)] += sum(each.end - each.start for each in work)
+            if call.operation is not None and call.correlation:
+                work = step.by_correlation.get(call.correlation, ())
+                found[_key(call.operation)][2] += sum(each.end - each.start for each in work)
         work_of, last = host.work_of(step, call_ns), step.start
         for operation in step.operations:
             start = max(last, operation.start)  # operations of several threads may overlap
             end = max(start, operation.end)
             before = work_of(last, start)
             entry = min(before, host.cost.entry_ns)
-            count[_key(operation)] += 1
-            host_ns[_key(operation)] += entry + work_of(start, end)
+            sums = found[_key(operation)]
+            sums[0] += 1
+            sums[1] += entry + work_of(start, end)
             between += before - entry
             last = end
         between += work_of(last, step.end)
-    steps = max(1, len(trace.steps))
+    if found or between:
+        found[BETWEEN, NO_SITE] = [steps, between, 0.0]
     rows = [
-        record.OperationRow(
-            name=key[0],
-            count=count[key] / steps,
-            host_ns=host_ns[key] / steps,
-            device_ns=device_ns[key] / steps,
-            site=key[1],
-        )
-        for key in count
+        record.OperationRow(name=name, count=n / steps, host_ns=host / steps, device_ns=device / steps, site=site)
+        for (name, site), (n, host, device) in found.items()
     ]
-    if rows or between:
-        rows.append(record.OperationRow(name=BETWEEN, count=1, host_ns=between / steps))
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 
@@ -270,20 +257,17 @@ def _key(operation: HostOperation) -> _Key:
 
 def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     """The synchronisations by kind and line, the one that blocks longest first."""
-    count: Counter[_Key] = Counter()
-    blocked: dict[_Key, float] = defaultdict(float)
+    found: dict[_Key, list[float]] = defaultdict(list)
     for step in trace.steps:
         for call in step.synchronisations:
             what = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
             if any(work.uploads_pageable for work in step.by_correlation.get(call.correlation, ())):
                 what = f"{what}{PAGEABLE}"
-            key = (what, call.site)
-            count[key] += 1
-            blocked[key] += call.blocked
-    steps = max(1, len(trace.steps))
+            found[what, call.site].append(call.blocked)
+    steps = len(trace.steps)
     rows = [
-        record.SynchronisationRow(what=key[0], count=count[key] / steps, blocked_ns=blocked[key] / steps, site=key[1])
-        for key in count
+        record.SynchronisationRow(what=what, count=len(times) / steps, blocked_ns=sum(times) / steps, site=site)
+        for (what, site), times in found.items()
     ]
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
 

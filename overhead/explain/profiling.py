@@ -46,15 +46,15 @@ _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
 of the host at most so many. One more step runs before them."""
-_HOST_TRACES, _LONG_S, _FEW_TRACES = 6, 0.2, 2
-"""Profiles of the host, with times of the step between them; of a longer step than this, so many."""
+_HOST_TRACES, _FEW_TRACES = 6, 2
+"""Profiles of the host, with times of the step between them; and those of a slow step."""
 _STEP_FILES = [f"host-{index}.json" for index in range(_HOST_TRACES)]
 _LOOP_FILES = [f"loop-{index}.json" for index in range(_HOST_TRACES)]
 """The traces without the device: of the step, and of a loop of one operation."""
 _RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
 """Between two profiles, steps are timed until they return: for this long, and so many at least and at most."""
-_SLOW_S = 0.05
-"""Of a longer step fewer samples are taken."""
+_SLOW_S = 0.1
+"""Of a longer step fewer profiles and samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0
 """A sample without the profiler takes this long or one step; how many samples between two profiles, and for how long
 in all, at least."""
@@ -68,13 +68,6 @@ _NOTHING_SEEN = (
 _MODE = "PythonDispatchMode"
 """The operation that torch records around a dispatch mode, where the library itself has none around it."""
 _NO_TIMES = HostTimes()
-
-
-class ProfileJob(Struct, frozen=True):
-    """What to profile, and the folder for the traces."""
-
-    source: StepSource
-    folder: str
 
 
 class _Profiled(Struct, frozen=True, tag="profiled"):
@@ -114,8 +107,8 @@ def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda wh
     Raises ``UsageError`` for a step that raises, cannot be repeated, crashes, hangs, takes too long or too much memory.
     """
     with scratch.subfolder() as folder:
-        job = ProfileJob(source, folder)
-        with contextlib.closing(child_answers(__name__, job, _decode, SILENCE_S, doing)) as said_by_child:
+        answers = child_answers(__name__, (source, folder), _decode, SILENCE_S, doing)
+        with contextlib.closing(answers) as said_by_child:
             found = next(said_by_child)
             try:
                 child = next(said_by_child)
@@ -174,37 +167,36 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
 
 
-def _profiled(job: ProfileJob, send: Send) -> _Profiled:
-    """Load, try and profile the step. Raises ``UsageError``."""
-    sys.path[:0] = [entry for entry in job.source.path if entry not in sys.path]
-    spec = CallSpec(calls=["step()"], setup=job.source.setup)
+def _profiled(source: StepSource, folder: str, send: Send) -> _Profiled:
+    """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
+    sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
+    spec = CallSpec(calls=["step()"], setup=source.setup)
     found, statement = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
     step = statement.names["step"]
     statement.close()
     send(found)
-    library = next((name for name in LIBRARIES if name in found.waits), "none")
-    if library == "none" and "torch" in sys.modules:
-        library = "torch"
-    device = found.adapter if found.api != "CPU" else ""
     torch = sys.modules.get("torch")
+    library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")
+    device = found.adapter if found.api != "CPU" else ""
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
         what = {"none": "a step without PyTorch", "torch": f"PyTorch on {device}"}.get(library, library)
         return _Profiled(library, device, reason=f"{what} is not profiled: only its times are measured")
     send("profiling the step")
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
-            return _TorchProfile(torch, step, job, device, send, processor).run()
+            return _TorchProfile(torch, step, source.folder, folder, device, send, processor).run()
     except Exception as error:
         return _Profiled(library, device, reason=f"the step cannot be profiled: {error_text(error)}")
 
 
 @dataclasses.dataclass
 class _TorchProfile:
-    """Profiles a step with both profilers of PyTorch."""
+    """Profiles a step with both profilers of PyTorch. ``program``: its folder. ``folder``: for the traces."""
 
     torch: Any
     step: Callable[[], Any]
-    job: ProfileJob
+    program: str
+    folder: str
     device: str
     doing: Callable[[str], None]
     processor: QuietProcessor
@@ -245,7 +237,7 @@ class _TorchProfile:
         step_returns: list[float] = []
         loop_returns: list[float] = []
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
-        traces = _FEW_TRACES if one_s > _LONG_S else _HOST_TRACES
+        traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
         for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing("profiling the host's work")
             times += self._times(one_s, _TIMED_S / _HOST_TRACES)
@@ -309,14 +301,14 @@ class _TorchProfile:
                     step()
         finally:
             threads = profiler_legacy._disable_profiler_legacy()
-        (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(list(_operation_events(self.torch, threads))))
+        (Path(self.folder) / name).write_bytes(msgspec.json.encode(list(_operation_events(self.torch, threads))))
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
         """Profile operations, runtime calls, and the work of the device if there is one."""
         from torch.profiler import ProfilerActivity, profile
 
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
-        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
+        marked = functools.partial(marked_sites, self.torch, self.program)
         self.processor.leave_if_slow()
         self.synchronize()
         with profile(activities=kinds, profile_memory=sites) as profiler:
@@ -324,7 +316,7 @@ class _TorchProfile:
                 with self._mark(index), marked() if sites else contextlib.nullcontext():
                     step()
             self.synchronize()
-        profiler.export_chrome_trace(str(Path(self.job.folder) / name))
+        profiler.export_chrome_trace(str(Path(self.folder) / name))
 
     def _mark(self, index: int) -> Any:
         """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of the step."""
@@ -370,13 +362,13 @@ def _keep_freed_memory() -> None:
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
-def _answer(job: ProfileJob, send: Send) -> None:
+def _answer(job: tuple[StepSource, str], send: Send) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
-        send(_profiled(job, send))
+        send(_profiled(*job, send))
     except UsageError as error:
         send(TrialRefused(str(error)))
 
 
 if __name__ == "__main__":
-    serve(ProfileJob, _answer)
+    serve(tuple[StepSource, str], _answer)

@@ -13,9 +13,9 @@ from overhead.errors import UsageError
 from overhead.explain import profiling
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, operation_rows, step_counts
-from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
+from overhead.explain.profiling import StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
-from overhead.explain.steps import StepSource, step_named
+from overhead.explain.steps import step_named
 from overhead.explain.trace import Trace
 from tests.fakes.explanations import profile_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
@@ -178,9 +178,8 @@ def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(pro
     step = program(torch)
     for _ in range(3):
         step()
-    job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
     processor = cast("Any", SimpleNamespace(leave_if_slow=list))
-    own = profiling._TorchProfile(torch, step, job, "", lambda what: None, processor)
+    own = profiling._TorchProfile(torch, step, "", str(tmp_path), "", lambda what: None, processor)
     own._host_trace("host.json", [step] * 2)
     own._trace("both.json", False, [step] * 2)
     host, both = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "both.json"))

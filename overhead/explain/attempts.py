@@ -185,11 +185,13 @@ def wait_for_device() -> None:
 
 def run_attempt(job: AttemptJob) -> Attempt:
     """Make the alternative and run the compared steps, in the child; an error becomes the reason of the result."""
+    memory: int = psutil.virtual_memory().available
+    room = min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8)  # values are held twice
+    results, left_out = [], NotCompared()
     try:
         made, step, making_s = prepare_step(job)
         before = checksums(step)
         began = time.perf_counter()
-        results, left_out, room = [], NotCompared(), _room(job.file)
         for index in range(_COMPARED_STEPS):
             result = made()
             if index == 0:
@@ -206,12 +208,6 @@ def run_attempt(job: AttemptJob) -> Attempt:
         reason = re.split(" Search for `cuda| CUDA kernel errors might", one_line(error))[0]  # PyTorch's advice
         return Attempt(reason=reason, where=program_line(error, texts=True))
     return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
-
-
-def _room(file: str) -> int:
-    """How many bytes of values an attempt may hold twice, beside others, and write to the folder of this file."""
-    memory: int = psutil.virtual_memory().available
-    return min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(file).parent).free // 8)
 
 
 def _answer(job: AttemptJob, send: Send) -> None:

@@ -38,8 +38,8 @@ _FEWEST_CALLS = 15
 _RESOLVED_HALF = 0.3
 """Half an interval over its time, for which the time is resolved."""
 _LEAST_S, _LOADING_S, _HOST_S, _MOST_S, _CALIBRATING = 0.3, 5.0, 20.0, 1800.0, 60
-"""Seconds: the least that a process samples a statement; to load the program; for what is measured of the host; and the
-longest measurement that is proposed. And the steps that a process makes besides those that it samples."""
+"""Seconds: the least that a process samples a statement; to load the program; to measure the host; and the longest that
+is proposed. And the steps that a process makes besides those that it samples."""
 
 
 class Changes:
@@ -82,11 +82,12 @@ class Changes:
             again = self.time_alone()
             wall = again.calls[0].figure("complete") or wall
             timing = msgspec.structs.replace(again, ratios=timing.ratios)
+        if resolved_times(wall):
+            return timing
         half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
         needed_s = _PROCESSES * (_LOADING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2) + 3 * _HOST_S
         said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
-        notes = [] if resolved_times(wall) else [f"The time of a step is not resolved: {said}."]
-        return msgspec.structs.replace(timing, notes=[*timing.notes, *notes])
+        return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and every alternative in the order in which they are shown.
@@ -107,21 +108,20 @@ class Changes:
         return timing, [found[name] for name in [*([AGAINST] if against else []), *names]]
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
-        """Each alternative without its times. Attempts that compile the step run one after another."""
-        short = [name for name in jobs if not _change(name).compiles]
-        self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
-        original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)
+        """Each alternative without its times."""
+        self._listener.working("the step once more")
+        original = self._attempted([self._job], limit_s=ATTEMPT_S)[0]
         if original.outcome is None:
             where = f" ({original.where})" if original.where else ""
             raise UsageError(f"the step cannot be repeated: {original.reason}{where}")
-        found = dict(zip(short, made, strict=True))
-        for name in jobs:
-            if name not in found:
-                self._listener.working(f"{name}: one attempt, which compiles the step")
-                began = time.monotonic()
-                found[name] = self._attempted([jobs[name]], limit_s=COMPILE_S)[0]
-                self.ends += time.monotonic() - began
-        return {name: self._compared(name, original.outcome, one) for name, one in found.items()}
+        found = {}
+        for name, job in jobs.items():
+            compiles, began = _change(name).compiles, time.monotonic()
+            self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")
+            (made,) = self._attempted([job], limit_s=COMPILE_S if compiles else ATTEMPT_S)
+            found[name] = self._compared(name, original.outcome, made)
+            self.ends += time.monotonic() - began if compiles else 0.0
+        return found
 
     def _compared(self, name: str, original: StepOutcome, made: Attempt) -> record.Alternative:
         """The alternative; its status is ``ok`` if it can be timed."""

@@ -1,7 +1,6 @@
 """What the host does to a step beside its work, and the step again under other conditions, in fresh processes.
 
-The other times of a step are taken without the garbage collector, on a processor at full speed. Here the step runs as a
-program runs it. Each condition alternates with the step as it is, in stretches long enough for the collector to run.
+The other times of a step are taken without the garbage collector, on a quiet processor; these as a program runs it.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from overhead.explain.call_spec import CallSpec
 from overhead.explain.record import missing
 from overhead.explain.state import is_own_code
 from overhead.explain.user_statement import CallChain
+from overhead.explain.waits import joined_actions
 from overhead.machine.host import HOST, Host
 from overhead.machine.state import control_group, cpu_quota
 from overhead.measure.sampling.clock import SystemClock, every_processor
@@ -107,13 +107,12 @@ def read_counters(host: Host) -> dict[str, int]:
     }
 
 
-def numa_distance(host: Host, bus: str) -> float | None:
-    """The distance of this thread's processor to a GPU as ``/sys`` gives it (10: the same node); None if unknown."""
+def is_far(host: Host, bus: str) -> bool:
+    """Whether this thread's processor and a GPU are known to be in different NUMA nodes."""
     near = host.read(f"/sys/bus/pci/devices/{bus}/numa_node")
     here = host.read("/proc/thread-self/stat").rpartition(")")[2].split()[36:37]
     nodes = host.names(f"/sys/devices/system/cpu/cpu{here[0]}/node[0-9]*") if here else []
-    distances = host.read(f"/sys/devices/system/node/{nodes[0].rpartition('/')[2]}/distance").split() if nodes else []
-    return float(distances[int(near)]) if near.isdecimal() and int(near) < len(distances) else None
+    return near.isdecimal() and bool(nodes) and not nodes[0].endswith(f"/node{near}")
 
 
 class HostMeasurement:
@@ -168,7 +167,7 @@ class HostMeasurement:
             if torch.cuda.is_initialized():
                 of = torch.cuda.get_device_properties(torch.cuda.current_device())
                 bus = f"{of.pci_domain_id:04x}:{of.pci_bus_id:02x}:{of.pci_device_id:02x}.0"
-                found |= {"numa_distance": far} if (far := numa_distance(self._host, bus)) else {}
+                found["other_node"] = float(is_far(self._host, bus))
         return found
 
     def own_python(self) -> dict[str, float]:
@@ -183,6 +182,7 @@ class HostMeasurement:
         """The step under each condition that applies here, in turn with the step as it is."""
         clock, cores, usual = SystemClock(), every_processor(), sys.getswitchinterval()
         switch, torch = sys.setswitchinterval, sys.modules.get("torch")
+        stop, resume = joined_actions([gc.freeze, gc.disable]), joined_actions([gc.unfreeze, gc.enable, gc.collect])
         set_threads, threads = (torch.set_num_threads, torch.get_num_threads()) if torch else (abs, 1)
         number = min(len(cores), _MOST_BUSY)
         busy = contextlib.ExitStack()
@@ -193,7 +193,7 @@ class HostMeasurement:
             time.sleep(0.05)
 
         made: list[tuple[object, str, Callable[[], object], Callable[[], object]]] = [
-            (gc.isenabled(), "without garbage collection", _stop_collecting, _collect_again),
+            (gc.isenabled(), "without garbage collection", stop, resume),
             (len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
             (number, f"beside {number} busy processes", begin_busy, busy.close),
             (self._threads, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
@@ -210,17 +210,6 @@ class HostMeasurement:
         finally:
             end()
         return name, before + self.stretch(_STRETCH_S), under
-
-
-def _stop_collecting() -> None:
-    gc.freeze()
-    gc.disable()
-
-
-def _collect_again() -> None:
-    gc.unfreeze()
-    gc.enable()
-    gc.collect()
 
 
 def _answer(job: tuple[CallSpec, bool], send: Send) -> None:

@@ -70,15 +70,12 @@ def explain(
     began = time.monotonic()
     profile = profile_step(source, doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
-        raise UsageError(
-            f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
-            "repeat its work inside the step"
-        )
+        short = f"a step takes {profile.found.one_ns:.0f} ns, too short to explain"
+        raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
     job = AttemptJob(setup=source.setup, path=source.path)
     pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
     changes = Changes(job, profile.found, listener, timed=time_statements, torch=profile.library in ("torch", "none"))
     changes.ends, changes.leave_out = began + seconds, () if pageable else (PINNED,)
-    interrupted, host = False, list[Figure]()
     try:
         if alternatives:
             timing, found = changes.try_all(compiled=compiled, against=other.setup if other else "")
@@ -89,11 +86,10 @@ def explain(
         found = [*found, *conditions]
         timing = changes.resolved(timing)
     except KeyboardInterrupt:
-        interrupted, timing, found = True, _without_times(source, profile), []
-    result = explanation(source, profile, timing, found, host)
-    if interrupted:
-        raise ExplainInterrupted(msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED]))
-    return result
+        result = explanation(source, profile, _without_times(source, profile))
+        shown = msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED])
+        raise ExplainInterrupted(shown) from None
+    return explanation(source, profile, timing, found, host)
 
 
 def _without_times(source: StepSource, profile: StepProfile) -> Timing:

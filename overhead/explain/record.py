@@ -80,7 +80,6 @@ class CallSite(_Part, kw_only=True):
 
     line: LongText = ""
     inside: LongText = ""
-    source: LongText = ""
 
 
 class OperationRow(_Part, kw_only=True):

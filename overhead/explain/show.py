@@ -161,8 +161,7 @@ def _count(figure: Figure) -> str:
 
 
 def _where(site: CallSite) -> str:
-    where = f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
-    return f"{where}: {site.source}" if site.source else where
+    return f"{site.line}, in {site.inside}" if site.line and site.inside else site.line or site.inside
 
 
 def _remark(one: Alternative) -> str:

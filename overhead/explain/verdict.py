@@ -36,8 +36,6 @@ _BLOCKING = 0.9
 _LEAST_SHARE, _SLOWER = 0.02, 1.12
 """A cause on the host is named from this share of the time on, or if the canary takes this many times its best."""
 UNRANKED = "Operations are not ranked: the profile failed its check."
-_SAME_NODE = 10
-"""The NUMA distance of a node to itself."""
 _SPAN = 2
 """A time is not resolved if the upper end of its interval is at least this many times the lower end."""
 
@@ -98,8 +96,8 @@ def host_causes(shares: Mapping[str, float]) -> list[str]:
         said.append(f"A fixed loop takes {factor(slow)} its best time: the clock changes, or a hyperthread is busy.")
     if others := int(of.get("python_threads", 0.0)):
         said.append(f"{count(others, 'other Python thread')} may hold the interpreter: move their work to processes.")
-    if (far := of.get("numa_distance", 0.0)) > _SAME_NODE:
-        said.append(f"The launching core is far from the GPU (NUMA distance {far:g}): numactl --cpunodebind.")
+    if of.get("other_node"):
+        said.append("The launching core is in another NUMA node than the GPU: numactl --cpunodebind.")
     return said
 
 

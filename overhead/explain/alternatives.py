@@ -13,8 +13,6 @@ from overhead.explain.waits import has_cuda_context
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
 PINNED = "pinned uploads"
-_MOST_PINNED = 8
-"""How many tensors are kept in pinned memory."""
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
@@ -107,7 +105,7 @@ def _pinned(step: StepFunction) -> StepFunction:
     """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it is written."""
     import torch
 
-    @functools.lru_cache(_MOST_PINNED)
+    @functools.lru_cache(8)
     def kept(tensor: Any, version: int) -> Any:
         return tensor.pin_memory()
 

@@ -13,7 +13,6 @@ import shutil
 import sys
 import time
 import types
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +66,13 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def run_attempts(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
-    """The result of each job, in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
-    return [_attempted(job, ChildLimits(limit_s, count_descendants=True)) for job in jobs]
-
-
-def _attempted(job: AttemptJob, limits: ChildLimits) -> Attempt:
+def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
+    """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+    limits, decode = ChildLimits(limit_s, count_descendants=True), msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
         placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
         try:
-            with ChildProcess("overhead.explain.attempts", placed, msgspec.json.Decoder(str).decode, limits) as child:
+            with ChildProcess("overhead.explain.attempts", placed, decode, limits) as child:
                 file = child.receive()
         except ChildEnded as ended:
             return Attempt(reason=str(ended))
@@ -108,10 +104,7 @@ def _ready(job: AttemptJob) -> StepFunction:
 
 
 def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """Seed, load and warm up: a function that runs one step, the step that holds its state, and the seconds to make it.
-
-    Raises ``NotPossible``, or what the step or the alternative raised.
-    """
+    """Seed, load and warm up: one step, the step that holds its state, the seconds to make it. Or ``NotPossible``."""
     if job.torch:
         import torch  # noqa: F401 - each process starts with another seed
     _seed()

@@ -1,7 +1,4 @@
-"""The statements to measure, as the parent hands them to its workers, and functions of the caller as such text.
-
-A file holds the statements; an environment variable names the file.
-"""
+"""The statements to measure, which a file hands to the workers, and functions of the caller as such text."""
 
 from __future__ import annotations
 

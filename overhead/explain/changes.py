@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from overhead.errors import UsageError
 from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, NO_TORCH, StepChange
-from overhead.explain.attempts import Attempt, AttemptJob, run_attempts
+from overhead.explain.attempts import Attempt, AttemptJob, attempt_apart
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compare_outcomes
 from overhead.explain.record import CallSite, missing, renamed
@@ -54,7 +54,7 @@ class Changes:
         job: AttemptJob,
         found: FoundCall,
         listener: Listener,
-        attempted: Callable[..., Sequence[Attempt]] = run_attempts,
+        attempted: Callable[..., Attempt] = attempt_apart,
         timed: Callable[..., Timing] = time_statements,
         *,
         torch: bool = True,
@@ -110,7 +110,7 @@ class Changes:
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
         """Each alternative without its times."""
         self._listener.working("the step once more")
-        original = self._attempted([self._job], limit_s=ATTEMPT_S)[0]
+        original = self._attempted(self._job, limit_s=ATTEMPT_S)
         if original.outcome is None:
             where = f" ({original.where})" if original.where else ""
             raise UsageError(f"the step cannot be repeated: {original.reason}{where}")
@@ -118,7 +118,7 @@ class Changes:
         for name, job in jobs.items():
             compiles, began = _change(name).compiles, time.monotonic()
             self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")
-            (made,) = self._attempted([job], limit_s=COMPILE_S if compiles else ATTEMPT_S)
+            made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
             found[name] = self._compared(name, original.outcome, made)
             self.ends += time.monotonic() - began if compiles else 0.0
         return found
@@ -142,7 +142,7 @@ class Changes:
     @functools.cached_property
     def _again(self) -> StepOutcome:
         """What the step computes in one more process."""
-        return self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
+        return self._attempted(self._job, limit_s=ATTEMPT_S).outcome or StepOutcome([], [])
 
     def _times(
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]

@@ -48,10 +48,7 @@ HostRun = tuple[dict[str, float], list[Condition]]
 
 
 def measure_host(spec: CallSpec, conditions: bool) -> tuple[list[Figure], list[record.Alternative]]:
-    """What the host does beside the step, and the step under each condition; nothing where the step fails there.
-
-    ``conditions``: False for the step as it is alone.
-    """
+    """What the host does beside the step; with ``conditions`` the step under each. Nothing where the step fails."""
     runs, limits = list[HostRun](), ChildLimits(60.0, count_descendants=True)
     decode = msgspec.json.Decoder(HostRun).decode
     for _ in range(_PROCESSES if conditions else 1):

@@ -25,10 +25,7 @@ from overhead.results import Figure
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler costs. ``operation_ns``: for each operation, nested ones included, in the host's time.
-
-    ``entry_ns``: the time that PyTorch needs to get from Python into an operation.
-    """
+    """What the profiler costs, ns: for each operation, nested ones too; and PyTorch's way from Python into one."""
 
     operation_ns: float = 0.0
     entry_ns: float = 0.0
@@ -108,10 +105,7 @@ class HostTimes:
         return between
 
     def call_ns(self, trace: Trace) -> float:
-        """What CUPTI adds to each runtime call, ns: the median over the steps of the extra time against ``alone``.
-
-        Parts in which the host waits do not count. 0 if no other part has a call.
-        """
+        """What CUPTI adds to a runtime call outside of waits, ns: the median over the steps; 0 if there is none."""
         found = []
         for step in trace.steps:
             usual, parts = self._usual.get(_names(step)), _Parts(step, 0.0)
@@ -219,10 +213,7 @@ def _count(name: str, counts: Sequence[int]) -> Figure:
 
 
 def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
-    """The outermost operations by name and line, the one with most host work first, and the host work between them.
-
-    What PyTorch takes from Python to an operation belongs to the operation.
-    """
+    """The outermost operations by name and line, with the way into each, most host work first; and what is between."""
     found: dict[_Key, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     between, call_ns, steps = 0.0, host.call_ns(trace), len(trace.steps)
     for step in trace.steps:

@@ -88,10 +88,7 @@ def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
 def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """The arrays that a step reaches, at most ``room`` bytes, and the parts that are left out.
-
-    ``before``: earlier checksums; arrays that have changed since come first.
-    """
+    """At most ``room`` bytes of the step's arrays, those changed since ``before`` (checksums) first; what is out."""
     leaves, left_out = _reached(step)
     now = checksums(step)
     arrays = {name: leaf for name, leaf in leaves.items() if state.is_array(leaf)}

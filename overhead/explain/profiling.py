@@ -102,10 +102,7 @@ class StepProfile:
 
 
 def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
-    """Try the step in a child process, and profile it where it uses PyTorch. ``doing`` is told what is done next.
-
-    Raises ``UsageError`` for a step that raises, cannot be repeated, crashes, hangs, takes too long or too much memory.
-    """
+    """Try the step in a child process, and profile it if it uses PyTorch; ``doing`` gets each step. ``UsageError``."""
     with scratch.subfolder() as folder:
         answers = child_answers(__name__, (source, folder), _decode, SILENCE_S, doing)
         with contextlib.closing(answers) as said_by_child:

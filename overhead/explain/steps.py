@@ -97,10 +97,7 @@ def literals(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:
-    """The step that a function returns, or the function itself if it returns no function. Raises ``UsageError``.
-
-    ``place``: a file or a module. Calls the function with ``arguments``, in the process that runs the step.
-    """
+    """The step that a function of a file or module returns, else the function itself. Raises ``UsageError``."""
     found = _module(place)
     for name in function.split("."):
         if not hasattr(found, name):
@@ -164,10 +161,7 @@ def _checked(call: Callable[[], Any]) -> Any:
 
 
 def error_text(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
-    """The error in one line, with the program's line that raised it: ``train.py:12, in step: ValueError: no``.
-
-    ``otherwise``: what gives the text if the error comes from no line of a file of the program.
-    """
+    """One line with the program's line, ``train.py:12, in step: ValueError: no``; ``otherwise`` if there is none."""
     if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
         error = error.__cause__
     line = program_line(error)
@@ -175,10 +169,7 @@ def error_text(error: BaseException, otherwise: Callable[[BaseException], str] =
 
 
 def program_line(error: BaseException, *, texts: bool = False) -> str:
-    """The innermost line of the program that raised the error: ``train.py:12, in step``; empty if there is none.
-
-    ``texts``: count code without a file, such as ``<string>``, as the program's.
-    """
+    """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code without a file."""
     found = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code

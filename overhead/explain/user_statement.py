@@ -1,7 +1,4 @@
-"""A statement of the user: a trial of it in a child process, and a chain of its calls.
-
-A trial runs the statement a few times: what it uses, how long it takes, and what is wrong with it.
-"""
+"""A statement of the user: a trial of it, which finds out what it uses and takes, and a chain of its calls."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ _COPY_S = 0.5
 _forks: list[None] = []
 _FEWEST_HELD = 4
 """If the device waits for work even among so few calls, it does so for another reason than its queue."""
-_FIRST_S = 0.5
-"""How long a first answer is sampled."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -59,11 +54,7 @@ _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 def try_statements(
     spec: CallSpec, interpreter: Interpreter = HERE, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S
 ) -> CallSpec:
-    """Try each case in a child process: the spec with what it found out.
-
-    Raises ``UsageError`` with one line for a statement that does not compile, raises, exits, crashes, hangs, takes
-    longer than ``longest_s`` or cannot be repeated.
-    """
+    """The spec with what a trial of each case in a child process found out. Raises ``UsageError``, one line."""
     answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
     with contextlib.closing(answers) as said_by_child:
         return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.cases])
@@ -77,10 +68,7 @@ def child_answers(
     doing: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
-    """Run ``module`` in a child process with this job, and yield its answers; texts name its next step, for ``doing``.
-
-    Raises ``UsageError`` with one line if the child refuses, ends, or is silent for longer than ``silence_s``.
-    """
+    """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises ``UsageError``."""
     step = "starting"
     try:
         limits, command = ChildLimits(silence_s), interpreter.python_command
@@ -104,10 +92,7 @@ def try_call(
     doing: Callable[[str], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
 ) -> tuple[FoundCall, StatementLoop]:
-    """Run one statement a few times: what was found out, and the open statement. Raises ``UsageError``.
-
-    ``names``: what error messages call its setup and the statement.
-    """
+    """What a few runs of a statement find out, and the open statement. ``names``: for errors. Raises ``UsageError``."""
     setup_name, call_name = names
     doing(setup_name)
     statement = StatementLoop(call, spec.setup, keep=True)
@@ -191,7 +176,7 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
 
 
 def first_answer(
-    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = _FIRST_S
+    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = 0.5
 ) -> Figure:
     """The cost of one more call with its work done, ns, with the 95 % interval of this one process.
 

@@ -48,9 +48,9 @@ def times_of(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
 def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = True) -> Any:
     """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
 
-    def attempted(jobs: Any, limit_s: Any) -> Any:
-        answers = [attempts[AGAINST if job.against else job.alternative] for job in jobs]
-        return [answer.pop(0) if isinstance(answer, list) else answer for answer in answers]
+    def attempted(job: Any, limit_s: Any) -> Any:
+        answer = attempts[AGAINST if job.against else job.alternative]
+        return answer.pop(0) if isinstance(answer, list) else answer
 
     def timed(spec: Any, *args: Any, **kwargs: Any) -> Any:
         if asked is not None:

@@ -88,16 +88,12 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
     import torch
 
     tape = Tape()
-    before = {name: getattr(torch.Tensor, name) for name in _READS}
-    for name, method in before.items():
-        setattr(torch.Tensor, name, tape.read(method))
+    for name in _READS:
+        setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
     for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
         owner.synchronize = tape.wait(owner.synchronize)
     for _ in range(_RECORDED_STEPS):
         tape.record(step)
-    for name, method in before.items():
-        if method not in tape.used:
-            setattr(torch.Tensor, name, method)
     return lambda: tape.replay(step)
 
 
@@ -114,8 +110,7 @@ def _pinned(step: StepFunction) -> StepFunction:
 
     def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            places = [*args, *kwargs.values()]
-            if always or any(str(getattr(one, "device", one)).startswith("cuda") for one in places):
+            if always or any(str(getattr(to, "device", to)).startswith("cuda") for to in [*args, *kwargs.values()]):
                 return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
             return method(tensor, *args, **kwargs)
 
@@ -136,8 +131,6 @@ class Tape:
         self._steps: list[list[Any]] = []
         self._mode: Literal["off", "recording", "replaying"] = "off"
         self._values: list[Any] = []
-        self.used: set[Callable[..., Any]] = set()
-        """The methods that read a value while steps were recorded."""
 
     def record(self, step: StepFunction) -> Any:
         """Run a step and keep the values that it reads from the device; returns what the step returns."""
@@ -166,7 +159,6 @@ class Tape:
                 value = method(tensor, *args, **kwargs)
                 if not getattr(value, "is_cuda", False):
                     self._values.append(value)
-                    self.used.add(method)
                 return value
             if method.__name__ == "to" and not _to_host(args, kwargs):
                 return method(tensor, *args, **kwargs)

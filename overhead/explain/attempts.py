@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import random
 import re
 import shutil
 import sys
@@ -104,11 +105,20 @@ def _ready(job: AttemptJob) -> StepFunction:
 
 
 def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """Seed, load and warm up: one step, the step that holds its state, the seconds to make it. Or ``NotPossible``."""
+    """Seed, load, warm up: one step, the step that holds its state, seconds to make it. Raises ``NotPossible``."""
+    import numpy as np
+
+    random.seed(_SEED)
+    np.random.seed(_SEED)
     if job.torch:
-        import torch  # noqa: F401 - each process starts with another seed
-    _seed()
-    step = _loaded(job.against or job.setup, job.path)
+        import torch
+
+        torch.manual_seed(_SEED)
+    sys.path += [entry for entry in job.path if entry not in sys.path]
+    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
+    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    exec(job.against or job.setup, module.__dict__)
+    step: StepFunction = module.step
     changing = _warm(step)
     if not job.alternative:
         return step, step, 0.0
@@ -123,27 +133,6 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     made = alternative.make(step)
     wait_for_device()
     return made, step, time.perf_counter() - began
-
-
-def _loaded(setup: str, path: list[str]) -> StepFunction:
-    sys.path += [entry for entry in path if entry not in sys.path]
-    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
-    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
-    exec(setup, module.__dict__)
-    step: StepFunction = module.step
-    return step
-
-
-def _seed() -> None:
-    """Give every random generator that is in use the same state."""
-    import random
-
-    random.seed(_SEED)
-    import numpy as np
-
-    np.random.seed(_SEED)
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.manual_seed(_SEED)
 
 
 def _warm(step: StepFunction) -> list[str]:

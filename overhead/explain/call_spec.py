@@ -102,10 +102,7 @@ def handing_over_spec(spec: CallSpec) -> Iterator[None]:
 
 
 def setup_of(function: Callable[[], object], name: str) -> str:
-    """Python text that defines ``name`` as this function, in another process. Raises ``UsageError`` if there is none.
-
-    The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that defines it.
-    """
+    """Text that defines ``name`` as this function elsewhere: import, pickle or its script. Raises ``UsageError``."""
     if not callable(function):
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
     if os.environ.get(VARIABLE):
@@ -113,14 +110,18 @@ def setup_of(function: Callable[[], object], name: str) -> str:
             "a script that is measured runs again: put its own measurement under if __name__ == '__main__'"
         )
     module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
-    try:
+    can_import = False
+    with contextlib.suppress(ImportError, AttributeError, ValueError):
         can_import = import_function(module, path) is function
-    except (ImportError, AttributeError, ValueError):
-        can_import = False
     if module != "__main__" and can_import:
         return _setup(name, "import_function", module, path)
     if importlib.util.find_spec("cloudpickle") is not None:
-        return _setup(name, "unpickle_function", base64.b64encode(_pickled(function, path)).decode())
+        import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        try:
+            return _setup(name, "unpickle_function", base64.b64encode(cloudpickle.dumps(function)).decode())
+        except Exception as error:  # an object that it holds may raise anything
+            raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if module == "__main__" and file and can_import:
         return _setup(name, "function_of_script", os.path.abspath(file), path)
@@ -148,12 +149,3 @@ def function_of_script(file: str, path: str) -> Any:
 def _setup(name: str, how: str, *arguments: str) -> str:
     given = ", ".join(map(repr, arguments))
     return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find({given})"
-
-
-def _pickled(function: Callable[[], object], path: str) -> bytes:
-    import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    try:
-        return bytes(cloudpickle.dumps(function))
-    except Exception as error:  # an object that it holds may raise anything
-        raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None

@@ -6,14 +6,14 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import ALTERNATIVES, NO_TORCH, StepChange
+from overhead.explain.alternatives import ALTERNATIVES, StepChange
 from overhead.explain.attempts import Attempt, AttemptJob, attempt_apart
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compare_outcomes
@@ -45,8 +45,8 @@ is proposed. And the steps that a process makes besides those that it samples.""
 class Changes:
     """Attempts and times alternatives to one step.
 
-    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``torch``: False for a step of another library
-    than PyTorch, to which only ``against`` is an alternative. ``attempted``, ``timed``: replaced in tests.
+    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``leave_out``: names of alternatives that do not
+    apply. ``attempted``, ``timed``: replaced in tests.
     """
 
     def __init__(
@@ -56,17 +56,14 @@ class Changes:
         listener: Listener,
         attempted: Callable[..., Attempt] = attempt_apart,
         timed: Callable[..., Timing] = time_statements,
-        *,
-        torch: bool = True,
+        leave_out: Collection[str] = (),
     ) -> None:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
-        self._found, self._listener, self._torch = found, listener, torch
+        self._found, self._listener, self._leave_out = found, listener, leave_out
         self._attempted, self._timed = attempted, timed
         self._sampled_s, self._longer = _ALONE_S, False
         self.ends = math.inf
         """When all is to be done, by ``time.monotonic()``; what compiles gets more time."""
-        self.leave_out: tuple[str, ...] = ()
-        """Alternatives that do not apply."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
@@ -90,22 +87,17 @@ class Changes:
         return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
-        """The times of the step, and every alternative in the order in which they are shown.
+        """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
 
-        ``compiled``: include those that compile the step. ``against``: Python text that defines the user's own
-        alternative as ``step``. Raises ``UsageError`` if the step as it is cannot be repeated.
+        ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot be repeated.
         """
-        names = [n for n, each in ALTERNATIVES.items() if n not in self.leave_out and (compiled or not each.compiles)]
+        names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
-        found: dict[str, record.Alternative] = {}
-        if self._torch:
-            jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
-        else:
-            found = {name: _alternative(name, "refused", NO_TORCH) for name in names}
-        found |= self._tried(jobs) if jobs else {}
+        jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
+        found = self._tried(jobs) if jobs else {}
         timing, timed = self._times({name: job for name, job in jobs.items() if found[name].status == "ok"}, found)
         found |= timed
-        return timing, [found[name] for name in [*([AGAINST] if against else []), *names]]
+        return timing, [found[name] for name in jobs]
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
         """Each alternative without its times."""

@@ -1,13 +1,11 @@
-"""What the host does to a step beside its work, and the step again under other conditions, in fresh processes.
-
-The other times of a step are taken without the garbage collector, on a quiet processor; these as a program runs it.
-"""
+"""What the host does to a step as a program runs it, and the step under other conditions, in fresh processes."""
 
 from __future__ import annotations
 
 import contextlib
 import cProfile
 import gc
+import operator
 import os
 import re
 import statistics
@@ -36,7 +34,6 @@ _PROCESSES = 2
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
 _MOST_BUSY = 16
-_DRAWS = 500
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
 _UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
@@ -71,7 +68,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     for name in dict.fromkeys(name for name, _, _ in found):
         runs, draw = [one[1:] for one in found if one[0] == name], np.random.default_rng(0)
         before, under = (np.concatenate(side) for side in zip(*runs, strict=True))
-        ours, theirs = (draw.choice(times, (_DRAWS, len(times))).mean(axis=1) for times in (before, under))
+        ours, theirs = (draw.choice(times, (500, len(times))).mean(axis=1) for times in (before, under))
         own = [np.mean(run[0]) / np.mean(run[1]) for run in runs]
         gain = _figure("gain", [*np.percentile(ours / theirs, (2.5, 97.5)).tolist(), *map(float, own)])
         step = _figure("step", np.percentile(theirs, (2.5, 97.5)).tolist())
@@ -91,8 +88,7 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
 def read_counters(host: Host) -> dict[str, int]:
     """Counters of this thread and its control group; 0 where the system has none.
 
-    ``queued``: ns in which it was ready to run and others had the processor. ``throttled``: ns in which the CPU limit
-    stopped it. ``preemptions``: switches that it did not ask for.
+    ``queued``: ns it waited for a processor. ``throttled``: ns of its CPU limit. ``preemptions``: unasked switches.
     """
     queued = host.read("/proc/thread-self/schedstat").split()
     switches = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)", host.read("/proc/thread-self/status"), re.M)
@@ -196,17 +192,16 @@ class HostMeasurement:
             (self._threads, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
             (threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
         ]
-        return [self.compared(name, begin, end) for applies, name, begin, end in made if applies]
-
-    def compared(self, name: str, begin: Callable[[], object], end: Callable[[], object]) -> Condition:
-        """Times of the step before, under (twice as long) and after a condition."""
-        before = self.stretch(_STRETCH_S)
-        begin()
-        try:
-            under = self.stretch(2 * _STRETCH_S)
-        finally:
-            end()
-        return name, before + self.stretch(_STRETCH_S), under
+        found = list[Condition]()
+        for _, name, begin, end in filter(operator.itemgetter(0), made):
+            before = self.stretch(_STRETCH_S)
+            begin()
+            try:
+                under = self.stretch(2 * _STRETCH_S)
+            finally:
+                end()
+            found.append((name, before + self.stretch(_STRETCH_S), under))
+        return found
 
 
 def _answer(job: tuple[CallSpec, bool], send: Send) -> None:

@@ -33,10 +33,7 @@ _END = "the end of the block"
 
 @dataclass
 class BlockCounts:
-    """What a block did: ``(name, line)`` of each launch and synchronisation, complete when the block has ended.
-
-    ``means``: what was counted as a launch, in words.
-    """
+    """``(name, line)`` of each launch and synchronisation of a block at its end. ``means``: what counts as a launch."""
 
     means: str = ""
     launches: list[tuple[str, str]] = field(default_factory=list)

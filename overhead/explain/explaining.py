@@ -12,7 +12,7 @@ import msgspec
 from overhead import machine
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import PINNED
+from overhead.explain.alternatives import ALTERNATIVES, PINNED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
 from overhead.explain.conditions import measure_host
@@ -58,8 +58,7 @@ def explain(
     ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
     returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
     given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
-    measures the step only. ``seconds``: the time for all, without what compiles; a step that is not resolved before is
-    measured until then.
+    measures the step only. ``seconds``: the time for all, without what compiles.
 
     Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
     out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
@@ -74,8 +73,9 @@ def explain(
         raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
     job = AttemptJob(setup=source.setup, path=source.path)
     pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
-    changes = Changes(job, profile.found, listener, timed=time_statements, torch=profile.library in ("torch", "none"))
-    changes.ends, changes.leave_out = began + seconds, () if pageable else (PINNED,)
+    leave_out = () if pageable else (PINNED,) if profile.library in ("torch", "none") else tuple(ALTERNATIVES)
+    changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=leave_out)
+    changes.ends = began + seconds
     try:
         if alternatives:
             timing, found = changes.try_all(compiled=compiled, against=other.setup if other else "")

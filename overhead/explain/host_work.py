@@ -38,22 +38,15 @@ class ReturnTimes(Struct, frozen=True):
     loop: Sequence[float] = ()
 
 
-_MOST_BLOCKED = 0.05
-"""The share of a step that may be waiting if the profiler's cost is taken from the step."""
-
-
 def profiler_cost(alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0) -> ProfilerCost:
     """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it (``returns``).
 
-    ``blocked_ns``: how long a step waits for the device. Above 5 % of the step, the waits may hide the profiler's cost;
-    then that in the loop is taken.
+    If a step waits for the device for over 5 % (``blocked_ns``), which may hide the cost, that in the loop is taken.
     """
-    waits = blocked_ns > _MOST_BLOCKED * quiet_mean(returns.step)
+    waits = blocked_ns > 0.05 * quiet_mean(returns.step)
     gaps = [after.start - before.end for step in loop.steps for before, after in itertools.pairwise(step.operations)]
-    return ProfilerCost(
-        _added_ns(loop, returns.loop) if waits else _added_ns(alone, returns.step),
-        statistics.median(gaps) if gaps else 0.0,
-    )
+    added_ns = _added_ns(loop, returns.loop) if waits else _added_ns(alone, returns.step)
+    return ProfilerCost(added_ns, statistics.median(gaps) if gaps else 0.0)
 
 
 def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
@@ -155,12 +148,8 @@ class _Parts:
         waiting = [call for call in step.calls if call.no_work > 0]
         free = sorted((call.start, call.end - call.queue_full) for call in step.calls if not call.blocked)
         self._start = step.start
-        self._lost = union_of_spans(
-            [
-                *((call.end - call.no_work, call.end) for call in waiting),
-                *((max(start, end - call_ns), end) for start, end in free),
-            ]
-        )
+        lost = [(call.end - call.no_work, call.end) for call in waiting]
+        self._lost = union_of_spans([*lost, *((max(start, end - call_ns), end) for start, end in free)])
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
         self.own = [self.own_until(at) for at in edges]
         self.own_ns = [after - before for before, after in itertools.pairwise(self.own)]
@@ -189,7 +178,6 @@ _CALLS: dict[str, tuple[CallKind, ...]] = {
     "synchronisations": ("synchronisation",),
 }
 """The kinds of calls that each count adds up."""
-_NO_OPERATION = HostOperation(BETWEEN, 0, 0, "")
 PAGEABLE = " from pageable memory"
 """The end of the name of an upload that waits for the work before it."""
 _MOST_GAPS = 10
@@ -274,9 +262,8 @@ def gap_rows(trace: Trace) -> list[record.DeviceGap]:
         if work.start > end:
             middle = (end + work.start) / 2
             at = bisect.bisect_right(starts, middle) - 1
-            running = step.operations[at] if at >= 0 and step.operations[at].end >= middle else _NO_OPERATION
-            found.append(
-                record.DeviceGap(ns=work.start - end, before=work.name[:4000], host=running.name, site=running.site)
-            )
+            runs = at >= 0 and step.operations[at].end >= middle
+            host, site = _key(step.operations[at]) if runs else (BETWEEN, NO_SITE)
+            found.append(record.DeviceGap(ns=work.start - end, before=work.name[:4000], host=host, site=site))
         end = work.end if end == float("inf") else max(end, work.end)
     return sorted(found, key=lambda gap: -gap.ns)[:_MOST_GAPS]

@@ -88,7 +88,7 @@ def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
 def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """At most ``room`` bytes of the step's arrays, those changed since ``before`` (checksums) first; what is out."""
+    """A step's arrays up to ``room`` bytes, those changed since ``before`` first, and what is left out."""
     leaves, left_out = _reached(step)
     now = checksums(step)
     arrays = {name: leaf for name, leaf in leaves.items() if state.is_array(leaf)}

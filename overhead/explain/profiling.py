@@ -102,7 +102,7 @@ class StepProfile:
 
 
 def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
-    """Try the step in a child process, and profile it if it uses PyTorch; ``doing`` gets each step. ``UsageError``."""
+    """Try a step in a child process; profile it with PyTorch; ``doing`` gets what is next. Raises ``UsageError``."""
     with scratch.subfolder() as folder:
         answers = child_answers(__name__, (source, folder), _decode, SILENCE_S, doing)
         with contextlib.closing(answers) as said_by_child:

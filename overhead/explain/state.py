@@ -19,7 +19,6 @@ from overhead.errors import one_line
 SUITE = str(Path(__file__).parents[1]) + os.sep
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
-_CONTAINERS = (Mapping, Sequence, Set)
 _HIDDEN = ("_parameters", "_buffers", "_modules")
 """Attributes of a PyTorch module that hold what the program reaches without them: ``model.weight``."""
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray, type(None), range, enum.Enum)
@@ -60,7 +59,7 @@ def reachable_values(root: Any, unread: dict[str, str] | None = None) -> dict[st
 def is_plain(value: Any) -> bool:
     """Whether this is a value of a plain Python type, such as a number or a text, or an empty container."""
     try:
-        return isinstance(value, _PLAIN) or (isinstance(value, _CONTAINERS) and not len(value))
+        return isinstance(value, _PLAIN) or (isinstance(value, Mapping | Sequence | Set) and not len(value))
     except Exception:  # the class of the program may raise anything
         return False
 

@@ -111,8 +111,6 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
     step = functools.partial(found, **arguments) if arguments else found
     made = _checked(step)
-    if isinstance(found, type) and not callable(made):
-        raise UsageError(f"an object of {function} cannot be called; a step takes no arguments and can be called")
     # What a step returns may be callable too, such as a module: a function of the program is meant.
     if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
         if lacking := _lacking(made, {}):

@@ -32,11 +32,7 @@ _PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", 
 """Distributions whose versions belong in the record if the statement has imported them."""
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
-_COPY_S = 0.5
-"""How long a forked copy may take to go on."""
 _forks: list[None] = []
-_FEWEST_HELD = 4
-"""If the device waits for work even among so few calls, it does so for another reason than its queue."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -138,7 +134,7 @@ def _no_copy(part: str) -> Iterator[None]:
         if os.getpid() != parent:
             raise UsageError(f"{part} cannot be measured: it forks (os.fork); end the child inside {part}")
         if len(_forks) > forks:
-            time.sleep(_COPY_S)
+            time.sleep(0.5)  # until the copy has gone on
 
 
 def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
@@ -155,9 +151,8 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
     try:
         _checked(statement, lambda: statement.issue(n))
     except StatementError as error:
-        raise UsageError(
-            f"{name} cannot be repeated: the first calls work, then {error}" if made else str(error)
-        ) from None
+        said = f"{name} cannot be repeated: the first calls work, then " if made else ""
+        raise UsageError(f"{said}{error}") from None
 
 
 def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str) -> float:
@@ -261,7 +256,7 @@ class CallChain(HeldChain):
             return None
         while True:
             held = self.held(self._clock(), max(1, n // self._held_part))
-            if held.busy or held.n <= _FEWEST_HELD:
+            if held.busy or held.n <= 4:  # so few fit into its queue
                 return held
             self._held_part *= 4
 

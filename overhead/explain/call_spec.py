@@ -22,8 +22,11 @@ from msgspec import Struct
 
 from overhead import scratch
 from overhead.errors import Unavailable, UsageError, one_line
+from overhead.results import Figure
 
 VARIABLE = "OVERHEAD_CALLS"
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""The environment variables that hold the number of library threads."""
 SCRIPT = "__overhead_script__"
 """``__name__`` of a script that is run again to find one of its functions."""
 
@@ -31,7 +34,8 @@ SCRIPT = "__overhead_script__"
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
 
-    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``prints``: it writes to standard output.
+    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``first``: its cost by
+    ``first_answer``; None if that was not asked for.
     """
 
     one_ns: float
@@ -40,20 +44,37 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     api: str
     adapter: str
     packages: list[str] = []
-    prints: bool = False
+    first: Figure | None = None
 
 
 class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
 
-    ``path``: entries of ``sys.path`` that the workers need. ``found``: by statement, what the trial found out.
+    ``path``: entries of ``sys.path`` that the workers need. ``vary``: ``NAME=VALUE,VALUE``; SETUP begins with one of
+    these assignments. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers. ``first``:
+    the trial gives first answers. ``found``: by case, what the trial found out.
     """
 
     calls: list[str]
     setup: str = ""
     wait: str = ""
     path: list[str] = []
+    vary: str = ""
+    threads: list[str] = []
+    pythons: list[str] = []
+    first: bool = False
     found: list[FoundCall] = []
+
+    @property
+    def given(self) -> list[dict[str, str]]:
+        """The assignments of ``vary``, each as name and value; an empty one if nothing is varied."""
+        name, _, values = self.vary.partition("=")
+        return [{name: value.strip()} for value in values.split(",")] if name else [{}]
+
+    @property
+    def cases(self) -> list[tuple[int, dict[str, str]]]:
+        """Each statement, by its position, with each assignment; those of one statement follow one another."""
+        return [(position, given) for position in range(len(self.calls)) for given in self.given]
 
     def add_path(self) -> None:
         """Add ``path`` to ``sys.path``, so that imports find what the caller's imports find."""

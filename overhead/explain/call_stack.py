@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from overhead.explain.call_spec import read_spec
+from overhead.explain.call_spec import THREADS, read_spec
 from overhead.explain.user_statement import CallChain
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
@@ -20,16 +20,23 @@ class CallProbe(Probe):
     title = "a statement of your own"
     on_request = True
 
+    def environments(self) -> list[dict[str, str]]:
+        """One for each number of library threads."""
+        return [dict.fromkeys(THREADS, number) for number in read_spec().threads]
+
     def targets(self) -> list[Target]:
         """One target: the first device that a statement uses, else the CPU."""
-        found = read_spec().found
-        first = next((one for one in found if one.api != "CPU"), found[0])
-        return [Target(stack=self.name, api=first.api, adapter=first.adapter)]
+        spec = read_spec()
+        first = next((one for one in spec.found if one.api != "CPU"), spec.found[0])
+        threads = f"threads {os.environ[THREADS[0]]}" if spec.threads else ""
+        return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:
-        """A case for each statement, by its position from 0."""
-        base = Case(pattern="per-submit", unit="call", params={"position": 0})
-        return Space(base, extra=[vary(base, "position", n) for n in range(1, len(read_spec().calls))])
+        """A case for each statement, by its position from 0, with each assignment, by its number from 0."""
+        spec = read_spec()
+        base = Case(pattern="per-submit", unit="call", params={"position": 0, "given": 0})
+        calls = [vary(base, "position", n) for n in range(len(spec.calls))]
+        return Space(base, extra=[vary(call, "given", n) for call in calls for n in range(len(spec.given))])
 
     def open(self, target: Target, case: Case) -> Chain:
         """A chain of calls of one statement; what they print is thrown away."""
@@ -38,4 +45,5 @@ class CallProbe(Probe):
         sys.stdout.flush()
         with open(os.devnull, "wb") as nowhere:  # what the statements print would fill the pipe
             os.dup2(nowhere.fileno(), 1)
-        return CallChain(spec, int(case.params["position"]))
+        position, given = int(case.params["position"]), int(case.params["given"])
+        return CallChain(spec, position * len(spec.given) + given)

@@ -31,6 +31,12 @@ def add_commands(commands: Any) -> None:
         help="torch, cupy, jax, wgpu-native, dawn, cuda, none, or a statement that waits (default: that of the "
         "library in use)",
     )
+    time.add_argument("--quick", action="store_true", help="only the first answer, from one process, in seconds")
+    time.add_argument("--label", metavar="NAME", dest="names", action="append", default=[], help="the name of a call")
+    time.add_argument("--vary", metavar="NAME=VALUE,VALUE", default="", help="measure with each value of a variable")
+    time.add_argument("--threads", metavar="N,N", default="", help="measure with each number of library threads")
+    python = "measure with this Python; given twice: measure with both in turn, and compare"
+    time.add_argument("--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python)
     add_json(time)
     time.set_defaults(call=time_command)
 
@@ -57,7 +63,8 @@ def time_command(a: argparse.Namespace) -> int:
     from overhead.runner.progress import Progress
 
     with Progress() as listener:
-        found = time(*a.calls, setup="\n".join(a.setup), wait=a.wait, listener=listener)
+        options = {name: getattr(a, name) for name in ("wait", "names", "quick", "vary", "threads", "pythons")}
+        found = time(*a.calls, setup="\n".join(a.setup), listener=listener, **options)
     return answer(a, found.to_dict, timing_blocks(found))
 
 

@@ -174,23 +174,27 @@ def _remark(one: Alternative) -> str:
 
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
-    library = next((f", {name} {timing.versions[name]}" for name in _LIBRARIES if name in timing.versions), "")
+    varied = list(timing.calls[0].varied)
+    used = [] if "python" in varied else [name for name in _LIBRARIES if name in timing.versions]
+    library = f", {used[0]} {timing.versions[used[0]]}" if used else ""
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]
     several = len(timing.calls) > 1
     rows = [
-        [str(n) if several else "", plain(call.call, _LONGEST_SHOWN), *(_cell(call, name) for name in names)]
+        [
+            str(n) if several else "",
+            *(plain(text, _LONGEST_SHOWN) for text in (call.call, *call.varied.values())),
+            *(_cell(call, name) for name in names),
+        ]
         for n, call in enumerate(timing.calls, 1)
     ]
-    optional = {2 + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
-    columns = ["#", "call", *(f"{name}, {MICRO}" for name in names)]
-    yield Table(
-        f"The cost of a call, {where}{library}", columns, rows, numeric=range(2, len(columns)), optional=optional
-    ).without_empty()
-    yield Text(
-        [f"{name}: {_WORDS[name]}." for name in names if any(_cell(call, name) for call in timing.calls)], quiet=True
-    )
+    optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
+    columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
+    title = f"{'A first answer, from one process: the' if timing.quick else 'The'} cost of a call, {where}{library}"
+    yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
+    shown = [name for name in names if not timing.quick and any(_cell(call, name) for call in timing.calls)]
+    yield Text([f"{name}: {_WORDS[name]}." for name in shown], quiet=True)
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 
@@ -229,8 +233,6 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         yield f"The cost{which} is {call.status}: {call.reason}."
     for reason, names in _missing(call).items():
         yield f"No {listed(names)}{which}: {reason}."
-    if call.prints:
-        yield f"The call{which} prints; its output is thrown away, and its time counts."
 
 
 def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:
@@ -250,12 +252,14 @@ def _cell(call: CallTiming, name: str) -> str:
 def _ratio(ratio: CallRatio) -> str:
     times = ratio.ratio.measured
     if times is None or not times.bounded:
-        return f"{ratio.position} against 1: {ratio.ratio.reason or ratio.ratio.status}."
+        return f"{ratio.position} against {ratio.against}: {ratio.ratio.reason or ratio.ratio.status}."
+    verdict = f" Verdict: {ratio.verdict}." if ratio.verdict else ""
     if times.floor <= 1 <= times.ceiling:
         shown = between(times.floor, times.ceiling)
-        return f"No measurable difference between {ratio.position} and 1: {shown}{TIMES}."
+        return f"No measurable difference between {ratio.position} and {ratio.against}: {shown}{TIMES}.{verdict}"
     interval = spread(times).replace(" (", f"{TIMES} (", 1)
-    return f"{ratio.position} takes {interval} as long as 1, measured in turn in the same processes."
+    turns = "in the same processes" if ratio.difference else "in processes that take turns"
+    return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{verdict}"
 
 
 def _overstated(calls: Sequence[CallTiming]) -> list[str]:
@@ -278,7 +282,7 @@ def _missing(call: CallTiming) -> dict[str, list[str]]:
         figure = _figure(call, name)
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
-    if call.on != "CPU" and call.figure("device_busy") is None:
+    if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
         found.setdefault(_no_device(call), []).append("device")
     return found
 

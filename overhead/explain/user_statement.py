@@ -6,12 +6,12 @@ A trial runs the statement a few times: what it uses, how long it takes, and wha
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
-import sys
-import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,12 +19,13 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.steps import error_text, has_run
+from overhead.explain.steps import error_text, has_run, literals
 from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
-from overhead.results import Scalar
+from overhead.results import Figure, Scalar
+from overhead.runner.interpreter import HERE, Interpreter
 
 SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
@@ -39,6 +40,8 @@ _COPY_S = 0.5
 _forks: list[None] = []
 _FEWEST_HELD = 4
 """If the device waits for work even among so few calls, it does so for another reason than its queue."""
+_FIRST_S = 0.5
+"""How long a first answer is sampled."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -49,17 +52,21 @@ class TrialRefused(Struct, frozen=True, tag="refused"):
     reason: str
 
 
+_Found = TypeVar("_Found")
 _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 
 
-def try_statements(spec: CallSpec, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S) -> CallSpec:
-    """Try each statement in a child process: the spec with what it found out.
+def try_statements(
+    spec: CallSpec, interpreter: Interpreter = HERE, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S
+) -> CallSpec:
+    """Try each case in a child process: the spec with what it found out.
 
     Raises ``UsageError`` with one line for a statement that does not compile, raises, exits, crashes, hangs, takes
     longer than ``longest_s`` or cannot be repeated.
     """
-    with contextlib.closing(child_answers(__name__, (spec, longest_s), _decode, silence_s)) as said_by_child:
-        return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.calls])
+    answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
+    with contextlib.closing(answers) as said_by_child:
+        return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.cases])
 
 
 def child_answers(
@@ -68,6 +75,7 @@ def child_answers(
     decode: Callable[[bytes], Any],
     silence_s: float,
     doing: Callable[[str], None] = lambda what: None,
+    interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
     """Run ``module`` in a child process with this job, and yield its answers; texts name its next step, for ``doing``.
 
@@ -75,7 +83,8 @@ def child_answers(
     """
     step = "starting"
     try:
-        with ChildProcess(module, job, decode, ChildLimits(silence_s)) as child:
+        limits, command = ChildLimits(silence_s), interpreter.python_command
+        with ChildProcess(module, job, decode, limits, interpreter.environment, command) as child:
             for answer in child:
                 match answer:
                     case str(step):
@@ -122,7 +131,6 @@ def try_call(
         _checked(statement, statement.open)
         finish = statement.wait
     _checked(statement, finish)
-    printed = _printed_bytes()
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, 1 + before, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
@@ -132,7 +140,7 @@ def try_call(
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
-        prints=_printed_bytes() > printed,
+        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
         packages=[
             name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
         ],
@@ -155,18 +163,13 @@ def _no_copy(part: str) -> Iterator[None]:
             time.sleep(_COPY_S)
 
 
-def _checked(statement: StatementLoop, act: Callable[[], object]) -> None:
+def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
     try:
-        act()
+        return act()
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
         raise StatementError(error_text(error, statement.describe_error)) from None
-
-
-def _printed_bytes() -> int:
-    sys.stdout.flush()
-    return os.fstat(1).st_size
 
 
 def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
@@ -196,17 +199,57 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     return best
 
 
+def first_answer(
+    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = _FIRST_S
+) -> Figure:
+    """The cost of one more call with its work done, ns, with the 95 % interval of this one process.
+
+    The slope of T(n) between two sizes of n, of about 1 and 3 ms, which alternate. Neighbouring slopes are alike, so
+    the interval is that of the medians of eight blocks of them.
+    """
+    import numpy as np
+
+    from overhead.measure.fitting.across_processes import mean_of_processes
+
+    few = max(1, round(1e6 / one_ns))
+
+    def total(n: int) -> int:
+        began = time.perf_counter_ns()
+        issue(n)
+        wait()
+        return time.perf_counter_ns() - began
+
+    slopes: list[float] = []
+    end_s = time.monotonic() + seconds
+    while len(slopes) < 3 or time.monotonic() < end_s:
+        slopes.append((total(3 * few) - total(few)) / (2 * few))
+    blocks = [float(np.median(block)) for block in np.array_split(slopes, min(8, len(slopes)))]
+    reason = f"a first answer, from one process: the slope between n = {few} and {3 * few}"
+    mean = mean_of_processes("complete", blocks, 0.03)
+    return msgspec.structs.replace(mean, status="noisy", reason=reason, rule="", processes=1)
+
+
+def _alone(spec: CallSpec, number: int) -> CallSpec:
+    """The statement of one case; its SETUP begins with the assignment."""
+    position, given = spec.cases[number]
+    lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
+    setup = "\n".join([*lines, textwrap.dedent(spec.setup)])
+    found = spec.found[number : number + 1]
+    return msgspec.structs.replace(spec, calls=[spec.calls[position]], setup=setup, vary="", found=found)
+
+
 class CallChain(HeldChain):
-    """A chain of n calls of the statement at ``position``; ``StatementError`` if SETUP, CALL or the wait raises."""
+    """A chain of n calls of one of the cases; ``StatementError`` if SETUP, CALL or the wait raises."""
 
     flags = ("values-not-checked",)  # the values of an unknown call prove nothing
 
-    def __init__(self, spec: CallSpec, position: int) -> None:
-        found = spec.found[position]
+    def __init__(self, spec: CallSpec, number: int) -> None:
+        spec = _alone(spec, number)
+        (found,) = spec.found
         self._said, self._made = found.said, 0
         by_text = not found.waits
         self._statement = StatementLoop(
-            spec.calls[position], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
+            spec.calls[0], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
         )
         _checked(self._statement, self._statement.open)
         names, results = self._statement.names, self._statement.results
@@ -257,16 +300,17 @@ class CallChain(HeldChain):
 
 
 def _answer(job: tuple[CallSpec, float], send: Send) -> None:
-    with tempfile.TemporaryFile() as printed:
-        os.dup2(printed.fileno(), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the statements print
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=lambda: _forks.append(None))
     spec, longest_s = job
     spec.add_path()
-    for number, call in enumerate(spec.calls, 1):
-        which = f"statement {number}: " if len(spec.calls) > 1 else ""
+    gc.disable()
+    for number in range(len(spec.cases)):
+        which = f"statement {number + 1}: " if len(spec.cases) > 1 else ""
+        own = _alone(spec, number)
         try:
-            send(try_call(spec, call, longest_s, lambda what, which=which: send(f"{which}{what}"))[0])  # type: ignore[misc]
+            send(try_call(own, own.calls[0], longest_s, lambda what, which=which: send(f"{which}{what}"))[0])  # type: ignore[misc]
         except UsageError as error:
             send(TrialRefused(f"{which}{error}"))
             break

@@ -15,7 +15,7 @@ def test_a_statement_on_the_processor_needs_no_wait() -> None:
     (found,) = try_statements(
         CallSpec(calls=["np.add(x, 1, out=x)"], setup="import numpy as np; x = np.zeros(9)")
     ).found
-    assert (found.waits, found.api, found.adapter, found.prints) == (["none"], "CPU", "CPU", False)
+    assert (found.waits, found.api, found.adapter) == (["none"], "CPU", "CPU")
     assert "numpy" in found.packages
     assert 0 < found.one_ns < 1e8
 

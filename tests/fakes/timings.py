@@ -29,7 +29,6 @@ def call(text: str, figures: list[Figure], **more: object) -> CallTiming:
         on="NVIDIA H200",
         bound="host",
         flags=["values-not-checked"],
-        prints=False,
         figures=figures,
     )
     return msgspec.structs.replace(found, **more)
@@ -49,7 +48,7 @@ def timing(*calls: CallTiming, ratios: Sequence[CallRatio] = ()) -> Timing:
 
 
 def two_calls() -> Timing:
-    """One statement with all figures, and one that has no line, prints, and is bounded by the device."""
+    """One statement with all figures, and one that has no line, and is bounded by the device."""
     first = [
         figure("complete", 6_790.0, 6_620.0, 6_950.0),
         figure("met", 7_900.0, 6_900.0, 12_100.0),
@@ -64,7 +63,7 @@ def two_calls() -> Timing:
     ratio = figure("ratio", 1.3, 1.15, 1.45, unit="ratio")
     made = timing(
         call("x.add_(1)", first, next_run=[5_700.0, 8_100.0]),
-        call("x = x * x; print(x)", second, status="nonlinear", reason=bend, prints=True, bound="device"),
+        call("x = x * x; print(x)", second, status="nonlinear", reason=bend, bound="device"),
         ratios=[CallRatio(position=2, difference=difference, ratio=ratio)],
     )
     return msgspec.structs.replace(

@@ -1,0 +1,182 @@
+"""What ``overhead time`` varies, its first answer, and how its result reads; whole runs have a small budget."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+import time as clock
+from unittest import mock
+
+import pytest
+
+from overhead.cli import main
+from overhead.errors import UsageError
+from overhead.explain import timing
+from overhead.explain.timing import time
+from overhead.explain.user_statement import first_answer
+from overhead.profiles import Plan
+from tests.fakes import timings as made
+from tests.fakes.workers import Unlocked
+
+PLAN = Plan(processes=2, target=0.5, sampling_s=3.0, wall_s=60.0, case_s=0.1)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs have a small budget, and do not wait for others."""
+    monkeypatch.setattr(timing, "sampling_plan", lambda found: PLAN)
+    monkeypatch.setattr("overhead.runner.run.Campaign", Unlocked)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--vary", "n"], "--vary n"),
+        (["--vary", "3=4"], "--vary 3=4"),
+        (["--vary", "for=4"], "for = 4"),
+        (["--vary", "n=1,2,3,4,5,6,7,8,9"], "9 "),
+        (["--threads", "0"], "--threads 0"),
+        (["--threads", "two"], "--threads two"),
+        (["--label", "a", "--label", "b"], "--label"),
+        (["--python", "a", "--threads", "1"], "--python"),
+        (["--python", "nowhere-a", "--python", "nowhere-b"], "nowhere-a"),
+    ],
+)
+def test_a_bad_option_gives_one_line_that_names_it(
+    options: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["time", "pass", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert named in line
+
+
+def test_a_first_answer_is_a_slope_without_what_is_paid_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0
+
+    def spend(ns: int) -> None:
+        nonlocal now
+        now += ns
+
+    monkeypatch.setattr(clock, "perf_counter_ns", lambda: now)
+    monkeypatch.setattr(clock, "monotonic", lambda: now / 1e9)
+    found = first_answer(lambda n: spend(700 * n), lambda: spend(1_000_000), 700.0, 1.0)
+    assert found.value == pytest.approx(700)
+    assert [found.low, found.high] == pytest.approx([700, 700])
+    assert (found.processes, found.status == "ok") == (1, False)
+
+
+def test_quick_gives_each_call_a_cost_with_an_interval_within_seconds_after_its_setup() -> None:
+    began = clock.monotonic()
+    found = time("for i in range(n): pass", "pass", vary="n=10,1000", names=["loop", "nothing"], quick=True)
+    assert clock.monotonic() - began < 8, "with the start of a process"
+    few, many, *_ = found.calls
+    assert [(call.call, call.varied) for call in found.calls] == [
+        ("loop", {"n": "10"}),
+        ("loop", {"n": "1000"}),
+        ("nothing", {"n": "10"}),
+        ("nothing", {"n": "1000"}),
+    ]
+    assert found.quick
+    assert (many.value("complete") or 0) > 5 * (few.value("complete") or math.inf)
+    assert all(call.figures[0].low is not None for call in found.calls)
+
+
+def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.CaptureFixture[str]) -> None:
+    setup = "assert kind in ('u4', 'f8'); import numpy as np; x = np.zeros(64, kind)"
+    assert main(["time", "x + 1", "-s", setup, "--vary", "kind=u4,f8", "--quick", "--json"]) == 0
+    assert [call["varied"]["kind"] for call in json.loads(capsys.readouterr().out)["calls"]] == ["u4", "f8"]
+    with pytest.raises(UsageError, match=r"statement 2: SETUP.*AssertionError"):
+        time("x + 1", setup=setup, vary="kind=u4,c8", quick=True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+def test_each_call_is_compared_at_the_same_value_and_a_first_answer_comes_early() -> None:
+    notes: list[str] = []
+    listener = mock.Mock(note=notes.append)
+    loops = ["for i in range(n): pass", "for i in range(20 * n): pass"]
+    found = time(*loops, vary="n=10,1000", names=["few", "many"], listener=listener)
+    assert [(one.position, one.against) for one in found.ratios] == [(3, 1), (4, 2)]
+    assert all((one.ratio.value or 0) > 5 for one in found.ratios)
+    assert sum("few, n = 10: " in note for note in notes) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+def test_numbers_of_threads_take_turns_in_processes_of_their_own() -> None:
+    setup = "import os; k = int(os.environ['OMP_NUM_THREADS']); assert os.environ['MKL_NUM_THREADS'] == str(k)"
+    found = time("for i in range(300 * k): pass", setup=setup, threads="1,8")
+    assert [call.varied for call in found.calls] == [{"threads": "1"}, {"threads": "8"}]
+    (ratio,) = found.ratios
+    assert (ratio.position, ratio.against, ratio.difference) == (2, 1, None)
+    costs = [call.figure("complete") for call in found.calls]
+    if all(cost is not None and cost.measured for cost in costs):
+        assert (ratio.ratio.value or 0) > 3, "eight loops take more than three"
+    else:  # on a busy machine T(n) may be no line
+        assert all(cost is None or cost.measured or cost.reason for cost in costs)
+        assert ratio.ratio.reason
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+def test_two_interpreters_are_compared_with_a_verdict() -> None:
+    found = time("sum(range(99))", pythons=[sys.executable, sys.executable])
+    assert [call.varied for call in found.calls] == [{"python": sys.executable}] * 2
+    (ratio,) = found.ratios
+    assert (ratio.position, ratio.against) == (2, 1)
+    assert ratio.verdict in ("faster", "slower", "same", "undecided")
+
+
+def test_a_result_reads_as_one_line_a_call_with_met_where_it_differs() -> None:
+    complete = made.figure("complete", 1e3, 990.0, 1_010.0)
+    near, far = made.figure("met", 1.1e3, 900.0, 2_000.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)
+    assert (
+        repr(made.call("x.add_(1)", [complete, near], varied={"n": "64"}))
+        == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"
+    )
+    assert repr(made.timing(made.call("x.add_(1)", [complete, far]))).startswith(
+        "x.add_(1): 1.00 µs (0.99 to 1.01), met 1.6"
+    )
+
+
+STATEMENTS = {
+    "torch, small": ("x.add_(1)", "import torch; torch.set_num_threads(1); x = torch.zeros(256)"),
+    "torch, a product": ("x @ x", "import torch; torch.set_num_threads(1); x = torch.ones(64, 64)"),
+    "numpy, small": ("np.add(x, 1, out=x)", "import numpy as np; x = np.zeros(256)"),
+    "numpy, large": ("np.add(x, 1, out=x)", "import numpy as np; x = np.zeros(65536)"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_the_first_answer_agrees_with_the_timer_of_pytorch_and_with_two_sizes_and_a_difference(name: str) -> None:
+    from torch.utils.benchmark import Timer
+
+    from overhead.probes.common.statements import StatementLoop
+
+    call, setup = STATEMENTS[name]
+    loop = StatementLoop(call, setup)
+    loop.open()
+    timer = Timer(call, setup)
+    one_s = timer.timeit(1000).median
+    n = max(100, int(4e-3 / one_s))
+
+    def by_difference() -> float:
+        began = clock.perf_counter_ns()
+        loop.issue(n)
+        middle = clock.perf_counter_ns()
+        loop.issue(3 * n)
+        return (clock.perf_counter_ns() - middle - (middle - began)) / (2 * n)
+
+    ours, by_timer, by_two = [], [], []
+    for _ in range(25):
+        ours.append(first_answer(loop.issue, lambda: None, one_s * 1e9, 0.05).value or math.nan)
+        by_timer.append(timer.timeit(4 * n).median * 1e9)
+        by_two.append(by_difference())
+    for other in (by_timer, by_two):
+        ratios = sorted(a / b for a, b in zip(ours, other, strict=True))
+        low, high = ratios[6], ratios[18]
+        assert abs(statistics.median(ratios) - 1) < 0.05 or low <= 1 <= high, ratios

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import math
 import os
 import re
-import statistics
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +31,7 @@ _STEP = re.compile(rf"(?:ProfilerStep#|{STEP_MARK})(\d+)")
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
 _NEARLY_FULL = 0.98
+_MOST_USUAL = 10_000
 _SKEW_NS = 2000.0
 """How far the clocks of host and device may differ."""
 
@@ -54,77 +56,169 @@ def call_kind(name: str) -> CallKind:
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
-class _Event:
-    """An event of the file; its times in ns."""
+@dataclass(slots=True)
+class TraceEvent:
+    """An event of a trace; its times in ns. ``stream``: of device work. ``size``: bytes of an allocation."""
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.name, self.thread = str(fields["name"]), str(fields.get("tid", ""))
-        self.start = float(fields["ts"]) * 1000
-        self.end = (float(fields["ts"]) + float(fields.get("dur", 0))) * 1000
-        self.process, self.arguments = fields.get("pid", ""), fields.get("args") or {}
+    name: str
+    start: float
+    end: float
+    thread: str = ""
+    stream: str = ""
+    correlation: int = 0
+    size: int = 0
 
 
-_LISTS = {
-    "cpu_op": "operations",
-    **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
-    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "device"),
+@dataclass
+class TraceEvents:
+    """The events of a trace by kind. ``device``: its name. ``left_out``: how many events have no valid times.
+
+    ``other_processes``: how many with device work were not read.
+    """
+
+    steps: list[TraceEvent] = field(default_factory=list)
+    sites: list[TraceEvent] = field(default_factory=list)
+    operations: list[TraceEvent] = field(default_factory=list)
+    calls: list[TraceEvent] = field(default_factory=list)
+    work: list[TraceEvent] = field(default_factory=list)
+    memory: list[TraceEvent] = field(default_factory=list)
+    rank: int | None = None
+    device: str = ""
+    left_out: int = 0
+    other_processes: int = 0
+
+    def add(self, kind: str, event: TraceEvent) -> None:
+        """Add an event; one with times that no clock gives is only counted."""
+        if math.isfinite(event.end) and 0 <= event.start <= event.end <= _LATEST_NS:
+            getattr(self, kind).append(event)
+        else:
+            self.left_out += 1
+
+
+_Scalar = str | int | float | bool | None
+_NOTHING = msgspec.Raw(b"null")
+
+
+class _Fields(msgspec.Struct, gc=False):
+    ph: _Scalar = None
+    cat: _Scalar = None
+    name: _Scalar = None
+    ts: _Scalar = None
+    dur: _Scalar = 0
+    pid: _Scalar = ""
+    tid: _Scalar = ""
+    args: msgspec.Raw = _NOTHING
+
+
+class _Arguments(msgspec.Struct):
+    correlation: _Scalar = 0
+    stream: _Scalar = None
+    device: _Scalar = None
+    Bytes: _Scalar = 0
+
+
+class _Rank(msgspec.Struct):
+    rank: int | None = None
+
+
+class _Device(msgspec.Struct):
+    name: str = ""
+
+
+class _File(msgspec.Struct):
+    traceEvents: list[_Fields]
+    distributedInfo: _Rank | None = None
+    deviceProperties: list[_Device] = []
+
+
+_LATEST_NS = 2.0**63
+_MOST_OBJECTS, _MOST_STREAMS, _LONGEST_NAME = 20_000_000, 1000, 1000
+"""Most objects in a file and streams of a device; a longer name is cut."""
+_KINDS = {
+    **dict.fromkeys(("cpu_op", "operator"), "operations"),
+    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime"), "calls"),
+    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"), "work"),
 }
+"""By the category in the file. PyTorch before 1.12 wrote the short ones."""
 
 
 def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
     """The steps of a trace that ``torch.profiler`` exported. Raises ``BadFile``; a trace without steps is one step."""
+    return Trace(steps_of(chrome_events(raw, name), name))
+
+
+def chrome_events(raw: bytes, name: str) -> TraceEvents:
+    """The events of a trace that ``torch.profiler`` exported. Raises ``BadFile``."""
+    found = TraceEvents()
     try:
-        data = msgspec.json.decode(raw, strict=False)
-        events = data["traceEvents"] if isinstance(data, dict) else data
-        return Trace(list(_steps(_sorted_out(events))))
-    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if raw.count(b"{") > _MOST_OBJECTS:
+            raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
+        if raw.lstrip()[:1] == b"[":
+            data = _File(msgspec.json.decode(raw, type=list[_Fields]))
+        else:
+            data = msgspec.json.decode(raw, type=_File)
+        for event in data.traceEvents:
+            _sort_in(found, event)
+    except (msgspec.DecodeError, RecursionError, TypeError, ValueError, OverflowError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
-
-
-def _sorted_out(events: Iterable[Mapping[str, Any]]) -> dict[str, list[_Event]]:
-    """The events by kind: ``steps``, ``sites``, ``memory``, and the values of ``_LISTS``."""
-    found: dict[str, list[_Event]] = defaultdict(list)
-    for event in events:
-        category, name = str(event.get("cat", "")).lower(), str(event.get("name", ""))
-        kind = _LISTS.get(category, "")
-        if category in ("user_annotation", "cpu_op"):
-            kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
-        if category == "cpu_instant_event" and name == "[memory]":
-            found["memory"].append(_Event(event))
-        elif kind and event.get("ph") == "X":
-            found[kind].append(_Event(event))
+    found.rank = data.distributedInfo.rank if data.distributedInfo else None
+    found.device = data.deviceProperties[0].name[:200] if data.deviceProperties else ""
     return found
 
 
-def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
+def _sort_in(found: TraceEvents, event: _Fields) -> None:
+    category, name = str(event.cat or "").lower(), str(event.name or "")[:_LONGEST_NAME]
+    kind = _KINDS.get(category, "")
+    if category in ("user_annotation", "cpu_op", "operator"):
+        kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
+    if category == "cpu_instant_event" and name == "[memory]":
+        kind = "memory"
+    elif event.ph != "X":
+        return
+    if not kind:
+        return
+    given = _Arguments()
+    if kind in ("calls", "work", "memory") and event.args not in (b"null", b""):
+        given = msgspec.json.decode(event.args, type=_Arguments)
+    start, length = float(event.ts) * 1000, float(event.dur or 0) * 1000  # type: ignore[arg-type]
+    device = event.pid if given.device is None else given.device
+    stream = f"{device}:{event.tid if given.stream is None else given.stream}"[:_LONGEST_NAME]
+    correlation, size = int(given.correlation or 0), int(given.Bytes or 0)
+    found.add(kind, TraceEvent(name, start, start + length, str(event.tid), stream, correlation, size))
+
+
+def steps_of(found: TraceEvents, name: str = "the trace") -> list[StepTrace]:
+    """The steps of a trace, each with the device work that it issued. Raises ``BadFile`` for too many streams."""
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
-    for work in map(_device_work, found["device"]):
+    for event in found.work:
+        work = DeviceWork(event.name, event.stream, event.start, event.end, event.correlation)
         by_correlation[work.correlation].append(work)
-    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found["sites"])
-    operations = _outermost(found["operations"], sites)
-    calls = list(_calls(found["calls"], operations, sites, by_correlation))
-    memory = sorted((each.start, int(each.arguments.get("Bytes", 0))) for each in found["memory"])
-    windows = sorted((each.start, each.end) for each in found["steps"])
+    if len({event.stream for event in found.work}) > _MOST_STREAMS:
+        raise BadFile(f"{name}: more than {_MOST_STREAMS:,} streams")
+    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found.sites)
+    operations = _outermost(found.operations, sites)
+    calls = list(_calls(found.calls, operations, sites, by_correlation))
+    memory = sorted((each for each in found.memory if each.size > 0), key=_start)
+    windows = sorted((each.start, each.end) for each in found.steps)
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
+    steps = []
     for start, end in windows:
-        own = [call for call in calls if start <= call.start < end]
+        own = _started(calls, start, end)
         issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
-        yield StepTrace(
-            start,
-            end,
-            [operation for operation in operations if start <= operation.start < end],
-            own,
-            sorted(issued, key=lambda each: each.start),
-            [size for when, size in memory if start <= when < end and size > 0],
-        )
+        sizes = [each.size for each in _started(memory, start, end)]
+        steps.append(StepTrace(start, end, _started(operations, start, end), own, sorted(issued, key=_start), sizes))
+    return steps
 
 
-def _device_work(event: _Event) -> DeviceWork:
-    arguments = event.arguments
-    stream = f"{arguments.get('device', event.process)}:{arguments.get('stream', event.thread)}"
-    return DeviceWork(event.name, stream, event.start, event.end, int(arguments.get("correlation", 0)))
+def _start(each: Any) -> float:
+    return float(each.start)
+
+
+def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:
+    """Those that start in this time, of a sequence in order."""
+    return ordered[bisect.bisect_left(ordered, start, key=_start) : bisect.bisect_left(ordered, end, key=_start)]
 
 
 def _site(name: str) -> CallSite:
@@ -153,8 +247,8 @@ class _Spans(Generic[_T]):
         return spans[at][2] if at < len(spans) and spans[at][0] < end else self.around(thread, start)
 
 
-def _outermost(events: Iterable[_Event], sites: _Spans[CallSite]) -> list[HostOperation]:
-    by_thread: dict[str, list[_Event]] = defaultdict(list)
+def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[HostOperation]:
+    by_thread: dict[str, list[TraceEvent]] = defaultdict(list)
     for event in sorted(events, key=lambda event: (event.start, -event.end)):
         by_thread[event.thread].append(event)
     found = []
@@ -171,7 +265,7 @@ def _outermost(events: Iterable[_Event], sites: _Spans[CallSite]) -> list[HostOp
 
 
 def _calls(
-    events: Iterable[_Event],
+    events: Iterable[TraceEvent],
     operations: Sequence[HostOperation],
     sites: _Spans[CallSite],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
@@ -181,7 +275,7 @@ def _calls(
     queue = _PendingWork()
     for event in sorted(events, key=lambda event: event.start):
         name, start, end, thread = event.name, event.start, event.end, event.thread
-        kind, correlation = call_kind(name), int(event.arguments.get("correlation", 0))
+        kind, correlation = call_kind(name), event.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
         done = kind == "synchronisation" or any(
@@ -200,14 +294,14 @@ class _PendingWork:
     def __init__(self) -> None:
         self._ends: list[float] = []
         self._last: dict[str, float] = {}
-        self._usual: list[float] = []  # how long each call took that issued work while the queue had room
+        self._usual: list[float] = []  # how long the first calls took that issued work while the queue had room
 
     def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
         """A call that issues work: how long it waited for room in the queue."""
         full = len(self._ends) - bisect.bisect_right(self._ends, start) >= _NEARLY_FULL * QUEUE_DEPTH
-        waited = max(0.0, end - start - statistics.median(self._usual or [0.0])) if full else 0.0
-        if not full:
-            self._usual.append(end - start)
+        waited = max(0.0, end - start - self._usual[len(self._usual) // 2]) if full and self._usual else 0.0
+        if not full and len(self._usual) < _MOST_USUAL:
+            bisect.insort(self._usual, end - start)
         for each in work:
             bisect.insort(self._ends, each.end)
             self._last[each.stream] = max(self._last.get(each.stream, 0.0), each.end)

@@ -9,7 +9,13 @@ from overhead.blocks.html import PageSection
 from overhead.blocks.parts import Listing, Part, Table, Text
 from overhead.errors import require_extra
 from overhead.explain.record import Explanation
-from overhead.explain.show import alternative_blocks, operation_blocks, synchronisation_blocks, verdict_blocks
+from overhead.explain.show import (
+    alternative_blocks,
+    operation_blocks,
+    rank_blocks,
+    synchronisation_blocks,
+    verdict_blocks,
+)
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, micro_of, percent, plain
 from overhead.report.core.pages import rendered
@@ -20,6 +26,7 @@ def explained_page(found: Explanation) -> str:
     require_extra("report", "jinja2")
     sections = (
         ("verdict", "Verdict", verdict_blocks(found)),
+        ("ranks", "The ranks", rank_blocks(found)),
         ("alternatives", "What would change it", alternative_blocks(found)),
         ("synchronisations", "Synchronisations", synchronisation_blocks(found)),
         ("operations", "Operations", operation_blocks(found)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +25,15 @@ _ROUNDS = 4
 class QueueAction:
     """Host work, then ``jobs`` (stream and ns of device work), then a wait for the streams in ``waits_for``.
 
-    ``latency_ns``: from the call that issues the work to its start on an idle device.
+    ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``, ``kernel``: names.
     """
 
     work_ns: float
     jobs: Sequence[tuple[str, float]] = ()
     latency_ns: float = 0.0
     waits_for: Sequence[str] = ()
+    call: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,39 +66,74 @@ class StepParts:
         return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class ReplayedSpan:
+    """Something that a replayed step does, ns. ``track``: ``host``, ``wait``, or the stream of device work.
+
+    Of device work: when it was ``issued``, and when the stream was ``free`` of earlier work.
+    """
+
+    track: str
+    name: str
+    start: float
+    end: float
+    issued: float = 0.0
+    free: float = 0.0
+
+    @property
+    def queued(self) -> float:
+        """How long it waits for earlier work of its stream."""
+        return max(0.0, min(self.start, self.free) - self.issued)
+
+
+HOST_TRACK, WAIT_TRACK = "host", "wait"
+
+
 class _Queue:
-    """The state of host and device while actions are replayed."""
+    """The state of host and device while actions are replayed; ``spans``: what they did, since it was emptied."""
 
     def __init__(self, model: QueueModel) -> None:
         self.wake_ns, self.now = model.wake_ns, 0.0
+        self.spans: list[ReplayedSpan] = []
         self.ends: dict[str, float] = {}
         self.pending: list[float] = []  # the ends of the work in the queue, as a heap
 
     def run(self, action: QueueAction) -> None:
+        self.spans.append(ReplayedSpan(HOST_TRACK, action.call, self.now, self.now + action.work_ns))
         self.now += action.work_ns
         for stream, duration in action.jobs:
             while self.pending and self.pending[0] <= self.now:
                 heapq.heappop(self.pending)
             if len(self.pending) >= QUEUE_DEPTH:
-                self.now = heapq.heappop(self.pending)
-            start = max(self.ends.get(stream, 0.0), self.now + action.latency_ns)
+                full, self.now = self.now, heapq.heappop(self.pending)
+                self.spans.append(ReplayedSpan(WAIT_TRACK, "the queue is full", full, self.now))
+            free = self.ends.get(stream, 0.0)
+            start = max(free, self.now + action.latency_ns)
+            self.spans.append(ReplayedSpan(stream, action.kernel, start, start + duration, self.now, free))
             self.ends[stream] = start + duration
             heapq.heappush(self.pending, start + duration)
         done = max((self.ends.get(stream, 0.0) for stream in action.waits_for), default=0.0)
         if done > self.now:
+            self.spans.append(ReplayedSpan(WAIT_TRACK, action.call, self.now, done + self.wake_ns))
             self.now = done + self.wake_ns
 
 
 def replayed_step_ns(model: QueueModel) -> float:
     """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
+    return replayed(model)[0]
+
+
+def replayed(model: QueueModel) -> tuple[float, Sequence[ReplayedSpan]]:
+    """``replayed_step_ns``, and what the last of the replayed steps does."""
     queue = _Queue(model)
     ends = []
     for _ in range(2):
         for step in [*model.steps] * _ROUNDS:
+            queue.spans.clear()
             for action in step:
                 queue.run(action)
         ends.append(max([queue.now, *queue.ends.values()]))
-    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps))
+    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps)), queue.spans
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
@@ -151,7 +189,9 @@ def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping
         if jobs:  # no call has a longer latency than what passed until its own work began
             began = min(work.start for work in step.by_correlation[call.correlation])
             latency = max(0.0, min(latency, began - call.start - call_ns))
-        yield QueueAction(host(last, call.start), jobs, latency, call.waits_for)
+        kernel = step.by_correlation[call.correlation][0].name if jobs else ""
+        name = call.operation.name if call.operation else call.name
+        yield QueueAction(host(last, call.start), jobs, latency, call.waits_for, name, kernel)
         last = call.start
     yield QueueAction(host(last, step.end))
 
@@ -163,3 +203,30 @@ def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
         start, end = spans.get(work.stream, (work.start, work.end))
         spans[work.stream] = (min(start, work.start), max(end, work.end))
     return [(stream, end - start) for stream, (start, end) in spans.items()]
+
+
+def launch_delays_ns(trace: Trace) -> tuple[float, float]:
+    """The mean time from a call to the start of its work as recorded, ns, and the part in which its stream works."""
+    free: dict[str, float] = {}
+    delays = []
+    for step in trace.steps:
+        for call in step.calls:
+            for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
+                span = ReplayedSpan(work.stream, "", work.start, work.end, call.start, free.get(work.stream, 0.0))
+                delays.append((max(0.0, span.start - span.issued), span.queued))
+                free[work.stream] = max(span.free, span.end)
+    delay, queued = zip(*delays, strict=True) if delays else ((0.0,), (0.0,))
+    return statistics.fmean(delay), statistics.fmean(queued)
+
+
+def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
+    """The mean time of a step as recorded, without what lies between steps, and when all are replayed once, ns."""
+    ended = max(max([step.end, *(work.end for work in step.device)]) for step in trace.steps)
+    between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
+    model = queue_model(trace, HostTimes())
+    queue = _Queue(model)
+    for step in model.steps:
+        for action in step:
+            queue.run(action)
+    number = len(trace.steps)
+    return (ended - trace.steps[0].start - between) / number, max([queue.now, *queue.ends.values()]) / number

@@ -26,8 +26,8 @@ _MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device"}
 """CUPTI's numbers of kinds of copies and of memory."""
 _WAITS = {1: "cudaEventSynchronize", 3: "cudaStreamSynchronize", 4: "cudaDeviceSynchronize"}
 _STEP_NAME = re.compile(r"(?:step|iter|iteration|batch|token)[ _#:=-]*\d+\s*", re.I)
-_VERSION = re.compile(r"_v\d{4,}$")
-"""Nsight Systems adds CUDA's version to the name of a call: ``cudaLaunchKernel_v7000``."""
+_ADDED = re.compile(r"_v\d{4,}$|, (?:op_id|seq|sizes) = .*")
+"""Nsight Systems adds CUDA's version to a call (``cudaLaunchKernel_v7000``), PyTorch a number to an operation."""
 _TABLE = "CUPTI_ACTIVITY_KIND_"
 _PLACE = ("start", "end", "globalPid", "correlationId", "deviceId", "streamId")
 
@@ -101,7 +101,7 @@ class _Export:
         self, kind: str, name: str, times: Sequence[Any], correlation: Any = 0, thread: Any = "", stream: str = ""
     ) -> None:
         start, end = map(float, times)
-        self._found.add(kind, TraceEvent(name, start, end, str(thread), stream, int(correlation or 0)))
+        self._found.add(kind, TraceEvent(_ADDED.sub("", name), start, end, str(thread), stream, int(correlation or 0)))
 
     def _add_calls(self, own: int) -> None:
         seen = set()
@@ -110,7 +110,7 @@ class _Export:
         ):
             if _process(thread) == own:
                 seen.add(correlation)
-                self._add("calls", _VERSION.sub("", self._names.get(name, "")), times, correlation, thread)
+                self._add("calls", self._names.get(name, ""), times, correlation, thread)
         for *times, pid, correlation, kind in self._rows(
             f"{_TABLE}SYNCHRONIZATION", "start", "end", "globalPid", "correlationId", "syncType"
         ):

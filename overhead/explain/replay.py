@@ -10,7 +10,7 @@ import dataclasses
 import heapq
 import itertools
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
@@ -90,50 +90,66 @@ HOST_TRACK, WAIT_TRACK = "host", "wait"
 
 
 class _Queue:
-    """The state of host and device while actions are replayed; ``spans``: what they did, since it was emptied."""
+    """The state of host and device while steps are replayed. ``spans``: what they did, unless None."""
 
     def __init__(self, model: QueueModel) -> None:
         self.wake_ns, self.now = model.wake_ns, 0.0
-        self.spans: list[ReplayedSpan] = []
+        self.spans: list[ReplayedSpan] | None = None
         self.ends: dict[str, float] = {}
         self.pending: list[float] = []  # the ends of the work in the queue, as a heap
 
-    def run(self, action: QueueAction) -> None:
-        self.spans.append(ReplayedSpan(HOST_TRACK, action.call, self.now, self.now + action.work_ns))
+    @property
+    def ended(self) -> float:
+        """When all work is done."""
+        return max([self.now, *self.ends.values()])
+
+    def run(self, step: Iterable[QueueAction]) -> None:
+        for action in step:
+            self._run(action)
+
+    def _run(self, action: QueueAction) -> None:
+        self._note(HOST_TRACK, action.call, self.now, self.now + action.work_ns)
         self.now += action.work_ns
         for stream, duration in action.jobs:
             while self.pending and self.pending[0] <= self.now:
                 heapq.heappop(self.pending)
             if len(self.pending) >= QUEUE_DEPTH:
                 full, self.now = self.now, heapq.heappop(self.pending)
-                self.spans.append(ReplayedSpan(WAIT_TRACK, "the queue is full", full, self.now))
+                self._note(WAIT_TRACK, "the queue is full", full, self.now)
             free = self.ends.get(stream, 0.0)
             start = max(free, self.now + action.latency_ns)
-            self.spans.append(ReplayedSpan(stream, action.kernel, start, start + duration, self.now, free))
+            self._note(stream, action.kernel, start, start + duration, self.now, free)
             self.ends[stream] = start + duration
             heapq.heappush(self.pending, start + duration)
         done = max((self.ends.get(stream, 0.0) for stream in action.waits_for), default=0.0)
         if done > self.now:
-            self.spans.append(ReplayedSpan(WAIT_TRACK, action.call, self.now, done + self.wake_ns))
+            self._note(WAIT_TRACK, action.call, self.now, done + self.wake_ns)
             self.now = done + self.wake_ns
+
+    def _note(self, track: str, name: str, start: float, end: float, *issued_and_free: float) -> None:
+        if self.spans is not None:
+            self.spans.append(ReplayedSpan(track, name, start, end, *issued_and_free))
 
 
 def replayed_step_ns(model: QueueModel) -> float:
     """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
-    return replayed(model)[0]
-
-
-def replayed(model: QueueModel) -> tuple[float, Sequence[ReplayedSpan]]:
-    """``replayed_step_ns``, and what the last of the replayed steps does."""
     queue = _Queue(model)
     ends = []
     for _ in range(2):
         for step in [*model.steps] * _ROUNDS:
-            queue.spans.clear()
-            for action in step:
-                queue.run(action)
-        ends.append(max([queue.now, *queue.ends.values()]))
-    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps)), queue.spans
+            queue.run(step)
+        ends.append(queue.ended)
+    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps))
+
+
+def replayed_spans(model: QueueModel, index: int) -> Sequence[ReplayedSpan]:
+    """What the step of this index does when it is replayed after itself."""
+    queue = _Queue(model)
+    for _ in range(_ROUNDS):
+        queue.run(model.steps[index])
+    queue.spans = []
+    queue.run(model.steps[index])
+    return queue.spans
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
@@ -225,8 +241,5 @@ def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
     between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
     model = queue_model(trace, HostTimes())
     queue = _Queue(model)
-    for step in model.steps:
-        for action in step:
-            queue.run(action)
-    number = len(trace.steps)
-    return (ended - trace.steps[0].start - between) / number, max([queue.now, *queue.ends.values()]) / number
+    queue.run(itertools.chain.from_iterable(model.steps))
+    return (ended - trace.steps[0].start - between) / len(trace.steps), queue.ended / len(trace.steps)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from pathlib import Path
 
 import msgspec
 
 from overhead.explain.host_work import HostTimes
-from overhead.explain.replay import HOST_TRACK, WAIT_TRACK, queue_model, replayed
+from overhead.explain.replay import HOST_TRACK, WAIT_TRACK, queue_model, replayed_spans
 from overhead.explain.trace import Trace
 from overhead.loading.files import save_file
 from overhead.reading.format import plain
@@ -17,11 +16,9 @@ from overhead.reading.format import plain
 
 def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
     """Write the replayed step of median length for Perfetto, in Chrome's JSON. Raises ``CannotWrite``."""
-    whole = queue_model(trace, host)
     order = sorted(range(len(trace.steps)), key=lambda at: trace.steps[at].end - trace.steps[at].start)
-    actions = whole.steps[order[len(order) // 2]] if order else []
-    _, spans = replayed(dataclasses.replace(whole, steps=[actions]))
-    begin = min((span.start for span in spans), default=0.0)
+    spans = replayed_spans(queue_model(trace, host), order[len(order) // 2])
+    begin = spans[0].start
     tracks = {HOST_TRACK: 1, WAIT_TRACK: 2}
     events: list[dict[str, object]] = []
     pieces: list[tuple[float, int]] = []

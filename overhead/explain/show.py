@@ -101,8 +101,8 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
             micro_of(row.step_ns),
             percent(row.device_ns / row.step_ns),
             percent(row.host_ns / row.step_ns),
-            micro_of(row.waits_ns) if row.waits_ns is not None else "",
-            percent(row.last_share) if row.last_share is not None else "",
+            "" if row.waits_ns is None else micro_of(row.waits_ns),
+            "" if row.last_share is None else percent(row.last_share),
         ]
         for row in found.ranks
     ]

@@ -188,7 +188,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
             f"Most host time in one place: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
             f"{count(round(first.count), 'call')}."
         )
-    if share is not None and share >= _LITTLE:
+    if first is not None and share is not None and share >= _LITTLE:
         said.append(f"{percent(share)} of the host's time is outside the library's operations: Python.")
     return said
 

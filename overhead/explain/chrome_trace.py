@@ -82,7 +82,7 @@ class TraceEvents:
     calls: list[TraceEvent] = field(default_factory=list)
     work: list[TraceEvent] = field(default_factory=list)
     memory: list[TraceEvent] = field(default_factory=list)
-    rank: int | None = None
+    rank: str = ""
     device: str = ""
     left_out: int = 0
     other_processes: int = 0
@@ -117,18 +117,15 @@ class _Arguments(msgspec.Struct):
     Bytes: _Scalar = 0
 
 
-class _Rank(msgspec.Struct):
-    rank: int | None = None
-
-
-class _Device(msgspec.Struct):
-    name: str = ""
+class _Named(msgspec.Struct):
+    rank: _Scalar = None
+    name: _Scalar = None
 
 
 class _File(msgspec.Struct):
     traceEvents: list[_Fields]
-    distributedInfo: _Rank | None = None
-    deviceProperties: list[_Device] = []
+    distributedInfo: _Named | None = None
+    deviceProperties: list[_Named] | None = None
 
 
 _LATEST_NS = 2.0**63
@@ -161,8 +158,9 @@ def chrome_events(raw: bytes, name: str) -> TraceEvents:
             _sort_in(found, event)
     except (msgspec.DecodeError, RecursionError, TypeError, ValueError, OverflowError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
-    found.rank = data.distributedInfo.rank if data.distributedInfo else None
-    found.device = data.deviceProperties[0].name[:200] if data.deviceProperties else ""
+    if data.distributedInfo is not None and data.distributedInfo.rank is not None:
+        found.rank = str(data.distributedInfo.rank)[:200]
+    found.device = str(data.deviceProperties[0].name or "")[:200] if data.deviceProperties else ""
     return found
 
 

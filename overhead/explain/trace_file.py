@@ -38,7 +38,7 @@ class RecordedTrace:
 
     path: Path
     trace: Trace
-    rank: int | None
+    rank: str
     device: str
     remarks: Sequence[str]
 
@@ -74,7 +74,7 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
         save_replay(chrome, first.trace.quiet(), HostTimes())
     if len(read) == 1:
         return found
-    names = [f"{index if each.rank is None else each.rank}" for index, each in enumerate(read)]
+    names = [each.rank or str(index) for index, each in enumerate(read)]
     if len(set(names)) < len(names):
         names = [f"{index}: {each.path.name}"[:200] for index, each in enumerate(read)]
     rows = rank_rows({name: each.trace for name, each in zip(names, read, strict=True)})

@@ -300,3 +300,16 @@ def test_text_of_a_trace_reaches_no_terminal_as_control_codes(
         assert not set("\x1b\x07\u202e") & set(text)
         assert "\\u001b" not in text
     assert "<script>x" not in html.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch")
+def test_a_trace_of_the_processor_alone_is_refused(tmp_path: Path) -> None:
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        torch.ones(9).sum()
+        profile.step()
+    profile.export_chrome_trace(str(tmp_path / "t.json.gz"))
+    with pytest.raises(BadFile, match="no device work in this trace"):
+        explain_traces([tmp_path / "t.json.gz"])

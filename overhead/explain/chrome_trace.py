@@ -71,17 +71,13 @@ class TraceEvent:
 
 @dataclass
 class TraceEvents:
-    """The events of a trace by kind. ``device``: its name. ``left_out``: how many events have no valid times.
+    """The events of a trace by kind: steps, sites, operations, calls, work (of a device) and memory.
 
-    ``other_processes``: how many with device work were not read.
+    ``device``: its name. ``left_out``: how many events have no valid times. ``other_processes``: how many with device
+    work were not read.
     """
 
-    steps: list[TraceEvent] = field(default_factory=list)
-    sites: list[TraceEvent] = field(default_factory=list)
-    operations: list[TraceEvent] = field(default_factory=list)
-    calls: list[TraceEvent] = field(default_factory=list)
-    work: list[TraceEvent] = field(default_factory=list)
-    memory: list[TraceEvent] = field(default_factory=list)
+    of: dict[str, list[TraceEvent]] = field(default_factory=lambda: defaultdict(list))
     rank: str = ""
     device: str = ""
     left_out: int = 0
@@ -90,7 +86,7 @@ class TraceEvents:
     def add(self, kind: str, event: TraceEvent) -> None:
         """Add an event; one with times that no clock gives is only counted."""
         if math.isfinite(event.end) and 0 <= event.start <= event.end <= _LATEST_NS:
-            getattr(self, kind).append(event)
+            self.of[kind].append(event)
         else:
             self.left_out += 1
 
@@ -188,16 +184,16 @@ def _sort_in(found: TraceEvents, event: _Fields) -> None:
 def steps_of(found: TraceEvents, name: str = "the trace") -> list[StepTrace]:
     """The steps of a trace, each with the device work that it issued. Raises ``BadFile`` for too many streams."""
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
-    for event in found.work:
+    for event in found.of["work"]:
         work = DeviceWork(event.name, event.stream, event.start, event.end, event.correlation)
         by_correlation[work.correlation].append(work)
-    if len({event.stream for event in found.work}) > _MOST_STREAMS:
+    if len({event.stream for event in found.of["work"]}) > _MOST_STREAMS:
         raise BadFile(f"{name}: more than {_MOST_STREAMS:,} streams")
-    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found.sites)
-    operations = _outermost(found.operations, sites)
-    calls = list(_calls(found.calls, operations, sites, by_correlation))
-    memory = sorted((each for each in found.memory if each.size > 0), key=_start)
-    windows = sorted((each.start, each.end) for each in found.steps)
+    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found.of["sites"])
+    operations = _outermost(found.of["operations"], sites)
+    calls = list(_calls(found.of["calls"], operations, sites, by_correlation))
+    memory = sorted((each for each in found.of["memory"] if each.size > 0), key=_start)
+    windows = sorted((each.start, each.end) for each in found.of["steps"])
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]

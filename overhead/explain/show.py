@@ -99,8 +99,8 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         [
             plain(row.rank, 30),
             micro_of(row.step_ns),
-            percent(row.device_ns / row.step_ns),
-            percent(row.host_ns / row.step_ns),
+            percent(row.device_ns / (row.step_ns or 1)),
+            percent(row.host_ns / (row.step_ns or 1)),
             "" if row.waits_ns is None else micro_of(row.waits_ns),
             "" if row.last_share is None else percent(row.last_share),
         ]

@@ -48,12 +48,14 @@ def read_trace_file(path: Path) -> RecordedTrace:
     is_database = first_bytes(path, len(FIRST_BYTES), _MOST_FILE_BYTES) == FIRST_BYTES
     events = nsys_events(path) if is_database else chrome_events(read_whole(path, _MOST_BYTES), str(path))
     steps = steps_of(events, str(path))
-    remarks = [] if events.steps else ["No steps are marked (ProfilerStep#N, or NVTX ranges step N): all is one step."]
+    remarks = []
+    if not events.of["steps"]:
+        remarks.append("No steps are marked (ProfilerStep#N, or NVTX ranges step N): all is one step.")
     if events.left_out:
         remarks.append(f"{count(events.left_out, 'event')} without valid times left out.")
     if events.other_processes:
         remarks.append(f"Only the process with most device work was read, not {events.other_processes} more.")
-    if not events.work:
+    if not events.of["work"]:
         raise BadFile(f"{path}: no device work in this trace; record the device too")
     if not any(step.device for step in steps):
         raise BadFile(f"{path}: no calls that launch the device work in this trace; record the host too")

@@ -26,17 +26,6 @@ def read_whole(path: Path, limit: int) -> bytes:
     return b"".join(_chunks(path, limit))
 
 
-def first_bytes(path: Path, number: int, limit: int) -> bytes:
-    """The first bytes of a regular file. Raises ``BadFile`` if it has more than ``limit`` bytes or cannot be read."""
-    try:
-        with _regular(path) as file:
-            if os.fstat(file.fileno()).st_size > limit:
-                raise BadFile(f"{path}: larger than {limit:,} bytes")
-            return file.read(number)
-    except OSError as error:
-        raise BadFile(f"{path}: {error.strerror or error}") from None
-
-
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
     """The lines of a file, read as by ``read_whole``. All end with a line break, except a last one that was cut off.
 

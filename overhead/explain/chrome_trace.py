@@ -11,9 +11,8 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -26,7 +25,7 @@ _T = TypeVar("_T")
 STEP_MARK = "overhead step "
 SITE_MARK = "overhead site "
 """Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
-_STEP = re.compile(rf"(?:ProfilerStep#|{STEP_MARK})(\d+)")
+_STEP = re.compile(r"(?:ProfilerStep#|(?:\w+ )?(?:step|iter|iteration|batch|token)[ _#:=-]+)\d+", re.I)
 
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
@@ -56,144 +55,106 @@ def call_kind(name: str) -> CallKind:
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
-@dataclass(slots=True)
-class TraceEvent:
-    """An event of a trace; its times in ns. ``stream``: of device work. ``size``: bytes of an allocation."""
+_Ns = Annotated[float, msgspec.Meta(ge=-1e19, le=1e19)]
 
+
+class TraceEvent(msgspec.Struct, array_like=True, gc=False):
+    """An event of a trace; its times in ns. ``stream``: of device work. ``size``: bytes of an allocation.
+
+    ``kind``: ``operations`` and ``annotations``, among which are the marks of steps, ``calls``, ``work``, ``memory``.
+    """
+
+    kind: str
     name: str
-    start: float
-    end: float
+    start: _Ns
+    end: _Ns
     thread: str = ""
     stream: str = ""
     correlation: int = 0
     size: int = 0
 
 
-@dataclass
-class TraceEvents:
-    """The events of a trace by kind: steps, sites, operations, calls, work (of a device) and memory.
-
-    ``device``: its name. ``left_out``: how many events have no valid times. ``other_processes``: how many with device
-    work were not read.
-    """
-
-    of: dict[str, list[TraceEvent]] = field(default_factory=lambda: defaultdict(list))
-    rank: str = ""
-    device: str = ""
-    left_out: int = 0
-    other_processes: int = 0
-
-    def add(self, kind: str, event: TraceEvent) -> None:
-        """Add an event; one with times that no clock gives is only counted."""
-        if math.isfinite(event.end) and 0 <= event.start <= event.end <= _LATEST_NS:
-            self.of[kind].append(event)
-        else:
-            self.left_out += 1
-
-
-_Scalar = str | int | float | bool | None
-_NOTHING = msgspec.Raw(b"null")
-
-
-class _Fields(msgspec.Struct, gc=False):
-    ph: _Scalar = None
-    cat: _Scalar = None
-    name: _Scalar = None
-    ts: _Scalar = None
-    dur: _Scalar = 0
-    pid: _Scalar = ""
-    tid: _Scalar = ""
-    args: msgspec.Raw = _NOTHING
-
-
 class _Arguments(msgspec.Struct):
-    correlation: _Scalar = 0
-    stream: _Scalar = None
-    device: _Scalar = None
-    Bytes: _Scalar = 0
+    correlation: int = 0
+    size: int = msgspec.field(name="Bytes", default=0)
 
 
-class _Named(msgspec.Struct):
-    rank: _Scalar = None
-    name: _Scalar = None
+class _Event(msgspec.Struct):
+    ts: _Ns
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    dur: _Ns = 0.0
+    pid: int | str = ""
+    tid: int | str = ""
+    args: _Arguments | None = None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    rank: int | str = ""
+    name: str = ""
 
 
 class _File(msgspec.Struct):
-    traceEvents: list[_Fields]
-    distributedInfo: _Named | None = None
-    deviceProperties: list[_Named] | None = None
+    traceEvents: list[_Event]
+    distributedInfo: _Named = _Named()
+    deviceProperties: list[_Named] = []
 
 
-_LATEST_NS = 2.0**63
-_MOST_OBJECTS, _MOST_STREAMS, _LONGEST_NAME = 20_000_000, 1000, 1000
-"""Most objects in a file and streams of a device; a longer name is cut."""
+_MOST_OBJECTS, _MOST_STREAMS = 20_000_000, 1000
+"""Most objects in a file and streams of a device."""
 _KINDS = {
-    **dict.fromkeys(("cpu_op", "operator"), "operations"),
-    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime"), "calls"),
-    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"), "work"),
+    "cpu_op": "operations",
+    "user_annotation": "annotations",
+    **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
+    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "work"),
 }
-"""By the category in the file. PyTorch before 1.12 wrote the short ones."""
 
 
 def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
     """The steps of a trace that ``torch.profiler`` exported. Raises ``BadFile``; a trace without steps is one step."""
-    return Trace(steps_of(chrome_events(raw, name), name))
-
-
-def chrome_events(raw: bytes, name: str) -> TraceEvents:
-    """The events of a trace that ``torch.profiler`` exported. Raises ``BadFile``."""
-    found = TraceEvents()
     try:
         if raw.count(b"{") > _MOST_OBJECTS:
             raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
-        if raw.lstrip()[:1] == b"[":
-            data = _File(msgspec.json.decode(raw, type=list[_Fields]))
-        else:
-            data = msgspec.json.decode(raw, type=_File)
-        for event in data.traceEvents:
-            _sort_in(found, event)
-    except (msgspec.DecodeError, RecursionError, TypeError, ValueError, OverflowError) as error:
+        data = msgspec.json.decode(raw, type=_File | list[_Event], strict=False)
+        if isinstance(data, list):
+            data = _File(data)
+        steps = steps_of([_event(each) for each in data.traceEvents])
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
-    if data.distributedInfo is not None and data.distributedInfo.rank is not None:
-        found.rank = str(data.distributedInfo.rank)[:200]
-    found.device = str(data.deviceProperties[0].name or "")[:200] if data.deviceProperties else ""
-    return found
+    device = data.deviceProperties[0].name[:200] if data.deviceProperties else ""
+    return Trace(steps, device, str(data.distributedInfo.rank)[:200])
 
 
-def _sort_in(found: TraceEvents, event: _Fields) -> None:
-    category, name = str(event.cat or "").lower(), str(event.name or "")[:_LONGEST_NAME]
-    kind = _KINDS.get(category, "")
-    if category in ("user_annotation", "cpu_op", "operator"):
-        kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
-    if category == "cpu_instant_event" and name == "[memory]":
-        kind = "memory"
-    elif event.ph != "X":
-        return
-    if not kind:
-        return
-    given = _Arguments()
-    if kind in ("calls", "work", "memory") and event.args not in (b"null", b""):
-        given = msgspec.json.decode(event.args, type=_Arguments)
-    start, length = float(event.ts) * 1000, float(event.dur or 0) * 1000  # type: ignore[arg-type]
-    device = event.pid if given.device is None else given.device
-    stream = f"{device}:{event.tid if given.stream is None else given.stream}"[:_LONGEST_NAME]
-    correlation, size = int(given.correlation or 0), int(given.Bytes or 0)
-    found.add(kind, TraceEvent(name, start, start + length, str(event.tid), stream, correlation, size))
+def _event(each: _Event) -> TraceEvent:
+    kind = _KINDS.get(each.cat, "") if each.ph == "X" else "memory" if each.name == "[memory]" else ""
+    given = each.args or _Arguments()
+    start, end, stream = each.ts * 1000, (each.ts + each.dur) * 1000, f"{each.pid}:{each.tid}"
+    return TraceEvent(kind, each.name[:1000], start, end, str(each.tid), stream, given.correlation, given.size)
 
 
-def steps_of(found: TraceEvents, name: str = "the trace") -> list[StepTrace]:
-    """The steps of a trace, each with the device work that it issued. Raises ``BadFile`` for too many streams."""
+def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
+    """The steps of a trace, each with the device work that it issued. Raises ``ValueError`` for too many streams."""
+    of: dict[str, list[TraceEvent]] = defaultdict(list)
+    for event in events:
+        kind = event.kind
+        if kind in ("operations", "annotations"):
+            kind = "steps" if _STEP.fullmatch(event.name) else "sites" if event.name.startswith(SITE_MARK) else kind
+        if event.start <= event.end:
+            of[kind].append(event)
+    if len({event.stream for event in of["work"]}) > _MOST_STREAMS:
+        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
-    for event in found.of["work"]:
+    for event in of["work"]:
         work = DeviceWork(event.name, event.stream, event.start, event.end, event.correlation)
         by_correlation[work.correlation].append(work)
-    if len({event.stream for event in found.of["work"]}) > _MOST_STREAMS:
-        raise BadFile(f"{name}: more than {_MOST_STREAMS:,} streams")
-    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found.of["sites"])
-    operations = _outermost(found.of["operations"], sites)
-    calls = list(_calls(found.of["calls"], operations, sites, by_correlation))
-    memory = sorted((each for each in found.of["memory"] if each.size > 0), key=_start)
-    windows = sorted((each.start, each.end) for each in found.of["steps"])
+    windows = _windows(of["steps"])
+    # A longer operation, such as the range of an epoch, holds steps.
+    longest = max((end - start for start, end in windows), default=math.inf)
+    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in of["sites"])
+    operations = _outermost((each for each in of["operations"] if each.end - each.start <= longest), sites)
+    calls = list(_calls(of["calls"], operations, sites, by_correlation))
+    memory = sorted((each for each in of["memory"] if each.size > 0), key=_start)
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
@@ -204,6 +165,14 @@ def steps_of(found: TraceEvents, name: str = "the trace") -> list[StepTrace]:
         sizes = [each.size for each in _started(memory, start, end)]
         steps.append(StepTrace(start, end, _started(operations, start, end), own, sorted(issued, key=_start), sizes))
     return steps
+
+
+def _windows(marks: Iterable[TraceEvent]) -> list[tuple[float, float]]:
+    """The times of the steps: of the marks that differ only in their number, those that take longest together."""
+    by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for each in marks:
+        by_name[each.name.rstrip("0123456789")].append((each.start, each.end))
+    return sorted(max(by_name.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
 
 
 def _start(each: Any) -> float:

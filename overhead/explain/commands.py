@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from overhead.arguments import add_json
 from overhead.commands import DONE, INTERRUPTED, answer
 from overhead.errors import UsageError, require_extra
-
-if TYPE_CHECKING:
-    from overhead.explain.record import Explanation
 
 
 def add_commands(commands: Any) -> None:
@@ -41,20 +38,10 @@ def add_commands(commands: Any) -> None:
         "explain", help="find what bounds a step of your own program, and measure what would change it"
     )
     explain.add_argument(
-        "step",
-        metavar="STEP",
-        nargs="?",
-        default="",
-        help="FILE.py:FUNCTION or module:function; returns a step, or is one",
+        "step", metavar="STEP", nargs="?", help="FILE.py:FUNCTION or module:function; returns a step, or is one"
     )
-    explain.add_argument(
-        "--trace",
-        metavar="FILE",
-        nargs="+",
-        type=Path,
-        default=[],
-        help="in place of STEP: PyTorch's trace (.json, .json.gz) or Nsight Systems' SQLite export, one for each rank",
-    )
+    trace = "in place of STEP: JSON of PyTorch or SQLite of Nsight Systems, a file for each rank"
+    explain.add_argument("--trace", metavar="FILE", nargs="+", type=Path, default=[], help=trace)
     explain.add_argument("--step-ms", metavar="MS", type=float, help="with --trace: a step's time without a profiler")
     explain.add_argument("--chrome", metavar="FILE.json", type=Path, help="write the replayed step for Perfetto")
     explain.add_argument(
@@ -82,17 +69,31 @@ def time_command(a: argparse.Namespace) -> int:
 
 def explain_command(a: argparse.Namespace) -> int:
     """Run ``overhead explain``, write its files and print the result; returns the exit code."""
-    from overhead.explain.explaining import ExplainInterrupted
+    from overhead.explain.explaining import ExplainInterrupted, explain
     from overhead.explain.page import save_explained_page
     from overhead.explain.record import save_explanation, to_dict
     from overhead.explain.show import explanation_blocks
+    from overhead.explain.trace_file import explain_traces
+    from overhead.runner.progress import Progress
 
     if a.html is not None:
         require_extra("report", "jinja2")
     _check_options(a)
     interrupted = False
     try:
-        found = _explanation(a)
+        if a.trace:
+            found = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
+        else:
+            with Progress() as listener:
+                found = explain(
+                    a.step,
+                    arguments=a.arg,
+                    against=a.against,
+                    compiled=not a.no_compile,
+                    alternatives=not a.no_alternatives,
+                    chrome=a.chrome,
+                    listener=listener,
+                )
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
     written = [f"replay: {a.chrome}"] if a.chrome is not None else []
@@ -124,22 +125,3 @@ def _check_options(a: argparse.Namespace) -> None:
         if path.suffix == ".py":
             raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
         check_writable(path)
-
-
-def _explanation(a: argparse.Namespace) -> Explanation:
-    from overhead.explain.explaining import explain
-    from overhead.explain.trace_file import explain_traces
-    from overhead.runner.progress import Progress
-
-    if a.trace:
-        return explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
-    with Progress() as listener:
-        return explain(
-            a.step,
-            arguments=a.arg,
-            against=a.against,
-            compiled=not a.no_compile,
-            alternatives=not a.no_alternatives,
-            chrome=a.chrome,
-            listener=listener,
-        )

@@ -17,8 +17,7 @@ from overhead.explain.changes import Changes
 from overhead.explain.host_work import gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
-from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, step_parts
-from overhead.explain.replay_file import save_replay
+from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import Trace, busy_ns
@@ -30,7 +29,6 @@ from overhead.runner.progress import Listener
 
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
-_BESIDE = "measured beside the profile"
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -182,25 +180,23 @@ def _judged(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
     parts = step_parts(trace.quiet(), profile.host)
-    measured = Figure(name="measured", value=profile.step_ns, rule=profile.step_rule or _BESIDE)
-    if profile.step_ns <= 0:
+    step_ns, measured = parts.step, Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)
+    if not profile.step_rule:
+        recorded_ns, step_ns = recorded_and_replayed_ns(trace)
+        measured = Figure(name="measured", value=recorded_ns, rule="recorded with the profiler")
+    elif profile.step_ns <= 0:
         why = "more steps took no longer than few: the times beside the profile are not resolved"
         measured = missing("measured", why)
-    check = check_replay(parts.step, measured)
-    if profile.step_ns <= 0 and profile.step_rule:
-        recorded_ns, replayed_ns = recorded_and_replayed_ns(trace)
-        measured = Figure(name="measured", value=recorded_ns, rule="recorded with the profiler")
-        check = msgspec.structs.replace(check_replay(replayed_ns, measured), unchecked=True)
+    check = msgspec.structs.replace(check_replay(step_ns, measured), unchecked=not profile.step_rule)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value)
-    delay, queued = launch_delays_ns(trace)
-    if delay > 0 and check.ok:
-        said = (
+    if check.ok:
+        delay, queued = launch_delays_ns(trace)
+        verdict.sentences.append(
             f"Work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs in the queue behind "
             f"earlier work of its stream, {micro_of(delay - queued)} µs overhead."
         )
-        verdict = msgspec.structs.replace(verdict, sentences=[*verdict.sentences, said])
     return check, verdict
 
 
@@ -212,7 +208,7 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
         found.append("No work on a device: launches, synchronisations and gaps do not apply.")
     else:
         found.append("Waits of one stream for another are not modelled in the replay.")
-        if unknown := profile.host.count_unknown_steps(profile.trace):
+        if profile.host.alone.steps and (unknown := profile.host.count_unknown_steps(profile.trace)):
             found.append(
                 f"{unknown} of {count(len(profile.trace.steps), 'profiled step')} run other operations than the steps "
                 "that were profiled without CUPTI: their host times contain what CUPTI adds."

@@ -96,7 +96,7 @@ class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
-    ``step_rule``: where this time is from, if the trace is a file that the user gave.
+    ``step_rule``: where this time is from; empty if the trace is all that is known.
     """
 
     found: FoundCall
@@ -107,7 +107,7 @@ class StepProfile:
     step_ns: float = 0.0
     sites_missing: str = ""
     reason: str = ""
-    step_rule: str = ""
+    step_rule: str = "measured beside the profile"
 
 
 def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:

@@ -184,8 +184,8 @@ class RankRow(_Part, kw_only=True):
     host_ns: float
     device_ns: float
     compute_ns: float
-    waits_ns: float | None = None
-    last_share: float | None = None
+    waits_ns: float
+    last_share: float
 
 
 class Explanation(_Part, kw_only=True):

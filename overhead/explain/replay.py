@@ -12,10 +12,16 @@ import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
 from overhead.explain.trace import HostCall, StepTrace, Trace, busy_ns
+from overhead.loading.files import save_file
+from overhead.reading.format import plain
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
@@ -67,89 +73,82 @@ class StepParts:
 
 
 @dataclass(frozen=True)
-class ReplayedSpan:
-    """Something that a replayed step does, ns. ``track``: ``host``, ``wait``, or the stream of device work.
-
-    Of device work: when it was ``issued``, and when the stream was ``free`` of earlier work.
-    """
+class _Span:
+    """What a replayed step does, ns. ``track``: ``host``, ``wait`` or a stream. ``issued``: when its call was made."""
 
     track: str
     name: str
     start: float
     end: float
     issued: float = 0.0
-    free: float = 0.0
-
-    @property
-    def queued(self) -> float:
-        """How long it waits for earlier work of its stream."""
-        return max(0.0, min(self.start, self.free) - self.issued)
-
-
-HOST_TRACK, WAIT_TRACK = "host", "wait"
 
 
 class _Queue:
-    """The state of host and device while steps are replayed. ``spans``: what they did, unless None."""
+    """The state of host and device while actions are replayed. ``spans``: what they did, unless None."""
 
     def __init__(self, model: QueueModel) -> None:
         self.wake_ns, self.now = model.wake_ns, 0.0
-        self.spans: list[ReplayedSpan] | None = None
+        self.spans: list[_Span] | None = None
         self.ends: dict[str, float] = {}
         self.pending: list[float] = []  # the ends of the work in the queue, as a heap
 
-    @property
-    def ended(self) -> float:
-        """When all work is done."""
+    def run(self, actions: Iterable[QueueAction]) -> float:
+        """Replay these actions. Returns when all work is done, ns."""
+        for action in actions:
+            self._run(action)
         return max([self.now, *self.ends.values()])
 
-    def run(self, step: Iterable[QueueAction]) -> None:
-        for action in step:
-            self._run(action)
-
     def _run(self, action: QueueAction) -> None:
-        self._note(HOST_TRACK, action.call, self.now, self.now + action.work_ns)
+        self._note("host", action.call, self.now, self.now + action.work_ns)
         self.now += action.work_ns
         for stream, duration in action.jobs:
             while self.pending and self.pending[0] <= self.now:
                 heapq.heappop(self.pending)
             if len(self.pending) >= QUEUE_DEPTH:
                 full, self.now = self.now, heapq.heappop(self.pending)
-                self._note(WAIT_TRACK, "the queue is full", full, self.now)
-            free = self.ends.get(stream, 0.0)
-            start = max(free, self.now + action.latency_ns)
-            self._note(stream, action.kernel, start, start + duration, self.now, free)
+                self._note("wait", "the queue is full", full, self.now)
+            start = max(self.ends.get(stream, 0.0), self.now + action.latency_ns)
             self.ends[stream] = start + duration
+            self._note(f"stream {stream}", action.kernel, start, start + duration, self.now)
             heapq.heappush(self.pending, start + duration)
         done = max((self.ends.get(stream, 0.0) for stream in action.waits_for), default=0.0)
         if done > self.now:
-            self._note(WAIT_TRACK, action.call, self.now, done + self.wake_ns)
+            self._note("wait", action.call, self.now, done + self.wake_ns)
             self.now = done + self.wake_ns
 
-    def _note(self, track: str, name: str, start: float, end: float, *issued_and_free: float) -> None:
+    def _note(self, track: str, name: str, start: float, end: float, issued: float = 0.0) -> None:
         if self.spans is not None:
-            self.spans.append(ReplayedSpan(track, name, start, end, *issued_and_free))
+            self.spans.append(_Span(track, name, start, end, issued))
 
 
 def replayed_step_ns(model: QueueModel) -> float:
     """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
     queue = _Queue(model)
-    ends = []
-    for _ in range(2):
-        for step in [*model.steps] * _ROUNDS:
-            queue.run(step)
-        ends.append(queue.ended)
-    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps))
+    actions = [action for step in model.steps for action in step] * _ROUNDS
+    first, last = queue.run(actions), queue.run(actions)
+    return (last - first) / max(1, _ROUNDS * len(model.steps))
 
 
-def replayed_spans(model: QueueModel, index: int) -> Sequence[ReplayedSpan]:
-    """What the step of this index does when it is replayed after itself."""
-    queue = _Queue(model)
-    for _ in range(_ROUNDS):
-        queue.run(model.steps[index])
-    queue.spans = []
-    queue.run(model.steps[index])
-    return queue.spans
+def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
+    """Write a step that is replayed after itself for Perfetto, in Chrome's JSON. Raises ``CannotWrite``."""
+    model = queue_model(trace, host)
+    queue, step, spans = _Queue(model), model.steps[len(model.steps) // 2], list[_Span]()
+    begin = queue.run([*step] * _ROUNDS)
+    queue.spans = spans
+    queue.run(step)
+    tracks = {track: number for number, track in enumerate(dict.fromkeys(span.track for span in spans), 1)}
+    events: list[dict[str, object]] = [
+        {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": plain(track)}}
+        for track, number in tracks.items()
+    ]
+    for span in spans:
+        times = {"ts": (span.start - begin) / 1e3, "dur": (span.end - span.start) / 1e3}
+        events.append({"ph": "X", "pid": 1, "tid": tracks[span.track], "name": plain(span.name), **times})
+    work = [span for span in spans if span.issued]
+    changes = sorted([*((span.issued, 1) for span in work), *((span.end, -1) for span in work)])
+    for (at, _), depth in zip(changes, itertools.accumulate(change for _, change in changes), strict=True):
+        events.append({"ph": "C", "pid": 1, "name": "queue", "ts": (at - begin) / 1e3, "args": {"pieces": depth}})
+    save_file(path, msgspec.json.encode({"traceEvents": events}))
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
@@ -209,7 +208,7 @@ def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping
         name = call.operation.name if call.operation else call.name
         yield QueueAction(host(last, call.start), jobs, latency, call.waits_for, name, kernel)
         last = call.start
-    yield QueueAction(host(last, step.end))
+    yield QueueAction(host(last, step.end), call="the end of the step")
 
 
 def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
@@ -224,15 +223,15 @@ def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
 def launch_delays_ns(trace: Trace) -> tuple[float, float]:
     """The mean time from a call to the start of its work as recorded, ns, and the part in which its stream works."""
     free: dict[str, float] = {}
-    delays = []
+    delays = [(0.0, 0.0)]
     for step in trace.steps:
         for call in step.calls:
             for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
-                span = ReplayedSpan(work.stream, "", work.start, work.end, call.start, free.get(work.stream, 0.0))
-                delays.append((max(0.0, span.start - span.issued), span.queued))
-                free[work.stream] = max(span.free, span.end)
-    delay, queued = zip(*delays, strict=True) if delays else ((0.0,), (0.0,))
-    return statistics.fmean(delay), statistics.fmean(queued)
+                delay, queued = max(0.0, work.start - call.start), max(0.0, free.get(work.stream, 0.0) - call.start)
+                delays.append((delay, min(delay, queued)))
+                free[work.stream] = max(free.get(work.stream, 0.0), work.end)
+    delay, queued = np.sum(delays, axis=0) / max(1, len(delays) - 1)
+    return float(delay), float(queued)
 
 
 def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
@@ -240,6 +239,5 @@ def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
     ended = max(max([step.end, *(work.end for work in step.device)]) for step in trace.steps)
     between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
     model = queue_model(trace, HostTimes())
-    queue = _Queue(model)
-    queue.run(itertools.chain.from_iterable(model.steps))
-    return (ended - trace.steps[0].start - between) / len(trace.steps), queue.ended / len(trace.steps)
+    replayed = _Queue(model).run(itertools.chain.from_iterable(model.steps))
+    return (ended - trace.steps[0].start - between) / len(trace.steps), replayed / len(trace.steps)

@@ -99,16 +99,16 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         [
             plain(row.rank, 30),
             micro_of(row.step_ns),
-            percent(row.device_ns / (row.step_ns or 1)),
-            percent(row.host_ns / (row.step_ns or 1)),
-            "" if row.waits_ns is None else micro_of(row.waits_ns),
-            "" if row.last_share is None else percent(row.last_share),
+            percent(row.device_ns / row.step_ns),
+            percent(row.host_ns / row.step_ns),
+            micro_of(row.waits_ns),
+            percent(row.last_share),
         ]
         for row in found.ranks
     ]
     if rows:
         columns = ["rank", f"step, {MICRO}", "device works", "host works", f"waits, {MICRO}", "arrives last"]
-        yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6)).without_empty()
+        yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:

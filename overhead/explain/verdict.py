@@ -124,7 +124,7 @@ def judge(
     if not check.ok:
         why = f"No verdict: the replay of the profile could not be checked ({check.reason})."
         if check.measured.value is not None:
-            replayed = check.replayed.value or parts.step
+            replayed = check.replayed.value or 0.0
             apart = abs(check.measured.value - replayed)
             why = (
                 f"No verdict: a replay of the profile gives {micro_of(replayed)} µs a step, measured are "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
@@ -94,7 +95,7 @@ def test_a_trace_is_bound_by_its_gaps_or_by_its_queue(name: str, parts: Parts, b
     assert (found.per_step.launches.value, found.program.device) == (20, "NVIDIA H100")
     assert found.replay.ratio == pytest.approx(1, abs=0.03)
     assert {row.name for row in found.operations} == {"aten::add_", "between operations"}
-    delay, queued = launch_delays_ns(read_trace_file(path).trace)
+    delay, queued = launch_delays_ns(read_trace_file(path))
     assert (queued > 0.9 * delay) == (bound == "device")
     if bound == "host":
         assert delay - queued == delay == pytest.approx(DEVICE.latency_ns + 1000)
@@ -111,16 +112,11 @@ def test_a_database_gives_the_synchronisations_that_the_json_gives(tmp_path: Pat
     assert not any("process" in sentence for sentence in first.not_seen)
 
 
-def test_a_database_without_ranges_and_calls_of_waits_is_one_step(tmp_path: Path) -> None:
-    drop = ["DROP TABLE NVTX_EVENTS", "DROP TABLE CUPTI_ACTIVITY_KIND_MEMCPY", "DROP TABLE TARGET_INFO_GPU"]
-    drop.append("DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId = 0")
-    drop.append("CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start INT, end INT, globalPid INT, syncType INT)")
-    drop.append(
-        f"INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SELECT max(r.end), max(k.end) + 2000, {77 << 24}, 4 "
-        "FROM CUPTI_ACTIVITY_KIND_KERNEL AS k, CUPTI_ACTIVITY_KIND_RUNTIME AS r"
-    )
+def test_a_database_without_ranges_is_one_step(tmp_path: Path) -> None:
+    drop = ["DROP TABLE NVTX_EVENTS", "DROP TABLE CUPTI_ACTIVITY_KIND_MEMCPY"]
     found = explain_traces([nsys(tmp_path / "t", events_of(DEVICE_BOUND), *drop)])
-    assert (found.verdict.kind, found.profiled_steps, found.operations) == ("device", 1, [])
+    assert (found.verdict.kind, found.profiled_steps) == ("device", 1)
+    assert not any("Python" in sentence for sentence in found.verdict.sentences), "operations are not known"
     assert (found.per_step.launches.value, found.per_step.synchronisations.value) == (120, 1)
 
 
@@ -143,13 +139,11 @@ def test_a_trace_that_its_replay_does_not_explain_gets_no_verdict(tmp_path: Path
     assert (found.verdict.kind, found.replay.ok) == ("unclear", False)
 
 
-def test_steps_without_device_work_and_events_without_valid_times_are_left_out(tmp_path: Path) -> None:
+def test_steps_without_device_work_and_events_that_end_before_they_start_are_left_out(tmp_path: Path) -> None:
     events = events_of(HOST_BOUND)
     empty = {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#99", "ts": 1e6, "dur": 1, "tid": 1}
-    odd = [events[0] | {"dur": -5}, events[0] | {"ts": "NaN"}, events[0] | {"ts": 1e300}, events[0] | {"dur": "inf"}]
-    found = explain_traces([kineto(tmp_path / "t.json", [*events, empty, *odd])])
-    assert found.profiled_steps == 6
-    assert any(sentence.startswith("4 events") for sentence in found.not_seen)
+    found = explain_traces([kineto(tmp_path / "t.json", [*events, empty, events[0] | {"dur": -5}])])
+    assert (found.profiled_steps, found.per_step.launches.value) == (6, 20)
 
 
 def rank_file(path: Path, rank: int, host_ns: int, device_ns: int, waits_ns: int) -> Path:
@@ -163,24 +157,26 @@ def rank_file(path: Path, rank: int, host_ns: int, device_ns: int, waits_ns: int
 
 
 @pytest.mark.parametrize(
-    ("late", "others", "side"),
+    ("late", "others", "more"),
     [
-        ((40_000, 2000, 0), (20_000, 2000, 200_000), "host"),
-        ((5000, 60_000, 0), (5000, 40_000, 200_000), "device"),
-        ((20_000, 2000, 1000), (20_000, 2000, 1000), ""),
-        ((20_000, 2000, 0), (20_000, 2000, 200_000), "neither"),
+        ((40_000, 2000, 0), (20_000, 2000, 200_000), (200, 0)),
+        ((5000, 60_000, 0), (5000, 40_000, 200_000), (0, 200)),
+        ((20_000, 2000, 1000), (20_000, 2000, 1000), None),
+        ((20_000, 2000, 0), (20_000, 2000, 200_000), (0, 0)),
     ],
     ids=["host", "device", "none", "unknown"],
 )
 def test_the_rank_for_which_the_others_wait_is_named_with_its_side(
-    late: tuple[int, int, int], others: tuple[int, int, int], side: str, tmp_path: Path
+    late: tuple[int, int, int], others: tuple[int, int, int], more: tuple[int, int] | None, tmp_path: Path
 ) -> None:
     paths = [rank_file(tmp_path / f"{r}.json", r, *(late if r == 5 else others)) for r in (3, 4, 5, 6)]
     found = explain_traces(paths)
     assert [row.rank for row in found.ranks] == ["3", "4", "5", "6"]
     said = found.verdict.sentences[-1]
-    assert ("Rank 5 is late" in said) == bool(side)
-    assert (f"Its {side} works" in said) == (side in ("host", "device"))
+    assert ("Rank 5 is late" in said) == (more is not None)
+    if more is not None:
+        times = [float(text) for text in re.findall(r"(-?[\d.]+) µs", said)]
+        assert times == pytest.approx([200, *more]), "the others' waits, and how much longer its host and device work"
     waits = {row.rank: row.waits_ns for row in found.ranks}
     assert waits == {r: pytest.approx(others[2] - late[2] if r != "5" else 0) for r in "3456"}
     save_explanation(tmp_path / "out.json", found)
@@ -266,7 +262,7 @@ def test_a_database_runs_no_view_and_no_long_query(tmp_path: Path, monkeypatch: 
     with pytest.raises(BadFile, match="no device work"):
         explain_traces([nsys(tmp_path / "view", events_of(HOST_BOUND), *view)])
     wrong = ["DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME", "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (a TEXT)"]
-    with pytest.raises(BadFile, match="no calls"):
+    with pytest.raises(BadFile, match="no such column"):
         explain_traces([nsys(tmp_path / "columns", events_of(HOST_BOUND), *wrong)])
     texts = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'text', end = x'00'"
     with pytest.raises(BadFile, match="not an export"):

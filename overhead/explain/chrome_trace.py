@@ -7,6 +7,7 @@ import contextlib
 import math
 import os
 import re
+import statistics
 import sys
 import threading
 from collections import defaultdict
@@ -30,7 +31,6 @@ _STEP = re.compile(r"(?:ProfilerStep#|(?:\w+ )?(?:step|iter|iteration|batch|toke
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
 _NEARLY_FULL = 0.98
-_MOST_USUAL = 10_000
 _SKEW_NS = 2000.0
 """How far the clocks of host and device may differ."""
 
@@ -101,8 +101,8 @@ class _File(msgspec.Struct):
     deviceProperties: list[_Named] = []
 
 
-_MOST_OBJECTS, _MOST_STREAMS = 20_000_000, 1000
-"""Most objects in a file and streams of a device."""
+MOST_TRACE_BYTES, _MOST_OBJECTS, _MOST_STREAMS = 1 << 30, 20_000_000, 1000
+"""Most bytes of a file, objects in it, and streams of a device."""
 _KINDS = {
     "cpu_op": "operations",
     "user_annotation": "annotations",
@@ -257,14 +257,14 @@ class _PendingWork:
     def __init__(self) -> None:
         self._ends: list[float] = []
         self._last: dict[str, float] = {}
-        self._usual: list[float] = []  # how long the first calls took that issued work while the queue had room
+        self._usual: list[float] = []  # how long each call took that issued work while the queue had room
 
     def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
         """A call that issues work: how long it waited for room in the queue."""
         full = len(self._ends) - bisect.bisect_right(self._ends, start) >= _NEARLY_FULL * QUEUE_DEPTH
-        waited = max(0.0, end - start - self._usual[len(self._usual) // 2]) if full and self._usual else 0.0
-        if not full and len(self._usual) < _MOST_USUAL:
-            bisect.insort(self._usual, end - start)
+        waited = max(0.0, end - start - statistics.median(self._usual[:100] or [0.0])) if full else 0.0
+        if not full:
+            self._usual.append(end - start)
         for each in work:
             bisect.insort(self._ends, each.end)
             self._last[each.stream] = max(self._last.get(each.stream, 0.0), each.end)

@@ -28,8 +28,8 @@ _SELECTS = {
     correlationId FROM CUPTI_ACTIVITY_KIND_{table}"""
     for table, name in _WORK.items()
 } | {
-    "CUPTI_ACTIVITY_KIND_RUNTIME": f"""globalTid >> 24, 'calls', {_TEXT.format("nameId")}, start, end, globalTid || '', '',
-    correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME""",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": f"""globalTid >> 24, 'calls', {_TEXT.format("nameId")}, start, end,
+    globalTid || '', '', correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME""",
     "NVTX_EVENTS": f"""globalTid >> 24, 'operations', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}), start,
     end, globalTid || '', '', 0 FROM NVTX_EVENTS WHERE end IS NOT NULL""",
 }

@@ -175,7 +175,7 @@ class Alternative(_Part, kw_only=True):
 
 
 class RankRow(_Part, kw_only=True):
-    """A step of one rank, ns. ``compute_ns``: device work without collectives. ``waits_ns``: in collectives, beyond
+    """A step of one rank, ns. ``device_ns``: device work without collectives. ``waits_ns``: in collectives, beyond
     the rank that waits least in each. ``last_share``: in how many of the collectives it is this rank.
     """
 
@@ -183,7 +183,6 @@ class RankRow(_Part, kw_only=True):
     step_ns: float
     host_ns: float
     device_ns: float
-    compute_ns: float
     waits_ns: float
     last_share: float
 

@@ -72,15 +72,8 @@ class StepParts:
         return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class _Span:
-    """What a replayed step does, ns. ``track``: ``host``, ``wait`` or a stream. ``issued``: when its call was made."""
-
-    track: str
-    name: str
-    start: float
-    end: float
-    issued: float = 0.0
+_Span = tuple[str, str, float, float, float]
+"""What a replayed step does: its track (host, wait or a stream), name, start, end, and when its call was made, ns."""
 
 
 class _Queue:
@@ -118,7 +111,7 @@ class _Queue:
 
     def _note(self, track: str, name: str, start: float, end: float, issued: float = 0.0) -> None:
         if self.spans is not None:
-            self.spans.append(_Span(track, name, start, end, issued))
+            self.spans.append((track, name, start, end, issued))
 
 
 def replayed_step_ns(model: QueueModel) -> float:
@@ -133,21 +126,23 @@ def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
     """Write a step that is replayed after itself for Perfetto, in Chrome's JSON. Raises ``CannotWrite``."""
     model = queue_model(trace, host)
     queue, step, spans = _Queue(model), model.steps[len(model.steps) // 2], list[_Span]()
-    begin = queue.run([*step] * _ROUNDS)
-    queue.spans = spans
+    queue.run([*step] * _ROUNDS)
+    begin, queue.spans = queue.now, spans
     queue.run(step)
-    tracks = {track: number for number, track in enumerate(dict.fromkeys(span.track for span in spans), 1)}
-    events: list[dict[str, object]] = [
-        {"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": {"name": plain(track)}}
-        for track, number in tracks.items()
-    ]
-    for span in spans:
-        times = {"ts": (span.start - begin) / 1e3, "dur": (span.end - span.start) / 1e3}
-        events.append({"ph": "X", "pid": 1, "tid": tracks[span.track], "name": plain(span.name), **times})
-    work = [span for span in spans if span.issued]
-    changes = sorted([*((span.issued, 1) for span in work), *((span.end, -1) for span in work)])
-    for (at, _), depth in zip(changes, itertools.accumulate(change for _, change in changes), strict=True):
+    tracks = {track: number for number, track in enumerate(dict.fromkeys(track for track, *_ in spans), 1)}
+    events: list[dict[str, object]] = []
+    changes = []
+    for track, name, start, end, issued in spans:
+        times = {"ts": (start - begin) / 1e3, "dur": (end - start) / 1e3}
+        events.append({"ph": "X", "pid": 1, "tid": tracks[track], "name": plain(name), **times})
+        changes += [(issued, 1), (end, -1)] if issued else []
+    depth = 0
+    for at, change in sorted(changes):
+        depth += change
         events.append({"ph": "C", "pid": 1, "name": "queue", "ts": (at - begin) / 1e3, "args": {"pieces": depth}})
+    for track, number in tracks.items():
+        named = {"name": plain(track)}
+        events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
     save_file(path, msgspec.json.encode({"traceEvents": events}))
 
 

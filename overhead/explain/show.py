@@ -98,16 +98,13 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
     rows = [
         [
             plain(row.rank, 30),
-            micro_of(row.step_ns),
-            percent(row.device_ns / row.step_ns),
-            percent(row.host_ns / row.step_ns),
-            micro_of(row.waits_ns),
+            *map(micro_of, (row.step_ns, row.host_ns, row.device_ns, row.waits_ns)),
             percent(row.last_share),
         ]
         for row in found.ranks
     ]
     if rows:
-        columns = ["rank", f"step, {MICRO}", "device works", "host works", f"waits, {MICRO}", "arrives last"]
+        columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "arrives last"]
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.chrome_trace import read_chrome_trace
+from overhead.explain.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.explain.explaining import explanation
 from overhead.explain.host_work import HostTimes
 from overhead.explain.nsys_export import read_nsys_export
@@ -31,8 +31,6 @@ from overhead.explain.trace import Trace, busy_ns
 from overhead.reading.format import count, micro_of, percent, plain
 from overhead.results import Figure, Machine
 
-_MOST_BYTES = 1 << 30
-"""Most bytes of JSON, decompressed."""
 _NOT_KNOWN = Machine(id="0" * 12, cpu="not known", cores=0, memory_gib=0)
 _GIVEN = "given by --step-ms"
 _NOT_SEEN = "A trace does not show lines of the program, times without the profiler, or alternatives."
@@ -45,7 +43,7 @@ _SMALL, _MOST = 0.05, 2 / 3
 def read_trace_file(path: Path) -> Trace:
     """The steps with device work in PyTorch's JSON or in a database of Nsight Systems. Raises ``BadFile``, one line."""
     is_json = path.suffix in (".json", ".gz")
-    trace = read_chrome_trace(read_whole(path, _MOST_BYTES), str(path)) if is_json else read_nsys_export(path)
+    trace = read_chrome_trace(read_whole(path, MOST_TRACE_BYTES), str(path)) if is_json else read_nsys_export(path)
     steps = [step for step in trace.steps if step.device]
     if not steps:
         raise BadFile(f"{path}: no device work in this trace that a call launched; record both host and device")
@@ -93,14 +91,13 @@ def rank_rows(traces: Sequence[Trace]) -> list[RankRow]:
     rows = []
     for trace, waits in zip(traces, beyond, strict=True):
         parts = step_parts(trace.quiet(), HostTimes())
-        compute = [busy_ns(work for work in step.device if not _COLLECTIVE.match(work.name)) for step in trace.steps]
+        device = [busy_ns(work for work in step.device if not _COLLECTIVE.match(work.name)) for step in trace.steps]
         rows.append(
             RankRow(
                 rank=trace.rank,
                 step_ns=parts.step,
                 host_ns=parts.host,
-                device_ns=parts.device,
-                compute_ns=statistics.median(compute),
+                device_ns=statistics.median(device),
                 waits_ns=float(waits.sum()) / len(trace.steps),
                 last_share=float((waits == 0).sum()) / max(1, len(shared)),
             )
@@ -128,7 +125,7 @@ def late_rank(rows: Sequence[RankRow]) -> str:
     if late.last_share < _MOST or waits < _SMALL * late.step_ns:
         return "No rank is clearly late in the collectives that are in all traces."
     host = late.host_ns - statistics.median(row.host_ns for row in others)
-    device = late.compute_ns - statistics.median(row.compute_ns for row in others)
+    device = late.device_ns - statistics.median(row.device_ns for row in others)
     return (
         f"Rank {plain(late.rank, 30)} is late: last in {percent(late.last_share)} of the collectives. The others wait "
         f"{micro_of(waits)} µs a step. Its host works {micro_of(host)} µs longer than theirs, its device "

@@ -13,7 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -55,39 +55,34 @@ def call_kind(name: str) -> CallKind:
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
-_Ns = Annotated[float, msgspec.Meta(ge=-1e19, le=1e19)]
+class EventArguments(msgspec.Struct, frozen=True, gc=False):
+    """``correlation``: the number that a call and its device work share. ``size``: bytes of an allocation."""
 
-
-class TraceEvent(msgspec.Struct, array_like=True, gc=False):
-    """An event of a trace; its times in ns. ``stream``: of device work. ``size``: bytes of an allocation.
-
-    ``kind``: ``operations`` and ``annotations``, among which are the marks of steps, ``calls``, ``work``, ``memory``.
-    """
-
-    kind: str
-    name: str
-    start: _Ns
-    end: _Ns
-    thread: str = ""
-    stream: str = ""
-    correlation: int = 0
-    size: int = 0
-
-
-class _Arguments(msgspec.Struct):
     correlation: int = 0
     size: int = msgspec.field(name="Bytes", default=0)
 
 
-class _Event(msgspec.Struct):
-    ts: _Ns
+class TraceEvent(msgspec.Struct, gc=False):
+    """An event as PyTorch writes it. ``ts``, ``dur``: in µs. ``pid``, ``tid``: of device work, its device and stream."""
+
+    ts: float
     ph: str = ""
     cat: str = ""
     name: str = ""
-    dur: _Ns = 0.0
+    dur: float = 0.0
     pid: int | str = ""
     tid: int | str = ""
-    args: _Arguments | None = None
+    args: EventArguments = EventArguments()
+
+    @property
+    def start(self) -> float:
+        """When it begins, ns."""
+        return self.ts * 1000
+
+    @property
+    def end(self) -> float:
+        """When it ends, ns."""
+        return (self.ts + self.dur) * 1000
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -96,16 +91,18 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct):
-    traceEvents: list[_Event]
+    traceEvents: list[TraceEvent]
     distributedInfo: _Named = _Named()
     deviceProperties: list[_Named] = []
 
 
+_LATEST_US = 1e16
 MOST_TRACE_BYTES, _MOST_OBJECTS, _MOST_STREAMS = 1 << 30, 20_000_000, 1000
 """Most bytes of a file, objects in it, and streams of a device."""
 _KINDS = {
     "cpu_op": "operations",
     "user_annotation": "annotations",
+    "cpu_instant_event": "memory",
     **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
     **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "work"),
 }
@@ -116,45 +113,38 @@ def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
     try:
         if raw.count(b"{") > _MOST_OBJECTS:
             raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
-        data = msgspec.json.decode(raw, type=_File | list[_Event], strict=False)
+        data = msgspec.json.decode(raw, type=_File | list[TraceEvent], strict=False)
         if isinstance(data, list):
             data = _File(data)
-        steps = steps_of([_event(each) for each in data.traceEvents])
+        steps = steps_of(data.traceEvents)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
     device = data.deviceProperties[0].name[:200] if data.deviceProperties else ""
     return Trace(steps, device, str(data.distributedInfo.rank)[:200])
 
 
-def _event(each: _Event) -> TraceEvent:
-    kind = _KINDS.get(each.cat, "") if each.ph == "X" else "memory" if each.name == "[memory]" else ""
-    given = each.args or _Arguments()
-    start, end, stream = each.ts * 1000, (each.ts + each.dur) * 1000, f"{each.pid}:{each.tid}"
-    return TraceEvent(kind, each.name[:1000], start, end, str(each.tid), stream, given.correlation, given.size)
-
-
 def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
     """The steps of a trace, each with the device work that it issued. Raises ``ValueError`` for too many streams."""
     of: dict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
-        kind = event.kind
+        kind = _KINDS.get(event.cat, "") if event.ph == "X" or event.cat == "cpu_instant_event" else ""
         if kind in ("operations", "annotations"):
             kind = "steps" if _STEP.fullmatch(event.name) else "sites" if event.name.startswith(SITE_MARK) else kind
-        if event.start <= event.end:
+        if 0 <= event.dur < _LATEST_US and abs(event.ts) < _LATEST_US:
             of[kind].append(event)
-    if len({event.stream for event in of["work"]}) > _MOST_STREAMS:
-        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
-    for event in of["work"]:
-        work = DeviceWork(event.name, event.stream, event.start, event.end, event.correlation)
+    for each in of["work"]:
+        work = DeviceWork(each.name[:1000], f"{each.pid}:{each.tid}", each.start, each.end, each.args.correlation)
         by_correlation[work.correlation].append(work)
+    if len({(each.pid, each.tid) for each in of["work"]}) > _MOST_STREAMS:
+        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
     windows = _windows(of["steps"])
     # A longer operation, such as the range of an epoch, holds steps.
     longest = max((end - start for start, end in windows), default=math.inf)
-    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in of["sites"])
+    sites = _Spans((str(each.tid), each.start, each.end, _site(each.name)) for each in of["sites"])
     operations = _outermost((each for each in of["operations"] if each.end - each.start <= longest), sites)
     calls = list(_calls(of["calls"], operations, sites, by_correlation))
-    memory = sorted((each for each in of["memory"] if each.size > 0), key=_start)
+    memory = sorted((each for each in of["memory"] if each.args.size > 0), key=_start)
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
@@ -162,7 +152,7 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
     for start, end in windows:
         own = _started(calls, start, end)
         issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
-        sizes = [each.size for each in _started(memory, start, end)]
+        sizes = [each.args.size for each in _started(memory, start, end)]
         steps.append(StepTrace(start, end, _started(operations, start, end), own, sorted(issued, key=_start), sizes))
     return steps
 
@@ -213,14 +203,14 @@ class _Spans(Generic[_T]):
 def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[HostOperation]:
     by_thread: dict[str, list[TraceEvent]] = defaultdict(list)
     for event in sorted(events, key=lambda event: (event.start, -event.end)):
-        by_thread[event.thread].append(event)
+        by_thread[str(event.tid)].append(event)
     found = []
     for thread, own in by_thread.items():
         starts, index = [event.start for event in own], 0
         while index < len(own):
             start, end = starts[index], own[index].end
             after = max(index + 1, bisect.bisect_left(starts, end))
-            name = own[index].name.removeprefix(_BACKWARD)
+            name = own[index].name[:1000].removeprefix(_BACKWARD)
             site = sites.within(thread, start, end) or NO_SITE
             found.append(HostOperation(name, start, end, thread, after - index - 1, site))
             index = after
@@ -237,8 +227,8 @@ def _calls(
     inside = _Spans((each.thread, each.start, each.end, each) for each in operations)
     queue = _PendingWork()
     for event in sorted(events, key=lambda event: event.start):
-        name, start, end, thread = event.name, event.start, event.end, event.thread
-        kind, correlation = call_kind(name), event.correlation
+        name, start, end, thread = event.name[:1000], event.start, event.end, str(event.tid)
+        kind, correlation = call_kind(name), event.args.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
         done = kind == "synchronisation" or any(

@@ -9,10 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import msgspec
-
 from overhead.errors import BadFile
-from overhead.explain.chrome_trace import TraceEvent, steps_of
+from overhead.explain.chrome_trace import EventArguments, TraceEvent, steps_of
 from overhead.explain.trace import Trace
 
 _MOST_ROWS, _MOST_SECONDS = 4_000_000, 60.0
@@ -24,16 +22,16 @@ _COPY = """'Memcpy ' || CASE copyKind WHEN 1 THEN 'HtoD' WHEN 2 THEN 'DtoH' ELSE
 _WORK = {"KERNEL": _TEXT.format("demangledName"), "GRAPH_TRACE": "'CUDA graph'", "MEMSET": "'Memset'", "MEMCPY": _COPY}
 """The names of device work, by table. CUPTI numbers the kinds of copies and of memory."""
 _SELECTS = {
-    f"CUPTI_ACTIVITY_KIND_{table}": f"""globalPid >> 24, 'work', {name}, start, end, '', deviceId || ':' || streamId,
+    f"CUPTI_ACTIVITY_KIND_{table}": f"""globalPid >> 24, 'kernel', {name}, start, end, deviceId, streamId,
     correlationId FROM CUPTI_ACTIVITY_KIND_{table}"""
     for table, name in _WORK.items()
 } | {
-    "CUPTI_ACTIVITY_KIND_RUNTIME": f"""globalTid >> 24, 'calls', {_TEXT.format("nameId")}, start, end,
-    globalTid || '', '', correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME""",
-    "NVTX_EVENTS": f"""globalTid >> 24, 'operations', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}), start,
-    end, globalTid || '', '', 0 FROM NVTX_EVENTS WHERE end IS NOT NULL""",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": f"""globalTid >> 24, 'cuda_runtime', {_TEXT.format("nameId")}, start, end,
+    0, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME""",
+    "NVTX_EVENTS": f"""globalTid >> 24, 'cpu_op', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}), start,
+    end, 0, globalTid, 0 FROM NVTX_EVENTS WHERE end IS NOT NULL""",
 }
-"""By table: the process, and the first fields of ``TraceEvent``. The lowest 24 bits of a global number are a thread."""
+"""By table: the process, category, name, start and end (ns), device, thread or stream, and correlation. The lowest 24 bits of a global number are a thread."""
 
 
 def read_nsys_export(path: Path) -> Trace:
@@ -52,15 +50,25 @@ def read_nsys_export(path: Path) -> Trace:
                 if (table,) in stored
                 for row in base.execute(f"SELECT {select} LIMIT {_MOST_ROWS + 1}")
             ]
-            device = base.execute("SELECT name FROM TARGET_INFO_GPU").fetchone()
+            gpu = base.execute("SELECT name FROM TARGET_INFO_GPU").fetchone()
         if len(rows) > _MOST_ROWS:
             raise ValueError(f"more than {_MOST_ROWS:,} rows")
-        processes = Counter(row[0] for row in rows if row[1] == "work")
+        processes = Counter(row[0] for row in rows if row[1] == "kernel")
         own = max(processes, key=processes.__getitem__, default=None)
-        events = [
-            (kind, _ADDED.sub("", str(name or "")), *times) for process, kind, name, *times in rows if process == own
-        ]
-        steps = steps_of(msgspec.convert(events, list[TraceEvent]))
-        return Trace(steps, str(device[0])[:200] if device else "", processes=len(processes))
-    except (sqlite3.Error, msgspec.ValidationError, ValueError) as error:
+        events = (
+            TraceEvent(
+                start / 1e3,
+                "X",
+                kind,
+                _ADDED.sub("", str(name or "")),
+                (end - start) / 1e3,
+                device,
+                thread,
+                EventArguments(number),
+            )
+            for process, kind, name, start, end, device, thread, number in rows
+            if process == own
+        )
+        return Trace(steps_of(events), str(gpu[0])[:200] if gpu else "", processes=len(processes))
+    except (sqlite3.Error, TypeError, ValueError) as error:
         raise BadFile(f"{path}: not an export of Nsight Systems: {' '.join(str(error).split())[:200]}") from None

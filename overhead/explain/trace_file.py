@@ -32,7 +32,6 @@ from overhead.reading.format import count, micro_of, percent, plain
 from overhead.results import Figure, Machine
 
 _NOT_KNOWN = Machine(id="0" * 12, cpu="not known", cores=0, memory_gib=0)
-_GIVEN = "given by --step-ms"
 _NOT_SEEN = "A trace does not show lines of the program, times without the profiler, or alternatives."
 _COLLECTIVE = re.compile(r"(?:nccl|rccl)(?!.*send_?recv)", re.I)
 """Kernels of collectives. Those between two ranks are left out: the other ranks have no part in them."""
@@ -57,29 +56,25 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     replayed step for Perfetto. Raises ``BadFile``, one line.
     """
     traces = [read_trace_file(path) for path in paths]
-    found = _explained(paths[0], traces[0], 1e6 * step_ms)
+    trace, given = traces[0], "given by --step-ms" if step_ms else ""
+    source = StepSource(setup="", file=paths[0].name, function=count(len(trace.steps), "step"))
+    tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
+    profile = StepProfile(tried, "none", trace.device, trace=trace, step_ns=1e6 * step_ms, step_rule=given)
+    figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
+    call = CallTiming(
+        call="step", status="unavailable", reason=NOT_IN_A_TRACE, wait="", on=trace.device, flags=[], figures=figures
+    )
+    found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
+    others = [f"Only one process was read, of {trace.processes} with device work."] if trace.processes > 1 else []
+    found = msgspec.structs.replace(found, not_seen=[_NOT_SEEN, *others, *found.not_seen])
     if chrome is not None:
-        save_replay(chrome, traces[0].quiet(), HostTimes())
+        save_replay(chrome, trace.quiet(), HostTimes())
     if len(traces) == 1:
         return found
     rows = rank_rows(traces)
     said = [*found.verdict.sentences, f"The rest is rank {rows[0].rank}'s.", late_rank(rows)]
     verdict = msgspec.structs.replace(found.verdict, sentences=said)
     return msgspec.structs.replace(found, ranks=rows, verdict=verdict)
-
-
-def _explained(path: Path, trace: Trace, step_ns: float) -> Explanation:
-    source = StepSource(setup="", file=path.name[:4000], function=count(len(trace.steps), "step"))
-    tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
-    rule = _GIVEN if step_ns else ""
-    profile = StepProfile(tried, "none", trace.device, trace=trace, step_ns=step_ns, step_rule=rule)
-    figures = [Figure(name="complete", value=step_ns, rule=_GIVEN)] if step_ns else []
-    call = CallTiming(
-        call="step", status="unavailable", reason=NOT_IN_A_TRACE, wait="", on=trace.device, flags=[], figures=figures
-    )
-    found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
-    others = [f"Only one process was read, of {trace.processes} with device work."] if trace.processes > 1 else []
-    return msgspec.structs.replace(found, not_seen=[_NOT_SEEN, *others, *found.not_seen])
 
 
 def rank_rows(traces: Sequence[Trace]) -> list[RankRow]:

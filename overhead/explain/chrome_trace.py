@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import math
+import operator
 import os
 import re
 import statistics
@@ -23,6 +24,7 @@ from overhead.explain.steps import call_site
 from overhead.explain.trace import NO_SITE, TO_HOST, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
 _T = TypeVar("_T")
+_start = operator.attrgetter("start")
 STEP_MARK = "overhead step "
 SITE_MARK = "overhead site "
 """Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
@@ -63,7 +65,7 @@ class EventArguments(msgspec.Struct, frozen=True, gc=False):
 
 
 class TraceEvent(msgspec.Struct, gc=False):
-    """An event as PyTorch writes it. ``ts``, ``dur``: in µs. ``pid``, ``tid``: of device work, its device and stream."""
+    """An event as PyTorch writes it. ``ts``, ``dur``: in µs. ``pid``, ``tid``: of device work, device and stream."""
 
     ts: float
     ph: str = ""
@@ -85,15 +87,10 @@ class TraceEvent(msgspec.Struct, gc=False):
         return (self.ts + self.dur) * 1000
 
 
-class _Named(msgspec.Struct, frozen=True):
-    rank: int | str = ""
-    name: str = ""
-
-
 class _File(msgspec.Struct):
     traceEvents: list[TraceEvent]
-    distributedInfo: _Named = _Named()
-    deviceProperties: list[_Named] = []
+    distributedInfo: dict[str, object] = {}
+    deviceProperties: list[dict[str, object]] = []
 
 
 _LATEST_US = 1e16
@@ -113,14 +110,13 @@ def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
     try:
         if raw.count(b"{") > _MOST_OBJECTS:
             raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
-        data = msgspec.json.decode(raw, type=_File | list[TraceEvent], strict=False)
-        if isinstance(data, list):
-            data = _File(data)
+        found = msgspec.json.decode(raw, type=_File | list[TraceEvent], strict=False)
+        data = _File(found) if isinstance(found, list) else found
         steps = steps_of(data.traceEvents)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
-    device = data.deviceProperties[0].name[:200] if data.deviceProperties else ""
-    return Trace(steps, device, str(data.distributedInfo.rank)[:200])
+    device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
+    return Trace(steps, device[:200], str(data.distributedInfo.get("rank", ""))[:200])
 
 
 def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
@@ -163,10 +159,6 @@ def _windows(marks: Iterable[TraceEvent]) -> list[tuple[float, float]]:
     for each in marks:
         by_name[each.name.rstrip("0123456789")].append((each.start, each.end))
     return sorted(max(by_name.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
-
-
-def _start(each: Any) -> float:
-    return float(each.start)
 
 
 def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:
@@ -214,7 +206,7 @@ def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[Ho
             site = sites.within(thread, start, end) or NO_SITE
             found.append(HostOperation(name, start, end, thread, after - index - 1, site))
             index = after
-    return sorted(found, key=lambda operation: operation.start)
+    return sorted(found, key=_start)
 
 
 def _calls(
@@ -226,7 +218,7 @@ def _calls(
     """The runtime calls by start, each with its operation and how long it waits for the device."""
     inside = _Spans((each.thread, each.start, each.end, each) for each in operations)
     queue = _PendingWork()
-    for event in sorted(events, key=lambda event: event.start):
+    for event in sorted(events, key=_start):
         name, start, end, thread = event.name[:1000], event.start, event.end, str(event.tid)
         kind, correlation = call_kind(name), event.args.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()

@@ -31,7 +31,10 @@ _SELECTS = {
     "NVTX_EVENTS": f"""globalTid >> 24, 'cpu_op', coalesce(substr(text, 1, 1000), {_TEXT.format("textId")}), start,
     end, 0, globalTid, 0 FROM NVTX_EVENTS WHERE end IS NOT NULL""",
 }
-"""By table: the process, category, name, start and end (ns), device, thread or stream, and correlation. The lowest 24 bits of a global number are a thread."""
+"""By table: the process, category, name, times in ns, device, thread or stream, correlation.
+
+The lowest 24 bits of a global number are a thread.
+"""
 
 
 def read_nsys_export(path: Path) -> Trace:
@@ -55,20 +58,13 @@ def read_nsys_export(path: Path) -> Trace:
             raise ValueError(f"more than {_MOST_ROWS:,} rows")
         processes = Counter(row[0] for row in rows if row[1] == "kernel")
         own = max(processes, key=processes.__getitem__, default=None)
-        events = (
-            TraceEvent(
-                start / 1e3,
-                "X",
-                kind,
-                _ADDED.sub("", str(name or "")),
-                (end - start) / 1e3,
-                device,
-                thread,
-                EventArguments(number),
-            )
-            for process, kind, name, start, end, device, thread, number in rows
+        events = [
+            TraceEvent(start / 1e3, "X", kind, str(name or ""), (end - start) / 1e3, pid, tid, EventArguments(number))
+            for process, kind, name, start, end, pid, tid, number in rows
             if process == own
-        )
+        ]
+        for event in events:
+            event.name = _ADDED.sub("", event.name)
         return Trace(steps_of(events), str(gpu[0])[:200] if gpu else "", processes=len(processes))
     except (sqlite3.Error, TypeError, ValueError) as error:
         raise BadFile(f"{path}: not an export of Nsight Systems: {' '.join(str(error).split())[:200]}") from None

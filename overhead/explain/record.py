@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
+from overhead.loading.files import save_file
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -248,6 +249,4 @@ def encode_explanation(found: Explanation) -> bytes:
 
 def save_explanation(path: Path, found: Explanation) -> None:
     """Write the explanation. Raises ``CannotWrite``; then no partial file remains."""
-    from overhead.loading.files import save_file
-
     save_file(path, encode_explanation(found))

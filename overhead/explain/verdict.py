@@ -33,6 +33,7 @@ _EQUAL = 1.15
 _BLOCKING = 0.9
 """If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
 _DOCTOR = "overhead doctor names what disturbs this machine."
+UNCHECKED = "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
 UNRANKED = "Operations are not ranked: the profile failed its check."
 _SPAN = 2
 """A time is not resolved if the upper end of its interval is at least this many times the lower end."""
@@ -123,14 +124,16 @@ def judge(
     if not check.ok:
         why = f"No verdict: the replay of the profile could not be checked ({check.reason})."
         if check.measured.value is not None:
-            apart = abs(check.measured.value - parts.step)
+            replayed = check.replayed.value or 0.0
+            apart = abs(check.measured.value - replayed)
             why = (
-                f"No verdict: a replay of the profile gives {micro_of(parts.step)} µs a step, measured are "
+                f"No verdict: a replay of the profile gives {micro_of(replayed)} µs a step, measured are "
                 f"{micro_of(check.measured.value)} µs. {micro_of(apart)} µs are not understood."
             )
-        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why, _DOCTOR])
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why] if check.unchecked else [why, _DOCTOR])
     kind, times = bound_of(parts)
-    said = [_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times")]
+    said = [UNCHECKED] if check.unchecked else []
+    said.append(_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times"))
     if share is not None:
         said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
     if launches and parts.host > parts.device:
@@ -185,7 +188,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
             f"Most host time in one place: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
             f"{count(round(first.count), 'call')}."
         )
-    if share is not None and share >= _LITTLE:
+    if first is not None and share is not None and share >= _LITTLE:
         said.append(f"{percent(share)} of the host's time is outside the library's operations: Python.")
     return said
 

@@ -162,8 +162,8 @@ def time(  # noqa: PLR0913 - a public interface
         pythons=[*pythons],
         first=True,
     )
-    name, equals, _ = vary.partition("=")
-    if vary and not (equals and name.isidentifier()):
+    name, _, values = vary.partition("=")
+    if vary and not (name.isidentifier() and all(map(str.strip, values.split(",")))):
         raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
     if not all(number.isdecimal() and int(number) for number in spec.threads):
         raise UsageError(f"--threads {threads}: not numbers of 1 or more, such as 1,4")

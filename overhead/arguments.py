@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from overhead import __version__, commands
-from overhead.profiles import PROFILES, profiles
+from overhead.profiles import PROFILES, Plan, profiles
 from overhead.slices import of_slices
 
 _STACK = ("-p", "--probe")
@@ -48,7 +48,7 @@ def _add_measuring(added: Any) -> None:
     _repeatable(run, "--env", metavar="NAME=VALUE", help="set this variable for the workers (repeatable)")
     env_new = "measure in turn without and with this variable, and compare (repeatable)"
     _repeatable(run, "--env-new", metavar="NAME=VALUE", help=env_new)
-    _add_measuring_options(run, [*profiles()])
+    _add_measuring_options(run, profiles())
     add_plugin(run)
     _answers(run, commands.run_command)
 
@@ -128,11 +128,9 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     _repeatable(parser, "--plugin", metavar="FILE.py", type=Path, help=a_file)
 
 
-def _add_measuring_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(PROFILES)) -> None:
-    minutes = "quick: under 4 minutes; default: under 10; thorough: as long as it takes"
-    if "node" in names:
-        minutes += "; node: a minute, for overhead fleet; contention: many callers at once"
-    parser.add_argument("--profile", choices=names, default="default", help=minutes)
+def _add_measuring_options(parser: argparse.ArgumentParser, plans: Mapping[str, Plan] = PROFILES) -> None:
+    about = "; ".join(f"{name}: {plan.about}" for name, plan in plans.items())
+    parser.add_argument("--profile", choices=[*plans], default="default", help=about)
     parser.add_argument("--out", metavar="FILE", type=Path, help="file to write, or a folder (default: reports/local)")
 
 

@@ -9,7 +9,7 @@ from overhead.reading.view import View
 
 
 def brief(view: View) -> Iterator[Part]:
-    """What the run says of each way of contention, with its title; nothing if it measured none."""
+    """The tables and sentences of contention, each way under its title. Empty if the run measured no contention."""
     if not view.fingerprint.contention:
         return
     from overhead.contention.show import PEER_WORDS, way_blocks

@@ -16,7 +16,7 @@ ONE_THREAD: Mapping[str, str] = {
     "vulkan": "the chains of a process share a queue, and Vulkan lets only one thread use a queue at a time",
     "dawn": "the chains of a process share a device, and Dawn lets only one thread use a device at a time",
 }
-"""Stacks whose chains may not run in several threads at once, with the reason."""
+"""Stacks that must not be used by several threads at once, each with the reason."""
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,15 @@ def _measure(measuring: Any, *, node: bool) -> None:
 register_profile(
     "node",
     Plan(
-        processes=3, target=0.10, sampling_s=10.0, wall_s=30.0, case_s=0.15, far=False, all_cases=False,
-        stacks=NODE_STACKS, more=functools.partial(_measure, node=True), folder_per_node=True,
+        about="a minute, for overhead fleet", processes=3, target=0.10, sampling_s=10.0, wall_s=30.0,
+        case_s=0.15, far=False, all_cases=False, stacks=NODE_STACKS,
+        more=functools.partial(_measure, node=True), folder_per_node=True,
     ),
 )  # fmt: skip
 register_profile(
     "contention",
     Plan(
-        processes=1, target=0.10, sampling_s=None, wall_s=None, case_s=0.0, stacks=STACKS, cases=False,
-        more=functools.partial(_measure, node=False),
+        about="many callers at once", processes=1, target=0.10, sampling_s=None, wall_s=None,
+        case_s=0.0, stacks=STACKS, cases=False, more=functools.partial(_measure, node=False),
     ),
 )  # fmt: skip

@@ -146,7 +146,7 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
-    """What the run says of one way: the finding, the table, what limits, and what is missing. Nothing without it."""
+    """The finding, the table, the limits and the missing cases of one way. Empty if the run did not measure it."""
     rows = rows_of(view, way)
     if said := finding_sentences(way, rows):
         yield Text(said)

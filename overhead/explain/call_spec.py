@@ -24,7 +24,7 @@ from overhead.errors import Unavailable, UsageError, one_line
 from overhead.results import Figure
 
 VARIABLE = "OVERHEAD_CALLS"
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """The environment variables that hold the number of library threads."""
 SCRIPT = "__overhead_script__"
 """``__name__`` of a script that is run again to find one of its functions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from overhead.explain.call_spec import THREADS, read_spec
+from overhead.explain.call_spec import THREAD_VARIABLES, read_spec
 from overhead.explain.user_statement import CallChain
 from overhead.probes import register
 from overhead.probes.base import Chain, Probe, Space, vary
@@ -22,13 +22,13 @@ class CallProbe(Probe):
 
     def environments(self) -> list[dict[str, str]]:
         """One for each number of library threads."""
-        return [dict.fromkeys(THREADS, number) for number in read_spec().threads]
+        return [dict.fromkeys(THREAD_VARIABLES, number) for number in read_spec().threads]
 
     def targets(self) -> list[Target]:
         """One target: the first device that a statement uses, else the CPU."""
         spec = read_spec()
         first = next((one for one in spec.found if one.api != "CPU"), spec.found[0])
-        threads = f"threads {os.environ[THREADS[0]]}" if spec.threads else ""
+        threads = f"threads {os.environ[THREAD_VARIABLES[0]]}" if spec.threads else ""
         return [Target(stack=self.name, api=first.api, adapter=first.adapter, device=threads)]
 
     def space(self, target: Target) -> Space:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import math
+import operator
 import os
 import re
 import statistics
@@ -22,10 +24,11 @@ from overhead.explain.steps import call_site
 from overhead.explain.trace import LOADER, NO_SITE, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
 _T = TypeVar("_T")
+_start = operator.attrgetter("start")
 STEP_MARK = "overhead step "
 SITE_MARK = "overhead site "
 """Names of the annotations around a step, and around an operation whose line is known (``line|line of a library``)."""
-_STEP = re.compile(rf"(?:ProfilerStep#|{STEP_MARK})(\d+)")
+_STEP = re.compile(r"(?:ProfilerStep#|(?:\w+ )?(?:step|iter|iteration|batch|token)[ _#:=-]+)\d+", re.I)
 
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
@@ -54,78 +57,114 @@ def call_kind(name: str) -> CallKind:
     return next((kind for kind, pattern in _CALLS if re.fullmatch(pattern, name)), "other")
 
 
-class _Event:
-    """An event of the file; its times in ns."""
+class EventArguments(msgspec.Struct, frozen=True, gc=False):
+    """``correlation``: the number that a call and its device work share. ``size``: bytes of an allocation."""
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.name, self.thread = str(fields["name"]), str(fields.get("tid", ""))
-        self.start = float(fields["ts"]) * 1000
-        self.end = (float(fields["ts"]) + float(fields.get("dur", 0))) * 1000
-        self.process, self.arguments = fields.get("pid", ""), fields.get("args") or {}
+    correlation: int = 0
+    size: int = msgspec.field(name="Bytes", default=0)
 
 
-_LISTS = {
+class TraceEvent(msgspec.Struct, gc=False):
+    """An event as PyTorch writes it. ``ts``, ``dur``: in µs. ``pid``, ``tid``: of device work, device and stream."""
+
+    ts: float
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    dur: float = 0.0
+    pid: int | str = ""
+    tid: int | str = ""
+    args: EventArguments = EventArguments()
+
+    @property
+    def start(self) -> float:
+        """When it begins, ns."""
+        return self.ts * 1000
+
+    @property
+    def end(self) -> float:
+        """When it ends, ns."""
+        return (self.ts + self.dur) * 1000
+
+
+class _File(msgspec.Struct):
+    traceEvents: list[TraceEvent]
+    distributedInfo: dict[str, object] = {}
+    deviceProperties: list[dict[str, object]] = []
+
+
+_LATEST_US = 1e16
+MOST_TRACE_BYTES, _MOST_OBJECTS, _MOST_STREAMS = 1 << 30, 20_000_000, 1000
+"""Most bytes of a file, objects in it, and streams of a device."""
+_KINDS = {
     "cpu_op": "operations",
+    "user_annotation": "annotations",
+    "cpu_instant_event": "memory",
     **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
-    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "device"),
+    **dict.fromkeys(("kernel", "gpu_memcpy", "gpu_memset"), "work"),
 }
 
 
 def read_chrome_trace(raw: bytes, name: str = "the trace") -> Trace:
     """The steps of a trace that ``torch.profiler`` exported. Raises ``BadFile``; a trace without steps is one step."""
     try:
-        data = msgspec.json.decode(raw, strict=False)
-        events = data["traceEvents"] if isinstance(data, dict) else data
-        return Trace(list(_steps(_sorted_out(events))))
-    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if raw.count(b"{") > _MOST_OBJECTS:
+            raise ValueError(f"more than {_MOST_OBJECTS:,} objects")
+        found = msgspec.json.decode(raw, type=_File | list[TraceEvent], strict=False)
+        data = _File(found) if isinstance(found, list) else found
+        steps = steps_of(data.traceEvents)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{name}: not a trace: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
+    device = str(data.deviceProperties[0].get("name", "")) if data.deviceProperties else ""
+    return Trace(steps, device[:200], str(data.distributedInfo.get("rank", ""))[:200])
 
 
-def _sorted_out(events: Iterable[Mapping[str, Any]]) -> dict[str, list[_Event]]:
-    """The events by kind: ``steps``, ``sites``, ``memory``, and the values of ``_LISTS``."""
-    found: dict[str, list[_Event]] = defaultdict(list)
+def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
+    """The steps of a trace, each with the device work that it issued. Raises ``ValueError`` for too many streams."""
+    of: dict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
-        category, name = str(event.get("cat", "")).lower(), str(event.get("name", ""))
-        kind = _LISTS.get(category, "")
-        if category in ("user_annotation", "cpu_op"):
-            kind = "steps" if _STEP.fullmatch(name) else "sites" if name.startswith(SITE_MARK) else kind
-            kind = "operations" if name.startswith(LOADER) else kind
-        if category == "cpu_instant_event" and name == "[memory]":
-            found["memory"].append(_Event(event))
-        elif kind and event.get("ph") == "X":
-            found[kind].append(_Event(event))
-    return found
-
-
-def _steps(found: Mapping[str, list[_Event]]) -> Iterator[StepTrace]:
+        kind = _KINDS.get(event.cat, "") if event.ph == "X" or event.cat == "cpu_instant_event" else ""
+        if kind in ("operations", "annotations"):
+            kind = "steps" if _STEP.fullmatch(event.name) else "sites" if event.name.startswith(SITE_MARK) else kind
+            kind = "operations" if event.name.startswith(LOADER) else kind
+        if 0 <= event.dur < _LATEST_US and abs(event.ts) < _LATEST_US:
+            of[kind].append(event)
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
-    for work in map(_device_work, found["device"]):
+    for each in of["work"]:
+        work = DeviceWork(each.name[:1000], f"{each.pid}:{each.tid}", each.start, each.end, each.args.correlation)
         by_correlation[work.correlation].append(work)
-    sites = _Spans((each.thread, each.start, each.end, _site(each.name)) for each in found["sites"])
-    operations = _outermost(found["operations"], sites)
-    calls = list(_calls(found["calls"], operations, sites, by_correlation))
-    memory = sorted((each.start, int(each.arguments.get("Bytes", 0))) for each in found["memory"])
-    windows = sorted((each.start, each.end) for each in found["steps"])
+    if len({(each.pid, each.tid) for each in of["work"]}) > _MOST_STREAMS:
+        raise ValueError(f"more than {_MOST_STREAMS:,} streams")
+    windows = _windows(of["steps"])
+    # A longer operation, such as the range of an epoch, holds steps.
+    longest = max((end - start for start, end in windows), default=math.inf)
+    sites = _Spans((str(each.tid), each.start, each.end, _site(each.name)) for each in of["sites"])
+    operations = _outermost((each for each in of["operations"] if each.end - each.start <= longest), sites)
+    calls = list(_calls(of["calls"], operations, sites, by_correlation))
+    memory = sorted((each for each in of["memory"] if each.args.size > 0), key=_start)
     every: list[HostOperation | HostCall] = [*operations, *calls]
     if every and not windows:
         windows = [(min(each.start for each in every), max(each.end for each in every) + 1)]
+    steps = []
     for start, end in windows:
-        own = [call for call in calls if start <= call.start < end]
+        own = _started(calls, start, end)
         issued = [each for call in own for each in by_correlation.get(call.correlation, ()) if call.correlation]
-        yield StepTrace(
-            start,
-            end,
-            [operation for operation in operations if start <= operation.start < end],
-            own,
-            sorted(issued, key=lambda each: each.start),
-            [size for when, size in memory if start <= when < end and size > 0],
-        )
+        sizes = [each.args.size for each in _started(memory, start, end)]
+        steps.append(StepTrace(start, end, _started(operations, start, end), own, sorted(issued, key=_start), sizes))
+    return steps
 
 
-def _device_work(event: _Event) -> DeviceWork:
-    arguments = event.arguments
-    stream = f"{arguments.get('device', event.process)}:{arguments.get('stream', event.thread)}"
-    return DeviceWork(event.name, stream, event.start, event.end, int(arguments.get("correlation", 0)))
+def _windows(marks: Iterable[TraceEvent]) -> list[tuple[float, float]]:
+    """The times of the steps: of the marks that differ only in their number, those that take longest together."""
+    by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for each in marks:
+        by_name[each.name.rstrip("0123456789")].append((each.start, each.end))
+    return sorted(max(by_name.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
+
+
+def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:
+    """Those that start in this time, of a sequence in order."""
+    return ordered[bisect.bisect_left(ordered, start, key=_start) : bisect.bisect_left(ordered, end, key=_start)]
 
 
 def _site(name: str) -> CallSite:
@@ -154,25 +193,25 @@ class _Spans(Generic[_T]):
         return spans[at][2] if at < len(spans) and spans[at][0] < end else self.around(thread, start)
 
 
-def _outermost(events: Iterable[_Event], sites: _Spans[CallSite]) -> list[HostOperation]:
-    by_thread: dict[str, list[_Event]] = defaultdict(list)
+def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[HostOperation]:
+    by_thread: dict[str, list[TraceEvent]] = defaultdict(list)
     for event in sorted(events, key=lambda event: (event.start, -event.end)):
-        by_thread[event.thread].append(event)
+        by_thread[str(event.tid)].append(event)
     found = []
     for thread, own in by_thread.items():
         starts, index = [event.start for event in own], 0
         while index < len(own):
             start, end = starts[index], own[index].end
             after = max(index + 1, bisect.bisect_left(starts, end))
-            name = own[index].name.removeprefix(_BACKWARD)
+            name = own[index].name[:1000].removeprefix(_BACKWARD)
             site = sites.within(thread, start, end) or NO_SITE
             found.append(HostOperation(name, start, end, thread, after - index - 1, site))
             index = after
-    return sorted(found, key=lambda operation: operation.start)
+    return sorted(found, key=_start)
 
 
 def _calls(
-    events: Iterable[_Event],
+    events: Iterable[TraceEvent],
     operations: Sequence[HostOperation],
     sites: _Spans[CallSite],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
@@ -180,9 +219,9 @@ def _calls(
     """The runtime calls by start, each with its operation and how long it waits for the device."""
     inside = _Spans((each.thread, each.start, each.end, each) for each in operations)
     queue = _PendingWork()
-    for event in sorted(events, key=lambda event: event.start):
-        name, start, end, thread = event.name, event.start, event.end, event.thread
-        kind, correlation = call_kind(name), int(event.arguments.get("correlation", 0))
+    for event in sorted(events, key=_start):
+        name, start, end, thread = event.name[:1000], event.start, event.end, str(event.tid)
+        kind, correlation = call_kind(name), event.args.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
         done = kind == "synchronisation" or any(each.blocks and each.end <= end + _SKEW_NS for each in work)
@@ -204,7 +243,7 @@ class _PendingWork:
     def issue(self, work: Iterable[DeviceWork], start: float, end: float) -> float:
         """A call that issues work: how long it waited for room in the queue."""
         full = len(self._ends) - bisect.bisect_right(self._ends, start) >= _NEARLY_FULL * QUEUE_DEPTH
-        waited = max(0.0, end - start - statistics.median(self._usual or [0.0])) if full else 0.0
+        waited = max(0.0, end - start - statistics.median(self._usual[:100] or [0.0])) if full else 0.0
         if not full:
             self._usual.append(end - start)
         for each in work:

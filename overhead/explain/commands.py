@@ -43,7 +43,13 @@ def add_commands(commands: Any) -> None:
     explain = commands.add_parser(
         "explain", help="find what bounds a step of your own program, and measure what would change it"
     )
-    explain.add_argument("step", metavar="STEP", help="FILE.py:FUNCTION or module:function; returns a step, or is one")
+    explain.add_argument(
+        "step", metavar="STEP", nargs="?", help="FILE.py:FUNCTION or module:function; returns a step, or is one"
+    )
+    trace = "in place of STEP: JSON of PyTorch or SQLite of Nsight Systems, a file for each rank"
+    explain.add_argument("--trace", metavar="FILE", nargs="+", type=Path, default=[], help=trace)
+    explain.add_argument("--step-ms", metavar="MS", type=float, help="with --trace: a step's time without a profiler")
+    explain.add_argument("--chrome", metavar="FILE.json", type=Path, help="write the replayed step for Perfetto")
     explain.add_argument(
         "--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument of FUNCTION (repeatable)"
     )
@@ -77,32 +83,30 @@ def explain_command(a: argparse.Namespace) -> int:
     from overhead.explain.page import save_explained_page
     from overhead.explain.record import save_explanation, to_dict
     from overhead.explain.show import explanation_blocks
-    from overhead.loading.files import check_writable
+    from overhead.explain.trace_file import explain_traces
     from overhead.runner.progress import Progress
 
     if a.html is not None:
         require_extra("report", "jinja2")
-    if a.out is not None and a.out == a.html:
-        raise UsageError(f"{a.out}: --out and --html name the same file")
-    for path in filter(None, (a.out, a.html)):
-        if path.suffix == ".py":
-            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
-        check_writable(path)
+    _check_options(a)
     interrupted = False
     try:
-        with Progress() as listener:
-            found = explain(
-                a.step,
-                arguments=a.arg,
-                against=a.against,
-                compiled=not a.no_compile,
-                alternatives=not a.no_alternatives,
-                seconds=a.seconds,
-                listener=listener,
-            )
+        if a.trace:
+            found = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
+        else:
+            with Progress() as listener:
+                found = explain(
+                    a.step,
+                    arguments=a.arg,
+                    against=a.against,
+                    alternatives="none" if a.no_alternatives else "eager" if a.no_compile else "all",
+                    seconds=a.seconds,
+                    chrome=a.chrome,
+                    listener=listener,
+                )
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
-    written = []
+    written = [f"replay: {a.chrome}"] if a.chrome is not None else []
     for name, path, save in (("explanation", a.out, save_explanation), ("page", a.html, save_explained_page)):
         if path is not None:
             save(path, found)
@@ -113,3 +117,21 @@ def explain_command(a: argparse.Namespace) -> int:
     if interrupted:
         print("overhead: interrupted; this is what the profile tells, without times and alternatives", file=sys.stderr)
     return INTERRUPTED if interrupted else DONE
+
+
+def _check_options(a: argparse.Namespace) -> None:
+    from overhead.loading.files import check_writable
+
+    if bool(a.step) == bool(a.trace):
+        raise UsageError("name a STEP, or traces by --trace")
+    if a.trace and (a.arg or a.against):
+        raise UsageError("--arg and --against are for a STEP")
+    if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
+        raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    written = [path for path in (a.out, a.html, a.chrome) if path is not None]
+    for path in written:
+        if [*written, *a.trace].count(path) > 1:
+            raise UsageError(f"{path}: two options name the same file")
+        if path.suffix == ".py":
+            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
+        check_writable(path)

@@ -15,11 +15,10 @@ from typing import Any
 from overhead import scratch
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile, Unavailable, UsageError
-from overhead.explain.chrome_trace import SITE_MARK, marked_sites, read_chrome_trace, torch_folders
+from overhead.explain.chrome_trace import MOST_TRACE_BYTES, SITE_MARK, marked_sites, read_chrome_trace, torch_folders
 from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
 
-_MOST_TRACE_BYTES = 1 << 30
 _NO_KERNEL = frozenset(
     {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_local_scalar_dense", "alias"}
 )
@@ -154,7 +153,7 @@ def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
                 torch.cuda.synchronize()
         profiler.export_chrome_trace(str(file))
         try:
-            trace = read_chrome_trace(read_whole(file, _MOST_TRACE_BYTES), "the profile")
+            trace = read_chrome_trace(read_whole(file, MOST_TRACE_BYTES), "the profile")
         except BadFile as error:
             raise Unavailable(str(error)) from None
     add_calls(found, trace)

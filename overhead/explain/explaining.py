@@ -6,6 +6,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -19,19 +21,18 @@ from overhead.explain.conditions import measure_host
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
-from overhead.explain.replay import step_parts
+from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import Trace, busy_ns
 from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, verdict_sentences
 from overhead.explain.waits import NOTHING
-from overhead.reading.format import count
+from overhead.reading.format import count, micro_of
 from overhead.results import Figure
 from overhead.runner.progress import Listener
 
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
-_BESIDE = "in the profiled process, in turn with the profiles of the host"
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -48,17 +49,18 @@ def explain(
     *,
     arguments: Sequence[str] = (),
     against: str | Callable[[], object] = "",
-    compiled: bool = True,
-    alternatives: bool = True,
+    alternatives: Literal["all", "eager", "none"] = "all",
     seconds: float = 90.0,
+    chrome: Path | None = None,
     listener: Listener | None = None,
 ) -> record.Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
 
     ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
     returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
-    given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
-    measures the step only. ``seconds``: the time for all, without what compiles.
+    given like ``step``. ``alternatives``: ``all`` tries ``torch.compile`` too, which may take minutes, and ``none``
+    measures the step only. ``seconds``: the time for all, without what compiles. ``chrome``: the replayed step is
+    written there for Perfetto.
 
     Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
     out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
@@ -71,18 +73,22 @@ def explain(
     if profile.found.one_ns < _SHORTEST_NS:
         short = f"a step takes {profile.found.one_ns:.0f} ns, too short to explain"
         raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
+    if chrome is not None:
+        if profile.trace is None or not profile.trace.has_device:
+            raise UsageError(f"{chrome}: no replay to write: {profile.reason or 'no work on a device was seen'}")
+        save_replay(chrome, profile.trace.quiet(), profile.host)
     job = AttemptJob(setup=source.setup, path=source.path)
     pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
     leave_out = () if pageable else (PINNED,) if profile.library in ("torch", "none") else tuple(ALTERNATIVES)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=leave_out)
     changes.ends = began + seconds
     try:
-        if alternatives:
-            timing, found = changes.try_all(compiled=compiled, against=other.setup if other else "")
+        if alternatives != "none":
+            timing, found = changes.try_all(compiled=alternatives == "all", against=other.setup if other else "")
         else:
             timing, found = changes.time_alone(), []
         listener.working("the step beside other processes, and without garbage collection")
-        host, conditions = measure_host(changes.spec(), alternatives)
+        host, conditions = measure_host(changes.spec(), alternatives != "none")
         found = [*found, *conditions]
         timing = changes.resolved(timing)
     except KeyboardInterrupt:
@@ -179,14 +185,24 @@ def _judged(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
     parts = step_parts(trace.quiet(), profile.host)
-    measured = Figure(name="measured", value=profile.step_ns, rule=_BESIDE)
-    if profile.step_ns <= 0:
+    step_ns, measured = parts.step, Figure(name="measured", value=profile.step_ns, rule=profile.step_rule)
+    if not profile.step_rule:
+        recorded_ns, step_ns = recorded_and_replayed_ns(trace)
+        measured = Figure(name="measured", value=recorded_ns, rule="recorded with the profiler")
+    elif profile.step_ns <= 0:
         why = "more steps took no longer than few: the times beside the profile are not resolved"
         measured = missing("measured", why)
-    check = check_replay(parts.step, measured)
+    check = msgspec.structs.replace(check_replay(step_ns, measured), unchecked=not profile.step_rule)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
-    return check, judge(parts, check, operations, synchronisations, counts.launches.value)
+    verdict = judge(parts, check, operations, synchronisations, counts.launches.value)
+    if check.ok:
+        delay, queued = launch_delays_ns(trace)
+        verdict.sentences.append(
+            f"Work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs in the queue behind "
+            f"earlier work of its stream, {micro_of(delay - queued)} µs overhead."
+        )
+    return check, verdict
 
 
 def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
@@ -197,7 +213,7 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[str]:
         found.append("No work on a device: launches, synchronisations and gaps do not apply.")
     else:
         found.append("Waits of one stream for another are not modelled in the replay.")
-        if unknown := profile.host.count_unknown_steps(profile.trace):
+        if profile.host.alone.steps and (unknown := profile.host.count_unknown_steps(profile.trace)):
             found.append(
                 f"{unknown} of {count(len(profile.trace.steps), 'profiled step')} run other operations than the steps "
                 "that were profiled without CUPTI: their host times contain what CUPTI adds."

@@ -89,10 +89,10 @@ class HostTimes:
             debt += cost_ns
             work.append(max(0.0, found - debt))
             debt -= found - work[-1]
-        done = [0.0, *itertools.accumulate(work)]
+        own_until, done = np.asarray(parts.own), np.asarray([0.0, *itertools.accumulate(work)])
 
         def between(start: float, end: float) -> float:
-            first, last = np.interp((parts.own_until(start), parts.own_until(end)), parts.own, done)
+            first, last = np.interp((parts.own_until(start), parts.own_until(end)), own_until, done)
             return float(last - first)
 
         return between

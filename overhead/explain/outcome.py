@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from overhead.errors import file_text
@@ -45,8 +46,6 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
 
     def elements(self) -> Any:
         """All elements as a flat NumPy array; for a complex type, the real and imaginary parts in turn."""
-        import numpy as np
-
         flat = np.frombuffer(self.data, self.stored or "u1")
         return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
@@ -126,8 +125,6 @@ def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> li
 
 
 def _value(name: str, leaf: Any) -> StepValue:
-    import numpy as np
-
     if state.is_array(leaf):
         array = state.to_numpy(leaf)
         dtype = str(getattr(leaf, "dtype", array.dtype)).removeprefix("torch.")
@@ -145,8 +142,6 @@ def _value(name: str, leaf: Any) -> StepValue:
 
 
 def _bytes(array: Any) -> Any:
-    import numpy as np
-
     return np.ascontiguousarray(array).reshape(-1).view("u1")
 
 
@@ -195,8 +190,6 @@ def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list
 
 def _difference(first: StepValue, second: StepValue) -> str:
     """Both values where they differ most; empty if they do not differ."""
-    import numpy as np
-
     ours, theirs = first.elements(), second.elements()
     other = (first.shape, first.text, ours.size) != (second.shape, second.text, theirs.size)
     if other or (first.shape and first.dtype != second.dtype):
@@ -220,8 +213,6 @@ def _difference(first: StepValue, second: StepValue) -> str:
 
 def _scale(values: Any) -> float:
     """The largest absolute finite value."""
-    import numpy as np
-
     return float(np.abs(values[np.isfinite(values)].astype(np.float64)).max(initial=0))
 
 

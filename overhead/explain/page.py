@@ -8,8 +8,8 @@ from pathlib import Path
 from overhead.blocks.html import PageSection
 from overhead.blocks.parts import Listing, Part, Table, Text
 from overhead.errors import require_extra
+from overhead.explain import show
 from overhead.explain.record import Explanation
-from overhead.explain.show import alternative_blocks, operation_blocks, synchronisation_blocks, verdict_blocks
 from overhead.loading.files import save_file
 from overhead.reading.format import MICRO, micro_of, percent, plain
 from overhead.report.core.pages import rendered
@@ -19,10 +19,11 @@ def explained_page(found: Explanation) -> str:
     """The page as HTML text. Raises ``MissingExtra`` without the packages of the extra ``report``."""
     require_extra("report", "jinja2")
     sections = (
-        ("verdict", "Verdict", verdict_blocks(found)),
-        ("alternatives", "What would change it", alternative_blocks(found)),
-        ("synchronisations", "Synchronisations", synchronisation_blocks(found)),
-        ("operations", "Operations", operation_blocks(found)),
+        ("verdict", "Verdict", show.verdict_blocks(found)),
+        ("ranks", "The ranks", show.rank_blocks(found)),
+        ("alternatives", "What would change it", show.alternative_blocks(found)),
+        ("synchronisations", "Synchronisations", show.synchronisation_blocks(found)),
+        ("operations", "Operations", show.operation_blocks(found)),
         ("gaps", "Gaps of the device", _gaps(found)),
         ("method", "How this was measured", _method(found)),
     )

@@ -28,7 +28,7 @@ from overhead.bounded_files import read_whole
 from overhead.child import Send, serve
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.chrome_trace import STEP_MARK, marked_sites, read_chrome_trace
+from overhead.explain.chrome_trace import MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import StepSource, error_text
@@ -40,8 +40,6 @@ from overhead.measure.sampling.quiet_processor import QuietProcessor
 LONGEST_STEP_S = 2.0
 """The longest step that is explained."""
 _DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
-_MOST_TRACE_BYTES = 1 << 30
-"""The longest file of a trace."""
 _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
@@ -89,6 +87,7 @@ class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
+    ``step_rule``: where this time is from; empty if the trace is all that is known.
     """
 
     found: FoundCall
@@ -99,6 +98,7 @@ class StepProfile:
     step_ns: float = 0.0
     sites_missing: str = ""
     reason: str = ""
+    step_rule: str = "measured beside the profile"
 
 
 def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
@@ -132,7 +132,7 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
 
 
 def _together(folder: str, names: Iterable[str]) -> Trace:
-    traces = (read_chrome_trace(read_whole(Path(folder) / name, _MOST_TRACE_BYTES), name) for name in names)
+    traces = (read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name) for name in names)
     return Trace([step for trace in traces for step in trace.without_first_step().steps])
 
 

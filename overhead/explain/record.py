@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from overhead.bounded_files import read_whole
 from overhead.errors import BadFile
+from overhead.loading.files import save_file
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
@@ -31,6 +32,8 @@ AlternativeKind = Literal["measured", "bound", "prediction", "condition"]
 KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
 """What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
+NOT_IN_A_TRACE = "not in a trace"
+"""The reason of each time that no trace holds."""
 MOST_ROWS = 200
 """Most rows of a list in the file."""
 
@@ -113,13 +116,14 @@ class DeviceGap(_Part, kw_only=True):
 class ReplayCheck(_Part, kw_only=True):
     """The replayed step against the same step measured without the profiler. ``ratio``: replayed over measured.
 
-    ``ok``: within 15 %. ``reason``: why there is no replay, or why it is not ``ok``.
+    ``ok``: within 15 %. ``unchecked``: the measured time holds the profiler's cost. ``reason``: why it is not ``ok``.
     """
 
     replayed: Figure
     measured: Figure
     ratio: float | None = None
     ok: bool = False
+    unchecked: bool = False
     reason: LongText = ""
 
 
@@ -170,9 +174,23 @@ class Alternative(_Part, kw_only=True):
         return f"same results ({self.compared:,}{of} {'value' if self.compared == 1 and not of else 'values'} compared)"
 
 
+class RankRow(_Part, kw_only=True):
+    """A step of one rank, ns. ``device_ns``: device work without collectives. ``waits_ns``: in collectives, beyond
+    the rank that waits least in each. ``last_share``: in how many of the collectives it is this rank.
+    """
+
+    rank: Name
+    step_ns: float
+    host_ns: float
+    device_ns: float
+    waits_ns: float
+    last_share: float
+
+
 class Explanation(_Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
 
+    ``ranks``: of the traces of several ranks, of which the others describe the first.
     ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``) and
     numbers (``preemptions``, ``threads``, ``cores``).
     """
@@ -192,6 +210,7 @@ class Explanation(_Part, kw_only=True):
     replay: ReplayCheck
     verdict: StepVerdict
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
+    ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
 
@@ -232,6 +251,4 @@ def encode_explanation(found: Explanation) -> bytes:
 
 def save_explanation(path: Path, found: Explanation) -> None:
     """Write the explanation. Raises ``CannotWrite``; then no partial file remains."""
-    from overhead.loading.files import save_file
-
     save_file(path, encode_explanation(found))

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
 from overhead.explain.trace import HostCall, StepTrace, Trace, busy_ns
+from overhead.loading.files import save_file
+from overhead.reading.format import plain
 
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
@@ -24,13 +31,15 @@ _ROUNDS = 4
 class QueueAction:
     """Host work, then ``jobs`` (stream and ns of device work), then a wait for the streams in ``waits_for``.
 
-    ``latency_ns``: from the call that issues the work to its start on an idle device.
+    ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``, ``kernel``: names.
     """
 
     work_ns: float
     jobs: Sequence[tuple[str, float]] = ()
     latency_ns: float = 0.0
     waits_for: Sequence[str] = ()
+    call: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,39 +72,78 @@ class StepParts:
         return max(0.0, 1 - self.without_waits / self.step) if self.step > 0 else 0.0
 
 
+_Span = tuple[str, str, float, float, float]
+"""What a replayed step does: its track (host, wait or a stream), name, start, end, and when its call was made, ns."""
+
+
 class _Queue:
-    """The state of host and device while actions are replayed."""
+    """The state of host and device while actions are replayed. ``spans``: what they did, unless None."""
 
     def __init__(self, model: QueueModel) -> None:
         self.wake_ns, self.now = model.wake_ns, 0.0
+        self.spans: list[_Span] | None = None
         self.ends: dict[str, float] = {}
         self.pending: list[float] = []  # the ends of the work in the queue, as a heap
 
-    def run(self, action: QueueAction) -> None:
+    def run(self, actions: Iterable[QueueAction]) -> float:
+        """Replay these actions. Returns when all work is done, ns."""
+        for action in actions:
+            self._run(action)
+        return max([self.now, *self.ends.values()])
+
+    def _run(self, action: QueueAction) -> None:
+        self._note("host", action.call, self.now, self.now + action.work_ns)
         self.now += action.work_ns
         for stream, duration in action.jobs:
             while self.pending and self.pending[0] <= self.now:
                 heapq.heappop(self.pending)
             if len(self.pending) >= QUEUE_DEPTH:
-                self.now = heapq.heappop(self.pending)
+                full, self.now = self.now, heapq.heappop(self.pending)
+                self._note("wait", "the queue is full", full, self.now)
             start = max(self.ends.get(stream, 0.0), self.now + action.latency_ns)
             self.ends[stream] = start + duration
+            self._note(f"stream {stream}", action.kernel, start, start + duration, self.now)
             heapq.heappush(self.pending, start + duration)
         done = max((self.ends.get(stream, 0.0) for stream in action.waits_for), default=0.0)
         if done > self.now:
+            self._note("wait", action.call, self.now, done + self.wake_ns)
             self.now = done + self.wake_ns
+
+    def _note(self, track: str, name: str, start: float, end: float, issued: float = 0.0) -> None:
+        if self.spans is not None:
+            self.spans.append((track, name, start, end, issued))
 
 
 def replayed_step_ns(model: QueueModel) -> float:
     """The time of one replayed step until its work is done, ns: the slope over the number of steps."""
     queue = _Queue(model)
-    ends = []
-    for _ in range(2):
-        for step in [*model.steps] * _ROUNDS:
-            for action in step:
-                queue.run(action)
-        ends.append(max([queue.now, *queue.ends.values()]))
-    return (ends[1] - ends[0]) / max(1, _ROUNDS * len(model.steps))
+    actions = [action for step in model.steps for action in step] * _ROUNDS
+    first, last = queue.run(actions), queue.run(actions)
+    return (last - first) / max(1, _ROUNDS * len(model.steps))
+
+
+def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
+    """Write a step that is replayed after itself for Perfetto, in Chrome's JSON. Raises ``CannotWrite``."""
+    model = queue_model(trace, host)
+    queue, step, spans = _Queue(model), model.steps[len(model.steps) // 2], list[_Span]()
+    queue.run([*step] * _ROUNDS)
+    begin, queue.spans = queue.now, spans
+    queue.run(step)
+    tracks = {track: number for number, track in enumerate(dict.fromkeys(track for track, *_ in spans), 1)}
+    events: list[dict[str, object]] = []
+    changes = []
+    for track, name, start, end, issued in spans:
+        times = {"ts": (start - begin) / 1e3, "dur": (end - start) / 1e3}
+        events.append({"ph": "X", "pid": 1, "tid": tracks[track], "name": plain(name), **times})
+        changes += [(issued, 1), (end, -1)] if issued else []
+    depth = 0
+    for at, change in sorted(changes):
+        depth += change
+        events.append({"ph": "C", "pid": 1, "name": "queue", "ts": (at - begin) / 1e3, "args": {"pieces": depth}})
+    for track, number in tracks.items():
+        named = {"name": plain(track)}
+        events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
+    save_file(path, msgspec.json.encode({"traceEvents": events}))
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
@@ -151,9 +199,11 @@ def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping
         if jobs:  # no call has a longer latency than what passed until its own work began
             began = min(work.start for work in step.by_correlation[call.correlation])
             latency = max(0.0, min(latency, began - call.start - call_ns))
-        yield QueueAction(host(last, call.start), jobs, latency, call.waits_for)
+        kernel = step.by_correlation[call.correlation][0].name if jobs else ""
+        name = call.operation.name if call.operation else call.name
+        yield QueueAction(host(last, call.start), jobs, latency, call.waits_for, name, kernel)
         last = call.start
-    yield QueueAction(host(last, step.end))
+    yield QueueAction(host(last, step.end), call="the end of the step")
 
 
 def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
@@ -163,3 +213,26 @@ def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
         start, end = spans.get(work.stream, (work.start, work.end))
         spans[work.stream] = (min(start, work.start), max(end, work.end))
     return [(stream, end - start) for stream, (start, end) in spans.items()]
+
+
+def launch_delays_ns(trace: Trace) -> tuple[float, float]:
+    """The mean time from a call to the start of its work as recorded, ns, and the part in which its stream works."""
+    free: dict[str, float] = {}
+    delays = [(0.0, 0.0)]
+    for step in trace.steps:
+        for call in step.calls:
+            for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
+                delay, queued = max(0.0, work.start - call.start), max(0.0, free.get(work.stream, 0.0) - call.start)
+                delays.append((delay, min(delay, queued)))
+                free[work.stream] = max(free.get(work.stream, 0.0), work.end)
+    delay, queued = np.sum(delays, axis=0) / max(1, len(delays) - 1)
+    return float(delay), float(queued)
+
+
+def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
+    """The mean time of a step as recorded, without what lies between steps, and when all are replayed once, ns."""
+    ended = max(max([step.end, *(work.end for work in step.device)]) for step in trace.steps)
+    between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
+    model = queue_model(trace, HostTimes())
+    replayed = _Queue(model).run(itertools.chain.from_iterable(model.steps))
+    return (ended - trace.steps[0].start - between) / len(trace.steps), replayed / len(trace.steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Heading, Part, Table, Text
-from overhead.explain.record import KIND_LABELS, Alternative, CallSite, Explanation
+from overhead.explain.record import KIND_LABELS, NOT_IN_A_TRACE, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import UNRANKED, resolved_times, time_text, verdict_sentences, why_unresolved
 from overhead.explain.waits import NOTHING
@@ -59,7 +59,7 @@ def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
     on = found.program.device or found.machine.cpu
     yield Text([f"{found.program.function} in {found.program.file}, on {on}"], lead=True)
-    for part in (verdict_blocks, alternative_blocks, synchronisation_blocks, operation_blocks):
+    for part in (verdict_blocks, rank_blocks, alternative_blocks, synchronisation_blocks, operation_blocks):
         yield from part(found)
     yield Text(found.not_seen, quiet=True)
 
@@ -79,11 +79,11 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
             ("the device works", step.busy, micro_or_why),
             ("replayed from the profile", replay.replayed, micro_or_why),
         )
+        if figure.reason != NOT_IN_A_TRACE
     ]
     if replay.ratio is not None:
-        rows[-1][2] = f"{factor(replay.ratio)} the {micro_of(replay.measured.value or 0)} {MICRO} " + (
-            "measured beside the profile" if replay.ok else "measured beside the profile: not understood"
-        )
+        against = f"{micro_of(replay.measured.value or 0)} {MICRO} {replay.measured.rule}"
+        rows[-1][2] = f"{factor(replay.ratio)} the {against}{'' if replay.ok else ': not understood'}"
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
     counts = [(name, getattr(found.per_step, name)) for name in _COUNTS]
     said = [
@@ -91,6 +91,21 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
     ]
     if said:
         yield Text([f"Each step: {', '.join(said)}."])
+
+
+def rank_blocks(found: Explanation) -> Iterator[Part]:
+    """The ranks of a program beside each other: who waits for whom."""
+    rows = [
+        [
+            plain(row.rank, 30),
+            *map(micro_of, (row.step_ns, row.host_ns, row.device_ns, row.waits_ns)),
+            percent(row.last_share),
+        ]
+        for row in found.ranks
+    ]
+    if rows:
+        columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "arrives last"]
+        yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 
 def alternative_blocks(found: Explanation) -> Iterator[Part]:

@@ -6,13 +6,14 @@ import enum
 import functools
 import itertools
 import os
-import sys
 import sysconfig
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from overhead.errors import one_line
 
@@ -96,8 +97,6 @@ def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[s
 
 
 def _copied(value: Any) -> Any:
-    import numpy as np
-
     try:
         return np.array(to_numpy(value))
     except Exception:  # the class of the program may raise anything
@@ -106,8 +105,6 @@ def _copied(value: Any) -> Any:
 
 def to_numpy(value: Any) -> Any:
     """An array of any library as a NumPy array. Floating point types that NumPy lacks become float32."""
-    import numpy as np
-
     if hasattr(value, "detach"):  # PyTorch
         value = value.dequantize() if value.is_quantized else value
         try:
@@ -121,8 +118,6 @@ def to_numpy(value: Any) -> Any:
 
 
 def _same(first: Any, second: Any) -> bool:
-    import numpy as np
-
     if type(first) is not type(second):
         return False
     if isinstance(first, np.ndarray):
@@ -221,10 +216,9 @@ def is_own_code(code: types.CodeType) -> bool:
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
-    numpy = sys.modules.get("numpy")
     if isinstance(value, types.GeneratorType) and value.gi_frame is not None:
         yield from {"line": value.gi_frame.f_lineno, **value.gi_frame.f_locals}.items()
-    elif numpy is not None and isinstance(value, numpy.random.Generator):
+    elif isinstance(value, np.random.Generator):
         yield "state", repr(value.bit_generator.state)
     elif hasattr(value, "getstate") and type(value).__module__ == "random":
         yield "state", repr(value.getstate())

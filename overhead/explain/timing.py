@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from overhead import machine, results
 from overhead.comparing import CaseVerdict, compare
 from overhead.errors import BadFile, UsageError, check_text
-from overhead.explain.call_spec import THREADS, CallSpec, FoundCall, handing_over_spec, setup_of
+from overhead.explain.call_spec import THREAD_VARIABLES, CallSpec, FoundCall, handing_over_spec, setup_of
 from overhead.explain.record import missing
 from overhead.explain.user_statement import SILENCE_S, try_statements
 from overhead.measure.sampling.anchors import ANCHORS
@@ -162,8 +162,8 @@ def time(  # noqa: PLR0913 - a public interface
         pythons=[*pythons],
         first=True,
     )
-    name, equals, _ = vary.partition("=")
-    if vary and not (equals and name.isidentifier()):
+    name, _, values = vary.partition("=")
+    if vary and not (name.isidentifier() and all(map(str.strip, values.split(",")))):
         raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
     if not all(number.isdecimal() and int(number) for number in spec.threads):
         raise UsageError(f"--threads {threads}: not numbers of 1 or more, such as 1,4")
@@ -246,7 +246,7 @@ def time_statements(
 def _variants(spec: CallSpec) -> list[tuple[dict[str, str], Interpreter]]:
     """What differs between processes, a number of threads or the interpreter, each with how to start one."""
     if spec.threads:
-        return [({"threads": n}, Interpreter(environment=dict.fromkeys(THREADS, n))) for n in spec.threads]
+        return [({"threads": n}, Interpreter(environment=dict.fromkeys(THREAD_VARIABLES, n))) for n in spec.threads]
     named = [{"python": path} for path in spec.pythons] or [{}]
     return list(zip(named, find_interpreters(spec.pythons), strict=True))
 

@@ -126,9 +126,12 @@ class StepTrace:
 
 @dataclass(frozen=True)
 class Trace:
-    """The profiled steps, in order."""
+    """The profiled steps, in order. ``device``: its name. ``processes``: that were recorded; the steps are of one."""
 
     steps: Sequence[StepTrace]
+    device: str = ""
+    rank: str = ""
+    processes: int = 1
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no other step."""

@@ -35,6 +35,8 @@ _BLOCKING = 0.9
 """If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
 _LEAST_SHARE, _SLOWER = 0.02, 1.12
 """A cause on the host is named from this share of the time on, or if the canary takes this many times its best."""
+_DOCTOR = "overhead doctor names what disturbs this machine."
+UNCHECKED = "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
 UNRANKED = "Operations are not ranked: the profile failed its check."
 _SPAN = 2
 """A time is not resolved if the upper end of its interval is at least this many times the lower end."""
@@ -153,14 +155,16 @@ def judge(
     if not check.ok:
         why = f"No verdict: the replay of the profile could not be checked ({check.reason})."
         if check.measured.value is not None:
-            apart = abs(check.measured.value - parts.step)
+            replayed = check.replayed.value or 0.0
+            apart = abs(check.measured.value - replayed)
             why = (
-                f"No verdict: a replay of the profile gives {micro_of(parts.step)} µs a step, measured are "
+                f"No verdict: a replay of the profile gives {micro_of(replayed)} µs a step, measured are "
                 f"{micro_of(check.measured.value)} µs. {micro_of(apart)} µs are not understood."
             )
-        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why])
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why] if check.unchecked else [why, _DOCTOR])
     kind, times = bound_of(parts)
-    said = [_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times")]
+    said = [UNCHECKED] if check.unchecked else []
+    said.append(_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times"))
     if share is not None:
         said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
     inside = sum(row.host_ns for row in operations if row.name != BETWEEN)
@@ -230,7 +234,7 @@ def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
 def python_sentence(found: record.Explanation) -> list[str]:
     """How much of the host's work is outside the library's operations, and whether it is the program's own Python."""
     share, whole = _between(found.operations), sum(row.host_ns for row in found.operations)
-    if share is None or share < _LITTLE or not found.replay.ok:
+    if share is None or not _LITTLE <= share < 1 or not found.replay.ok:
         return []
     own = next((figure.value or 0.0 for figure in found.host if figure.name == "own_python"), 0.0)
     own_ns = min(share * whole, own * (found.replay.measured.value or 0.0))

@@ -36,7 +36,7 @@ _INTERRUPTED: tuple[list[str], str] = ([], "interrupted")
 Sent = tuple[int, bytes, bytes]
 """What a node sent: the exit code of its script, its standard output, its standard error."""
 Measure = Callable[[], Awaitable[Sent]]
-"""Measures one node. Raises ``UsageError``, whose message says what was wrong with the node."""
+"""A function that measures one node. It raises ``UsageError`` with the reason if the node gives no files."""
 
 
 def node_script(command: str, words: Iterable[str], limit_s: float) -> str:

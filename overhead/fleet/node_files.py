@@ -53,7 +53,7 @@ class NodeFiles:
     skipped: dict[str, str] = field(default_factory=dict)
 
     def add(self, node: str, path: Path) -> None:
-        """Keep what is judged of a file, or skip it."""
+        """Read a file and keep the figures that are judged; a file that cannot be used goes to ``skipped``."""
         own = self.runs.setdefault(node, [])
         try:
             run = read_fingerprint(path)
@@ -114,7 +114,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
 
 
 def _alone(one: Contention, case: str) -> Iterator[tuple[JudgedFigure, Value]]:
-    """What a case costs while nothing else runs. A cost of which the issue is less than half is the device's."""
+    """The figures of a case that ran alone. If the issue is less than half of the cost, the device bounds the cost."""
     cost, issue = _usable(one, "cost"), _usable(one, "issue")
     if issue:
         yield JudgedFigure(one.target.stack, "host", f"{case} alone issue"), issue

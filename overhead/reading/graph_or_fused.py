@@ -281,7 +281,7 @@ def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
 
 
 def _why(row: WorkRow) -> str:
-    """Why fused WGSL saves nothing, told by the time of a step in each way; '' if these times do not explain it."""
+    """A sentence on why fused WGSL is not cheaper: the time of a step in each way. '' if the times do not show it."""
     steps = _steps(row)
     if steps is None or any(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl")):
         return ""

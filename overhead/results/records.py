@@ -328,7 +328,7 @@ class Together(_Base, kw_only=True):
 
 
 class RunFacts(Struct, kw_only=True, frozen=True):
-    """What is known of a run when it begins."""
+    """The fields of a run that are known when it begins."""
 
     schema_version: int
     method_version: int

@@ -83,7 +83,7 @@ class RunRequest:
 
 @dataclasses.dataclass(frozen=True)
 class Measuring:
-    """A run whose cases are measured: what a slice that measures more gets (``Plan.more``).
+    """What ``Plan.more`` gets, so that a slice can measure more after the cases of a run.
 
     ``targets``: those that the user wants, in the order of their stacks. ``add``: appends lines to the journal, and
     puts them on the disk.

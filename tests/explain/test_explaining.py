@@ -145,7 +145,7 @@ def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Expl
 
     patch.setattr(explaining, "profile_step", profiled)
     patch.setattr(explaining, "time_statements", timed)
-    return explain(step, alternatives=False), asked
+    return explain(step, alternatives="none"), asked
 
 
 def test_explain_times_the_step_in_fresh_processes_and_not_in_the_profiled_one(

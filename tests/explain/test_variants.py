@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import sys
 import time as clock
 from unittest import mock
@@ -131,52 +130,9 @@ def test_two_interpreters_are_compared_with_a_verdict() -> None:
 
 def test_a_result_reads_as_one_line_a_call_with_met_where_it_differs() -> None:
     complete = made.figure("complete", 1e3, 990.0, 1_010.0)
-    near, far = made.figure("met", 1.1e3, 900.0, 2_000.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)
-    assert (
-        repr(made.call("x.add_(1)", [complete, near], varied={"n": "64"}))
-        == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"
-    )
-    assert repr(made.timing(made.call("x.add_(1)", [complete, far]))).startswith(
-        "x.add_(1): 1.00 µs (0.99 to 1.01), met 1.6"
-    )
-
-
-STATEMENTS = {
-    "torch, small": ("x.add_(1)", "import torch; torch.set_num_threads(1); x = torch.zeros(256)"),
-    "torch, a product": ("x @ x", "import torch; torch.set_num_threads(1); x = torch.ones(64, 64)"),
-    "numpy, small": ("np.add(x, 1, out=x)", "import numpy as np; x = np.zeros(256)"),
-    "numpy, large": ("np.add(x, 1, out=x)", "import numpy as np; x = np.zeros(65536)"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_the_first_answer_agrees_with_the_timer_of_pytorch_and_with_two_sizes_and_a_difference(name: str) -> None:
-    from torch.utils.benchmark import Timer
-
-    from overhead.probes.common.statements import StatementLoop
-
-    call, setup = STATEMENTS[name]
-    loop = StatementLoop(call, setup)
-    loop.open()
-    timer = Timer(call, setup)
-    one_s = timer.timeit(1000).median
-    n = max(100, int(4e-3 / one_s))
-
-    def by_difference() -> float:
-        began = clock.perf_counter_ns()
-        loop.issue(n)
-        middle = clock.perf_counter_ns()
-        loop.issue(3 * n)
-        return (clock.perf_counter_ns() - middle - (middle - began)) / (2 * n)
-
-    ours, by_timer, by_two = [], [], []
-    for _ in range(25):
-        ours.append(first_answer(loop.issue, lambda: None, one_s * 1e9, 0.05).value or math.nan)
-        by_timer.append(timer.timeit(4 * n).median * 1e9)
-        by_two.append(by_difference())
-    for other in (by_timer, by_two):
-        ratios = sorted(a / b for a, b in zip(ours, other, strict=True))
-        low, high = ratios[6], ratios[18]
-        assert abs(statistics.median(ratios) - 1) < 0.05 or low <= 1 <= high, ratios
+    near, far = made.figure("met", 1_100.0, 900.0, 2_000.0), made.figure("met", 1_600.0, 1_500.0, 2_000.0)
+    one = made.call("x.add_(1)", [complete, near], varied={"n": "64"})
+    other = made.call("x.add_(1)", [complete, far])
+    first, second = repr(made.timing(one, other)).splitlines()
+    assert first == "x.add_(1), n = 64: 1.00 µs (0.99 to 1.01)"
+    assert second.startswith("x.add_(1): 1.00 µs (0.99 to 1.01), met 1.6")

@@ -12,7 +12,7 @@ from overhead.explain.waits import has_cuda_context
 
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
-PINNED = "pinned uploads"
+PINNED, UNSYNCHRONISED = "pinned uploads", "without synchronisations"
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
@@ -188,6 +188,6 @@ ALTERNATIVES: dict[str, StepChange] = {
         for mode in ("default", "reduce-overhead")
     },
     PINNED: StepChange(_pinned, _without_cuda),
-    "without synchronisations": StepChange(_without_synchronisations, _without_cuda, "bound"),
+    UNSYNCHRONISED: StepChange(_without_synchronisations, _without_cuda, "bound"),
 }
 """By name, in the order in which they are tried and shown."""

@@ -37,9 +37,9 @@ _ALONE_S, _IN_TURN_S = 3.0, 1.5
 _FEWEST_CALLS = 15
 _RESOLVED_HALF = 0.3
 """Half an interval over its time, for which the time is resolved."""
-_LEAST_S, _LOADING_S, _HOST_S, _MOST_S, _CALIBRATING = 0.3, 5.0, 20.0, 1800.0, 60
-"""Seconds: the least that a process samples a statement; to load the program; to measure the host; and the longest that
-is proposed. And the steps that a process makes besides those that it samples."""
+_LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 2.0, 1800.0, 60
+"""Seconds: the least that a process samples a statement; to start and end it; and the longest that is proposed. And the
+steps that a process makes besides those that it samples."""
 
 
 class Changes:
@@ -62,8 +62,9 @@ class Changes:
         self._found, self._listener, self._leave_out = found, listener, leave_out
         self._attempted, self._timed = attempted, timed
         self._sampled_s, self._longer = _ALONE_S, False
-        self.ends = math.inf
-        """When all is to be done, by ``time.monotonic()``; what compiles gets more time."""
+        self._began = time.monotonic()
+        self.ends, self.loading_s = math.inf, 3.0
+        """When all ends, by ``time.monotonic()``, compilation left out; seconds in which a process loads the step."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
@@ -74,7 +75,7 @@ class Changes:
         wall = timing.calls[0].figure("complete")
         if wall is None or not wall.measured or resolved_times(wall):
             return timing
-        if self.ends - time.monotonic() > _PROCESSES * (_LOADING_S + self._sampled_s):
+        if self._left_s() > _PROCESSES * self._sampled_s:
             self._longer = True
             again = self.time_alone()
             wall = again.calls[0].figure("complete") or wall
@@ -82,9 +83,14 @@ class Changes:
         if resolved_times(wall):
             return timing
         half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
-        needed_s = _PROCESSES * (_LOADING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2) + 3 * _HOST_S
+        more_s = _PROCESSES * (self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2)
+        needed_s = time.monotonic() - self._began + more_s
         said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
         return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
+
+    def _left_s(self) -> float:
+        """Seconds for alternatives and samples, besides those in which each process loads the program."""
+        return self.ends - time.monotonic() - _PROCESSES * (self.loading_s + _OPENING_S)
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
@@ -101,35 +107,43 @@ class Changes:
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
         """Each alternative without its times."""
-        self._listener.working("the step once more")
-        original = self._attempted(self._job, limit_s=ATTEMPT_S)
-        if original.outcome is None:
-            where = f" ({original.where})" if original.where else ""
-            raise UsageError(f"the step cannot be repeated: {original.reason}{where}")
         found = {}
         for name, job in jobs.items():
             compiles, began = _change(name).compiles, time.monotonic()
+            if not compiles and self._left_s() < 2 * self.loading_s:
+                found[name] = _alternative(name, "refused", "no time was left: a larger --seconds gives it some")
+                continue
             self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")
             made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
-            found[name] = self._compared(name, original.outcome, made)
+            found[name] = self._compared(name, made)
             self.ends += time.monotonic() - began if compiles else 0.0
         return found
 
-    def _compared(self, name: str, original: StepOutcome, made: Attempt) -> record.Alternative:
+    def _compared(self, name: str, made: Attempt) -> record.Alternative:
         """The alternative; its status is ``ok`` if it can be timed."""
         if made.outcome is None:
             return _alternative(name, "refused" if made.refused else "failed", made.reason, made.where)
         if _change(name).label != "measured":
             return _alternative(name, "ok", making_s=made.making_s)
-        found = compare_outcomes(original, made.outcome, own=name == AGAINST)
+        found = compare_outcomes(self._original, made.outcome, own=name == AGAINST)
         counts: dict[str, Any] = {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())}
         if not found.differences:
             same = not found.unknown or None
             return _alternative(name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts)
-        if compare_outcomes(original, self._again).differences:
+        if compare_outcomes(self._original, self._again).differences:
             remark = "the step itself gives different results in two processes"
             return _alternative(name, "ok", remark, making_s=made.making_s)
         return _alternative(name, "differs", found.differences[0], same_results=False, **counts)
+
+    @functools.cached_property
+    def _original(self) -> StepOutcome:
+        """What the step computes in a process of its own. Raises ``UsageError``."""
+        self._listener.working("the step once more")
+        made = self._attempted(self._job, limit_s=ATTEMPT_S)
+        if made.outcome is None:
+            where = f" ({made.where})" if made.where else ""
+            raise UsageError(f"the step cannot be repeated: {made.reason}{where}")
+        return made.outcome
 
     @functools.cached_property
     def _again(self) -> StepOutcome:
@@ -185,9 +199,9 @@ class Changes:
         """Few processes: each of them has to load the program and make the alternatives again."""
         statements, one_s = [self._found] * (1 + others), self._found.one_ns / 1e9
         case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * one_s)
-        left_s = math.inf if compiles else self.ends - time.monotonic() - (0 if self._longer else _HOST_S)
+        left_s = math.inf if compiles else self._left_s()
         if left_s < math.inf:
-            part_s = (left_s / _PROCESSES - _LOADING_S) / len(statements) - _CALIBRATING * one_s
+            part_s = left_s / _PROCESSES / len(statements) - _CALIBRATING * one_s
             case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
         self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
@@ -196,7 +210,7 @@ class Changes:
             processes=_PROCESSES,
             case_s=case_s,
             sampling_s=sampling_s,
-            wall_s=min(max(_HOST_S, left_s), 2 * sampling_s + (COMPILE_S if compiles else _HOST_S)),
+            wall_s=2 * sampling_s + (COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)),
         )
 
 

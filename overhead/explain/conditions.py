@@ -1,4 +1,4 @@
-"""What the host does to a step as a program runs it, and the step under other conditions, in fresh processes."""
+"""What the host does to a step as a program runs it, and the step under other conditions, in turn in one process."""
 
 from __future__ import annotations
 
@@ -6,31 +6,25 @@ import contextlib
 import cProfile
 import gc
 import operator
-import os
 import re
 import statistics
 import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
 import numpy as np
 
-from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.explain import record
-from overhead.explain.call_spec import CallSpec
 from overhead.explain.record import missing
 from overhead.explain.state import is_own_code
-from overhead.explain.user_statement import CallChain
 from overhead.explain.waits import joined_actions
 from overhead.machine.host import HOST, Host
 from overhead.machine.state import control_group, cpu_quota
 from overhead.measure.sampling.clock import SystemClock, every_processor
 from overhead.results import Figure
 
-_PROCESSES = 2
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
 _MOST_BUSY = 16
@@ -40,44 +34,33 @@ _UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
 Condition = tuple[str, list[float], list[float]]
 """Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
-HostRun = tuple[dict[str, float], list[Condition]]
-"""The values of ``Explanation.host`` by name, and the conditions, from one process."""
 
 
-def measure_host(spec: CallSpec, conditions: bool) -> tuple[list[Figure], list[record.Alternative]]:
-    """What the host does beside the step; with ``conditions`` the step under each. Nothing where the step fails."""
-    runs, limits = list[HostRun](), ChildLimits(60.0, count_descendants=True)
-    decode = msgspec.json.Decoder(HostRun).decode
-    for _ in range(_PROCESSES if conditions else 1):
-        with contextlib.suppress(ChildEnded), ChildProcess(__name__, (spec, conditions), decode, limits) as child:
-            runs.append(child.receive())
-    names = dict.fromkeys(name for shares, _ in runs for name in shares)
-    found = [_figure(name, [shares[name] for shares, _ in runs if name in shares]) for name in names]
-    return found, condition_rows([one for _, each in runs for one in each])
-
-
-def _figure(name: str, values: Sequence[float]) -> Figure:
-    """The median, with the least and the most."""
-    value, low, high = statistics.median(values), min(values), max(values)
-    return Figure(name=name, unit=_UNITS.get(name, "ratio"), value=value, low=low, high=high, processes=len(values))
+def host_figures(shares: Mapping[str, float]) -> list[Figure]:
+    """``Explanation.host``: what the host does beside the step."""
+    return [Figure(name=name, unit=_UNITS.get(name, "ratio"), value=value) for name, value in shares.items()]
 
 
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
-    """The step under each condition with its gain; an interval covers 95 % of resampled means, and each process."""
-    rows = []
-    for name in dict.fromkeys(name for name, _, _ in found):
-        runs, draw = [one[1:] for one in found if one[0] == name], np.random.default_rng(0)
-        before, under = (np.concatenate(side) for side in zip(*runs, strict=True))
-        ours, theirs = (draw.choice(times, (500, len(times))).mean(axis=1) for times in (before, under))
-        own = [np.mean(run[0]) / np.mean(run[1]) for run in runs]
-        gain = _figure("gain", [*np.percentile(ours / theirs, (2.5, 97.5)).tolist(), *map(float, own)])
-        step = _figure("step", np.percentile(theirs, (2.5, 97.5)).tolist())
+    """The step under each condition with its gain; the intervals hold 95 % of resampled means of blocks."""
+    rows, draw = [], np.random.default_rng(0)
+    for name, *sides in found:
+        before, under = (draw.choice(times, (1000, len(times))).mean(axis=1) for times in sides)
+        usual, changed = map(np.mean, sides)
+        (low, high), (gain_low, gain_high) = (np.percentile(each, (2.5, 97.5)) for each in (under, before / under))
         row = record.Alternative(
             name=name,
             kind="condition",
             status="ok",
-            step=msgspec.structs.replace(step, value=float(under.mean()), unit="ns"),
-            gain=msgspec.structs.replace(gain, value=float(before.mean() / under.mean())),
+            step=Figure(name="step", value=float(changed), low=float(low), high=float(high), processes=1),
+            gain=Figure(
+                name="gain",
+                unit="ratio",
+                value=float(usual / changed),
+                low=float(gain_low),
+                high=float(gain_high),
+                processes=1,
+            ),
             making=missing("making", "nothing is made"),
             repaid_after=missing("repaid_after", "nothing is made", "count"),
         )
@@ -204,20 +187,12 @@ class HostMeasurement:
         return found
 
 
-def _answer(job: tuple[CallSpec, bool], send: Send) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
-    threads, (spec, conditions) = len(sys._current_frames()), job
-    spec.add_path()
-    chain = CallChain(spec, 0)
-
-    def run(steps: int) -> None:
-        chain.issue(steps)
-        chain.wait()
-
-    run(3)
-    measured = HostMeasurement(run, spec.found[0].one_ns, len(sys._current_frames()) - threads)
-    send((measured.shares() | measured.own_python(), measured.conditions() if conditions else []))
-
-
-if __name__ == "__main__":
-    serve(tuple[CallSpec, bool], _answer)
+def measure_host(
+    run: Callable[[int], object], one_ns: float, threads: int, conditions: bool
+) -> tuple[dict[str, float], list[Condition]]:
+    """The values of ``Explanation.host``, and the conditions if asked for; nothing where the step fails."""
+    measured = HostMeasurement(run, one_ns, threads)
+    try:
+        return measured.shares() | measured.own_python(), measured.conditions() if conditions else []
+    except Exception:  # the step of a user, which worked a few times
+        return {}, []

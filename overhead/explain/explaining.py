@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -14,10 +14,10 @@ import msgspec
 from overhead import machine
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import ALTERNATIVES, PINNED
+from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.conditions import measure_host
+from overhead.explain.conditions import condition_rows, host_figures
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
@@ -33,6 +33,8 @@ from overhead.runner.progress import Listener
 
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
+_LEAST_WAITS = 0.01
+"""The step is tried without synchronisations if they block for at least this share of it."""
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -69,7 +71,7 @@ def explain(
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
     began = time.monotonic()
-    profile = profile_step(source, doing=listener.working)
+    profile = profile_step(source, conditions=alternatives != "none", doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
         short = f"a step takes {profile.found.one_ns:.0f} ns, too short to explain"
         raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
@@ -78,24 +80,32 @@ def explain(
             raise UsageError(f"{chrome}: no replay to write: {profile.reason or 'no work on a device was seen'}")
         save_replay(chrome, profile.trace.quiet(), profile.host)
     job = AttemptJob(setup=source.setup, path=source.path)
-    pageable = any(row.what.endswith(PAGEABLE) for row in synchronisation_rows(profile.trace or Trace(())))
-    leave_out = () if pageable else (PINNED,) if profile.library in ("torch", "none") else tuple(ALTERNATIVES)
-    changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=leave_out)
-    changes.ends = began + seconds
+    changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
+    changes.ends, changes.loading_s = began + seconds, profile.loading_s
     try:
         if alternatives != "none":
             timing, found = changes.try_all(compiled=alternatives == "all", against=other.setup if other else "")
         else:
             timing, found = changes.time_alone(), []
-        listener.working("the step beside other processes, and without garbage collection")
-        host, conditions = measure_host(changes.spec(), alternatives != "none")
-        found = [*found, *conditions]
         timing = changes.resolved(timing)
     except KeyboardInterrupt:
         result = explanation(source, profile, _without_times(source, profile))
         shown = msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED])
         raise ExplainInterrupted(shown) from None
-    return explanation(source, profile, timing, found, host)
+    return explanation(source, profile, timing, found)
+
+
+def _left_out(profile: StepProfile) -> Collection[str]:
+    """The alternatives that would change nothing: of another library, or of what the step does not do."""
+    if profile.library not in ("torch", "none"):
+        return ALTERNATIVES
+    waits = synchronisation_rows(profile.trace) if profile.trace is not None else []
+    unknown = profile.trace is None
+    does = {
+        PINNED: any(row.what.endswith(PAGEABLE) for row in waits),
+        UNSYNCHRONISED: unknown or sum(row.blocked_ns for row in waits) >= _LEAST_WAITS * profile.step_ns,
+    }
+    return [name for name, done in does.items() if not done]
 
 
 def _without_times(source: StepSource, profile: StepProfile) -> Timing:
@@ -121,7 +131,6 @@ def explanation(
     profile: StepProfile,
     timing: Timing,
     alternatives: Sequence[record.Alternative] = (),
-    host: Sequence[Figure] = (),
 ) -> record.Explanation:
     """The explanation from the profile of a step and its times. Pure, except for the time of day."""
     call = timing.calls[0]
@@ -152,9 +161,9 @@ def explanation(
         gaps=gap_rows(trace),
         replay=check,
         verdict=verdict,
-        alternatives=list(alternatives),
+        alternatives=[*alternatives, *condition_rows(profile.conditions)],
         not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
-        host=list(host),
+        host=host_figures(profile.shares),
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 

@@ -16,7 +16,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from overhead.child import Send, serve
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
+from overhead.explain.conditions import Condition, measure_host
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import StepSource, error_text
@@ -37,7 +38,7 @@ from overhead.explain.user_statement import SILENCE_S, TrialRefused, child_answe
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 
-LONGEST_STEP_S = 2.0
+LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
 _DEVICE_FILE, _SITES_FILE = "device.json", "sites.json"
 _WARM_STEPS = 3
@@ -76,6 +77,8 @@ class _Profiled(Struct, frozen=True, tag="profiled"):
     step_ns: float = 0.0
     sites_missing: str = ""
     reason: str = ""
+    shares: dict[str, float] = {}
+    conditions: list[Condition] = []
     returns: ReturnTimes = ReturnTimes()
 
 
@@ -87,7 +90,8 @@ class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
-    ``step_rule``: where this time is from; empty if the trace is all that is known.
+    ``step_rule``: where this time is from; empty if the trace is all that is known. ``shares``, ``conditions``: what
+    ``measure_host`` found. ``loading_s``: seconds from the start of the process until the step was tried.
     """
 
     found: FoundCall
@@ -99,21 +103,30 @@ class StepProfile:
     sites_missing: str = ""
     reason: str = ""
     step_rule: str = "measured beside the profile"
+    shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    conditions: Sequence[Condition] = ()
+    loading_s: float = 0.0
 
 
-def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
-    """Try a step in a child process; profile it with PyTorch; ``doing`` gets what is next. Raises ``UsageError``."""
+def profile_step(
+    source: StepSource, *, conditions: bool = False, doing: Callable[[str], None] = lambda what: None
+) -> StepProfile:
+    """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises ``UsageError``.
+
+    ``conditions``: also time it under other conditions. ``doing`` gets what is next.
+    """
     with scratch.subfolder() as folder:
-        answers = child_answers(__name__, (source, folder), _decode, SILENCE_S, doing)
+        began = time.monotonic()
+        answers = child_answers(__name__, (source, folder, conditions), _decode, SILENCE_S, doing)
         with contextlib.closing(answers) as said_by_child:
-            found = next(said_by_child)
+            found, loading_s = next(said_by_child), time.monotonic() - began
             try:
                 child = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
                 child = _Profiled(reason=str(error))
         fields = msgspec.structs.asdict(child)
         returns = fields.pop("returns")
-        profile = StepProfile(found, **fields)
+        profile = StepProfile(found, **fields, loading_s=loading_s)
         try:
             return profile if profile.reason else _with_traces(profile, folder, returns)
         except BadFile as error:
@@ -164,14 +177,27 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
 
 
-def _profiled(source: StepSource, folder: str, send: Send) -> _Profiled:
+def _profiled(source: StepSource, folder: str, conditions: bool, send: Send) -> _Profiled:
     """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
+    threads = len(sys._current_frames())
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
     spec = CallSpec(calls=["step()"], setup=source.setup)
-    found, statement = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
+    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
     step = statement.names["step"]
-    statement.close()
     send(found)
+    send("the step as the host runs it" + ", and under other conditions" * conditions)
+
+    def run(steps: int) -> None:
+        statement.issue(steps)
+        wait()
+
+    shares, under = measure_host(run, found.one_ns, len(sys._current_frames()) - threads, conditions)
+    statement.close()
+    profiled = _profile(source, folder, step, found, send)
+    return msgspec.structs.replace(profiled, shares=shares, conditions=under)
+
+
+def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Profiled:
     torch = sys.modules.get("torch")
     library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")
     device = found.adapter if found.api != "CPU" else ""
@@ -359,7 +385,7 @@ def _keep_freed_memory() -> None:
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
-def _answer(job: tuple[StepSource, str], send: Send) -> None:
+def _answer(job: tuple[StepSource, str, bool], send: Send) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
         send(_profiled(*job, send))
@@ -368,4 +394,4 @@ def _answer(job: tuple[StepSource, str], send: Send) -> None:
 
 
 if __name__ == "__main__":
-    serve(tuple[StepSource, str], _answer)
+    serve(tuple[StepSource, str, bool], _answer)

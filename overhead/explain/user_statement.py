@@ -87,8 +87,11 @@ def try_call(
     longest_s: float,
     doing: Callable[[str], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
-) -> tuple[FoundCall, StatementLoop]:
-    """What a few runs of a statement find out, and the open statement. ``names``: for errors. Raises ``UsageError``."""
+) -> tuple[FoundCall, StatementLoop, Callable[[], object]]:
+    """What a few runs of a statement find out, the open statement and its wait. Raises ``UsageError``.
+
+    ``names``: of SETUP and CALL in errors.
+    """
     setup_name, call_name = names
     doing(setup_name)
     statement = StatementLoop(call, spec.setup, keep=True)
@@ -121,7 +124,7 @@ def try_call(
         first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
         packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
     )
-    return found, statement
+    return found, statement, finish
 
 
 @contextlib.contextmanager

@@ -123,7 +123,7 @@ def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(refused:
 
 def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot be repeated: ValueError: no"):
-        changes({"": Attempt(reason="ValueError: no"), **REFUSED}).try_all()
+        one({"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))}, "CUDA graph")
 
 
 def test_an_alternative_with_a_wide_interval_gets_no_gain() -> None:
@@ -182,6 +182,16 @@ def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_
     timed.ends = time.monotonic()
     assert timed.resolved(first).calls == first.calls
     assert timed.resolved(found) == found if not said else asked == [1]
+
+
+def test_no_alternative_is_attempted_after_the_time_of_the_user() -> None:
+    asked: list[int] = []
+    timed = changes({}, times_of(1e6), asked)
+    timed.ends = time.monotonic()
+    found = timed.try_all(compiled=False)[1]
+    assert {each.status for each in found} == {"refused"}
+    assert all("--seconds" in each.reason for each in found)
+    assert asked == [1], "the step gets its times"
 
 
 def test_alternatives_that_do_not_apply_are_left_out() -> None:

@@ -36,10 +36,8 @@ def explained(parts: known.Parts, host: dict[str, float], trace: Trace | None = 
     """The explanation of a made-up step on a host with these shares."""
     made = profile_of(parts)
     step_ns = DEVICE.step_ns(parts)
-    figures = [Figure(name=name, unit="ratio", value=value) for name, value in host.items()]
-    return explanation(
-        SOURCE, dataclasses.replace(made, trace=trace or made.trace), timing_of(step_ns, step_ns), [], figures
-    )
+    made = dataclasses.replace(made, trace=trace or made.trace, shares=host)
+    return explanation(SOURCE, made, timing_of(step_ns, step_ns))
 
 
 def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy() -> None:
@@ -108,8 +106,8 @@ def test_a_time_that_is_not_resolved_is_never_led_with_and_the_measured_cause_fo
     call = msgspec.structs.replace(
         wide.calls[0], figures=[Figure(name="complete", value=1e6, low=-1e6, high=7e6), *wide.calls[0].figures[1:]]
     )
-    figures = [Figure(name=name, unit="ratio", value=value) for name, value in shares.items()]
-    found = explanation(SOURCE, profile_of(UPLOADS), msgspec.structs.replace(wide, calls=[call]), [], figures)
+    profile = dataclasses.replace(profile_of(UPLOADS), shares=shares)
+    found = explanation(SOURCE, profile, msgspec.structs.replace(wide, calls=[call]))
     first, cause, *_ = verdict_sentences(found)
     assert first == "The time of a step is not resolved (−1,000 to 7,000 µs)."
     assert cause == (host_causes(shares) or [cause])[0]

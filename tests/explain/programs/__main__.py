@@ -1,6 +1,6 @@
 """Run ``overhead explain`` on each program, quiet and beside busy processes, and print what was known and what it says.
 
-python -m tests.explain.programs [--busy N] [NAME ...]
+python -m tests.explain.programs [--busy N ...] [--out FOLDER] [NAME ...]
 """
 
 from __future__ import annotations
@@ -52,24 +52,29 @@ def main() -> int:
     """Print the table; returns 1 if a verdict is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.explain.programs")
     parser.add_argument("names", nargs="*", metavar="NAME", help="programs (default: all)")
-    parser.add_argument("--busy", type=int, default=os.cpu_count() or 1, help="processes for the second run; 0: none")
+    both = [0, os.cpu_count() or 1]
+    parser.add_argument("--busy", type=int, nargs="+", default=both, help="busy processes beside each run")
+    parser.add_argument("--out", type=Path, help="a folder for what explain says in full")
     given = parser.parse_args()
     print(
         "| program | busy | bound known | verdict | first sentence | seconds |\n| - | - | - | - | - | - |", flush=True
     )
     wrong = 0
     for name, known in known_bounds().items():
-        for busy in dict.fromkeys((0, given.busy)) if not given.names or name in given.names else ():
+        for busy in given.busy if not given.names or name in given.names else ():
             others = [subprocess.Popen([sys.executable, "-S", "-c", BUSY]) for _ in range(busy)]
             try:
                 began = time.monotonic()
-                line = row(name, known.replace(" ", ""), explained(name), time.monotonic() - began, busy)
+                found = explained(name)
+                line = row(name, known.replace(" ", ""), found, time.monotonic() - began, busy)
             finally:
                 for one in others:
                     one.kill()
                     one.wait()
             wrong += "WRONG" in line
             print(line, flush=True)
+            if given.out is not None:
+                (given.out / f"{name}-{busy}.json").write_text(json.dumps(found))
     return int(wrong > 0)
 
 

@@ -37,9 +37,9 @@ _ALONE_S, _IN_TURN_S = 3.0, 1.5
 _FEWEST_CALLS = 15
 _RESOLVED_HALF = 0.3
 """Half an interval over its time, for which the time is resolved."""
-_LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 2.0, 1800.0, 60
+_LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
 """Seconds: the least that a process samples a statement; to start and end it; and the longest that is proposed. And the
-steps that a process makes besides those that it samples."""
+steps that a process makes besides those that it samples: calibration, anchors."""
 
 
 class Changes:
@@ -90,7 +90,8 @@ class Changes:
 
     def _left_s(self) -> float:
         """Seconds for alternatives and samples, besides those in which each process loads the program."""
-        return self.ends - time.monotonic() - _PROCESSES * (self.loading_s + _OPENING_S)
+        each_s = self.loading_s + _OPENING_S + _CALIBRATING * self._found.one_ns / 1e9
+        return self.ends - time.monotonic() - _PROCESSES * each_s
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
@@ -201,7 +202,7 @@ class Changes:
         case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * one_s)
         left_s = math.inf if compiles else self._left_s()
         if left_s < math.inf:
-            part_s = left_s / _PROCESSES / len(statements) - _CALIBRATING * one_s
+            part_s = (left_s / _PROCESSES - others * _CALIBRATING * one_s) / len(statements)
             case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
         self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
@@ -209,6 +210,7 @@ class Changes:
             sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
+            far=False,
             sampling_s=sampling_s,
             wall_s=2 * sampling_s + (COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -35,6 +36,7 @@ _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
 _LEAST_WAITS = 0.01
 """The step is tried without synchronisations if they block for at least this share of it."""
+_LEAST_BUSY = 0.9
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -161,11 +163,21 @@ def explanation(
         gaps=gap_rows(trace),
         replay=check,
         verdict=verdict,
-        alternatives=[*alternatives, *condition_rows(profile.conditions)],
+        alternatives=[*(_whole(one, step.busy) for one in alternatives), *condition_rows(profile.conditions)],
         not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
         host=host_figures(profile.shares),
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
+
+
+def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
+    """The alternative; a record of launches lacks some if it takes less time than the device works on the step."""
+    captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
+    if not captures or busy.low is None or (one.step.value or math.inf) >= _LEAST_BUSY * busy.low:
+        return one
+    why = f"it takes less than the {micro_of(busy.low)} µs in which the device works on a step: it leaves work out"
+    lost = {"status": "differs", "results": why, "gain": missing("gain", why, "ratio"), "same_results": False}
+    return msgspec.structs.replace(one, repaid_after=missing("repaid_after", why, "count"), **lost)
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:

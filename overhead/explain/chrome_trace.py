@@ -33,8 +33,8 @@ _STEP = re.compile(r"(?:ProfilerStep#|(?:\w+ )?(?:step|iter|iteration|batch|toke
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
 _NEARLY_FULL = 0.98
-_SKEW_NS = 2000.0
-"""How far the clocks of host and device may differ."""
+_SKEW_NS, _TAIL = 2000.0, 0.02
+"""How far the clocks of host and device may differ; how much of an upload may follow the call that waits for it."""
 
 _CALLS: tuple[tuple[CallKind, str], ...] = (
     ("launch", r"(cuda|hip|cu)[A-Za-z]*Launch(?!HostFunc|Bounds)\w*"),
@@ -224,8 +224,9 @@ def _calls(
         kind, correlation = call_kind(name), event.args.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
-        done = kind == "synchronisation" or any(each.blocks and each.end <= end + _SKEW_NS for each in work)
-        waits_for, blocked = queue.finished(start, end) if done else ((), 0.0)
+        late = max([_SKEW_NS, *(_TAIL * (each.end - each.start) for each in work if each.uploads_pageable)])
+        done = kind == "synchronisation" or any(each.blocks and each.end <= end + late for each in work)
+        waits_for, blocked = queue.finished(start, end, late) if done else ((), 0.0)
         operation, site = inside.around(thread, start), sites.around(thread, start) or NO_SITE
         if not site.line and operation is not None:
             site = operation.site
@@ -251,9 +252,9 @@ class _PendingWork:
             self._last[each.stream] = max(self._last.get(each.stream, 0.0), each.end)
         return waited
 
-    def finished(self, start: float, end: float) -> tuple[tuple[str, ...], float]:
-        """A call that waits: the streams it waited for, and for how long."""
-        done = {stream: last for stream, last in self._last.items() if last <= end + _SKEW_NS}
+    def finished(self, start: float, end: float, late: float) -> tuple[tuple[str, ...], float]:
+        """A call that waits: the streams it waited for, and for how long. ``late``: ns that they may end later."""
+        done = {stream: last for stream, last in self._last.items() if last <= end + late}
         return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
 
 

@@ -112,8 +112,8 @@ class StepTrace:
                 last = found[-1] if found else None
                 if last is not None and last.kind == "copy" and last.operation is call.operation is not None:
                     found.pop()
-                    blocked = min(last.blocked + call.blocked, call.end - last.start)
-                    call = dataclasses.replace(call, start=last.start, blocked=blocked)
+                    blocked, copy = min(last.blocked + call.blocked, call.end - last.start), last.correlation
+                    call = dataclasses.replace(call, start=last.start, blocked=blocked, correlation=copy)
                 found.append(call)
             elif call.kind == "copy" and any(each.blocks for each in self.by_correlation.get(call.correlation, ())):
                 found.append(call)

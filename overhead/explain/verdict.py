@@ -35,7 +35,6 @@ _BLOCKING = 0.9
 """If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
 _LEAST_SHARE, _SLOWER = 0.02, 1.12
 """A cause on the host is named from this share of the time on, or if the canary takes this many times its best."""
-_DOCTOR = "overhead doctor names what disturbs this machine."
 UNCHECKED = "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
 UNRANKED = "Operations are not ranked: the profile failed its check."
 _SPAN = 2
@@ -74,7 +73,7 @@ def verdict_sentences(found: record.Explanation) -> list[str]:
         said.insert(0, f"{_untold('The time of a step', wall)}.")
     unclear = unresolved or found.verdict.kind == "unclear"
     causes = host_causes({figure.name: figure.value for figure in found.host if figure.value is not None})
-    if unclear and not causes:
+    if unclear and found.host and not causes:
         causes = ["No likely cause was measured. overhead doctor names what disturbs this machine."]
     said += [*python_sentence(found), *([] if unclear else causes)]
     return list(dict.fromkeys([*said[:1], *causes, *said[1:]] if unclear else said))
@@ -161,7 +160,7 @@ def judge(
                 f"No verdict: a replay of the profile gives {micro_of(replayed)} µs a step, measured are "
                 f"{micro_of(check.measured.value)} µs. {micro_of(apart)} µs are not understood."
             )
-        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why] if check.unchecked else [why, _DOCTOR])
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why])
     kind, times = bound_of(parts)
     said = [UNCHECKED] if check.unchecked else []
     said.append(_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times"))
@@ -174,7 +173,8 @@ def judge(
     said += most_host_work(operations)
     for row in synchronisations:
         if row.what.endswith(PAGEABLE):
-            cost = f"{row.count:.4g} uploads{PAGEABLE} block the host for {micro_of(row.blocked_ns)} µs{_at(row.site)}"
+            uploads = f"Uploads{PAGEABLE} ({row.count:.4g} a step)"
+            cost = f"{uploads} block the host for {micro_of(row.blocked_ns)} µs{_at(row.site)}"
             said.append(f"{cost}: use pin_memory() and non_blocking=True.")
     if synchronisations and parts.synchronisation_share >= 0.01:
         worst = synchronisations[0]

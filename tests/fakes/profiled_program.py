@@ -58,7 +58,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Upload:
-    """A copy from pageable memory: its call waits for the stream, and until the copy is done."""
+    """A copy from pageable memory: its call waits for the stream, and until the copy is almost done."""
 
     host_ns: int
     device_ns: int
@@ -192,6 +192,8 @@ class _Simulation:
             self.pass_time(part.host_ns - calls + self.device.operation_cost_ns - self.device.entry_ns)
             if isinstance(part, Upload):
                 self.issue("cudaMemcpyAsync", calls, 7, part.device_ns, "gpu_memcpy", UPLOAD)
+                self.events[-1]["dur"] -= part.device_ns / 1e3 / 100
+                self.wait("cudaStreamSynchronize", 0)
             elif isinstance(part, Launch):
                 self.issue("cudaLaunchKernel", calls, part.stream, part.device_ns, "kernel", f"kernel of {part.name}")
             else:

@@ -1,1 +1,0 @@
-"""Programs whose bound is known: the first line of each file names it."""

@@ -73,8 +73,8 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     found = msgspec.structs.replace(found, not_seen=[_NOT_SEEN, *others, *found.not_seen])
     if host.cost.operation_ns:
         found.verdict.sentences.append(
-            f"The profiler's cost is set to {micro_of(host.cost.operation_ns)} µs an operation, so that the replay takes "
-            "as long as --step-ms says: this time does not check the replay."
+            f"The profiler's cost is set to {micro_of(host.cost.operation_ns)} µs an operation: then the replay takes "
+            "as long as --step-ms says, which so does not check it."
         )
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)

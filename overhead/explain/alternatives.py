@@ -120,8 +120,19 @@ def _pinned(step: StepFunction) -> StepFunction:
         return copy(tensor, pinned(source), True) if tensor.is_cuda else copy(tensor, source, non_blocking)
 
     kind, copy = torch.Tensor, torch.Tensor.copy_
-    kind.to, kind.cuda, kind.copy_ = uploading(kind.to, False), uploading(kind.cuda, True), copying
-    return step
+    usual = {"to": kind.to, "cuda": kind.cuda, "copy_": copy}
+    changed = {"to": uploading(kind.to, False), "cuda": uploading(kind.cuda, True), "copy_": copying}
+
+    def changed_step() -> Any:
+        for name, method in changed.items():
+            setattr(kind, name, method)
+        try:
+            return step()
+        finally:  # the step as it is runs in turn in this process
+            for name, method in usual.items():
+                setattr(kind, name, method)
+
+    return changed_step
 
 
 class Tape:

@@ -177,14 +177,16 @@ def test_a_step_with_pinned_uploads_pins_a_tensor_again_only_after_it_was_writte
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: False)
     x = torch.ones(3)
     step = ALTERNATIVES[PINNED].make(lambda: x.to("cuda"))
+    x.to("cuda")
+    assert (pinned, sent.pop()) == ([], (("cuda",), {})), "the step as it is does not change"
     step(), step()
     assert (len(pinned), sent) == (1, [(("cuda",), {"non_blocking": True})] * 2)
     x.add_(1)
     assert step().tolist() == [2, 2, 2]
     assert len(pinned) == 2
-    x.to(torch.float64)
+    ALTERNATIVES[PINNED].make(lambda: x.to(torch.float64))()
     assert (len(pinned), sent[-1]) == (2, ((torch.float64,), {}))
-    x.cuda()
+    ALTERNATIVES[PINNED].make(lambda: x.cuda())()
     assert sent[-1] == ((), {"non_blocking": True})
 
 

@@ -16,33 +16,35 @@ from overhead.workloads import register
 from overhead.workloads._statements import Language, statements
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
-MASSES = 512
-AT_ONCE = 8
-"""Masses per iteration of the loop. The compilers behind Vulkan do not unroll a loop with bounds checks."""
+_MASSES = 512
+_AT_ONCE = 8
+"""Masses per iteration of the loop, as in ``rastrigin``."""
 _SUMS = ("pull_x", "pull_y")
 _LOOPS: dict[Language, tuple[str, str]] = {
     "wgsl": (
-        f"var pull_x = 0.0;\nvar pull_y = 0.0;\nfor (var j = 0u; j < {2 * MASSES}u; j = j + {2 * AT_ONCE}u) {{",
+        f"var pull_x = 0.0;\nvar pull_y = 0.0;\nfor (var j = 0u; j < {2 * _MASSES}u; j = j + {2 * _AT_ONCE}u) {{",
         "}",
     ),
     "cuda": (
-        f"float pull_x = 0.0f, pull_y = 0.0f;\nfor (unsigned int j = 0u; j < {2 * MASSES}u; j += {2 * AT_ONCE}u) {{",
+        f"float pull_x = 0.0f, pull_y = 0.0f;\nfor (unsigned int j = 0u; j < {2 * _MASSES}u; j += {2 * _AT_ONCE}u) {{",
         "}",
     ),
-    "triton": (f"pull_x = 0.0 * x\npull_y = 0.0 * x\nfor j in range(0, {2 * MASSES}, {2 * AT_ONCE}):", ""),
+    "triton": (f"pull_x = 0.0 * x\npull_y = 0.0 * x\nfor j in range(0, {2 * _MASSES}, {2 * _AT_ONCE}):", ""),
 }
 """By language the start of the loop over the masses, and its end."""
 
 
 def _body(language: Language) -> str:
     """Statements of one step. All positions of an iteration are loaded before the first is used."""
-    loads = [f"d{axis}{k} = masses(j + {2 * k + at}u) - {axis}" for k in range(AT_ONCE) for at, axis in enumerate("xy")]
+    loads = [
+        f"d{axis}{k} = masses(j + {2 * k + at}u) - {axis}" for k in range(_AT_ONCE) for at, axis in enumerate("xy")
+    ]
     pulls = [
         f"""near{k} = rsqrt(dx{k} * dx{k} + dy{k} * dy{k} + SOFT)
         weight{k} = near{k} * near{k} * near{k}
         pull_x = pull_x + dx{k} * weight{k}
         pull_y = pull_y + dy{k} * weight{k}"""
-        for k in range(AT_ONCE)
+        for k in range(_AT_ONCE)
     ]
     begin, end = _LOOPS[language]
     move = "vx = vx + DT * G * pull_x\nvy = vy + DT * G * pull_y\nx = x + DT * vx\ny = y + DT * vy"
@@ -62,8 +64,8 @@ class NBody(Workload):
     )
     constants: ClassVar = {"DT": 0.01, "G": 6.674e-3, "SOFT": 0.01}
     state = (Field("x"), Field("y"), Field("vx"), Field("vy"))
-    fixed = (Field("masses", (MASSES, 2), shared=True),)
-    turns = MASSES // AT_ONCE + 1
+    fixed = (Field("masses", (_MASSES, 2), shared=True),)
+    turns = _MASSES // _AT_ONCE + 1
     steps = 200
     elements = (512,)
     small = (512,)
@@ -83,7 +85,7 @@ class NBody(Workload):
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random positions of the masses."""
-        return {"masses": rng.uniform(-1, 1, (MASSES, 2))}
+        return {"masses": rng.uniform(-1, 1, (_MASSES, 2))}
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """The pull of all masses on every body, then one step."""

@@ -23,10 +23,7 @@ from overhead.results import Api, Case, Scalar, Target
 from tests.fakes import cuda_driver, cuda_libraries, cupy
 from tests.fakes.of_step import of_step
 
-HEAVY = (
-    "wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "cutlass", "triton",
-    "onnxruntime",
-)  # fmt: skip
+HEAVY = ("wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime")
 
 
 def _nothing(patch: pytest.MonkeyPatch) -> None:

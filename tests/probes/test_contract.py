@@ -20,7 +20,7 @@ from overhead.checking.findings import Findings
 from overhead.probes.base import Probe
 from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
-from tests.fakes import cuda_driver, cupy
+from tests.fakes import cuda_driver, cuda_libraries, cupy
 from tests.fakes.of_step import of_step
 
 HEAVY = ("wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime")
@@ -93,6 +93,7 @@ SUBJECTS = (
         without=lambda case: case.params["maker"] == "torch",
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
+    *(Subject(stack, "CUDA", ("cxx",), cuda_libraries.install) for stack in ("cuda-core", "cute-dsl", "numba-cuda")),
 )
 
 

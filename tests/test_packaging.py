@@ -20,6 +20,7 @@ DISTRIBUTIONS = {
     "cuda": "cuda-bindings",
     "cupy": "cupy-cuda13x",
     "onnxruntime_ep_webgpu": "onnxruntime-ep-webgpu",
+    "warp": "warp-lang",
 }
 
 

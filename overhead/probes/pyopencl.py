@@ -85,7 +85,7 @@ class OpenclChain(InOrderChain):
 
     def _launch(self, queue: Any) -> Action:
         """A function that launches the step on a queue."""
-        kernel = self._program.advance
+        kernel = self._cl.Kernel(self._program, "advance")
         if self._by_call:
             return functools.partial(kernel, queue, *_GROUPS, self._words)
         kernel.set_args(self._words)
@@ -101,7 +101,7 @@ class OpenclChain(InOrderChain):
         queue = cl.CommandQueue(self._context, properties=profiling)
         launch, scratch = self._launch(queue), cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4)
         # A turn takes at least 1 ns, and a launch less than 30 us: the kernel outlasts the launches behind it.
-        self._program.spin(queue, (1,), (1,), scratch, np.uint32(n * 30_000))
+        cl.Kernel(self._program, "spin")(queue, (1,), (1,), scratch, np.uint32(n * 30_000))
         start = cl.enqueue_marker(queue)
         queue.flush()
         for _ in range(n):

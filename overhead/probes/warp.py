@@ -55,17 +55,18 @@ class WarpProbe(Probe):
         wait: dict[str, Scalar] = {"wait": "stream"} if target.api == "CUDA" else {}
         base = Case(pattern="per-submit", unit="launch", params={"entry": "launch", "arguments": 1, **wait})
         each = [vary(base, "pattern", pattern) for pattern in ("wait-each", "read-each") if wait]
-        graphs = [Case(pattern="launches", unit="launch", params={"nodes": nodes}) for nodes in (1, 100)]
-        early = [vary(base, "entry", "recorded"), Case(pattern="replay", unit="node"), *each[:1]]
+        params: dict[str, Scalar] = {**base.params, "entry": "graph"}
+        graphs = [Case(pattern="launches", unit="launch", params={**params, "nodes": nodes}) for nodes in (1, 100)]
+        early = [vary(base, "entry", "recorded"), Case(pattern="replay", unit="node", params=params), *each[:1]]
         return Space(base, {"arguments": [8, 16]}, [*graphs, *each[1:]], early=early)
 
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
-        words = Words(self._library(), str(target.options["device"]), int(case.params.get("arguments", 1)))
+        words = WarpWords(self._library(), str(target.options["device"]), int(case.params["arguments"]))
         return (WarpGraph if case.pattern in ("replay", "launches") else WarpLaunches)(words, case)
 
 
-class Words:
+class WarpWords:
     """256 words on a device of Warp, and the launch of the step, whose kernel is loaded."""
 
     def __init__(self, wp: Any, name: str, arguments: int) -> None:
@@ -91,7 +92,7 @@ class WarpLaunches(InOrderChain):
 
     held_n = 512
 
-    def __init__(self, words: Words, case: Case) -> None:
+    def __init__(self, words: WarpWords, case: Case) -> None:
         self._words, self.wait_spins = words, words.device.is_cuda
         launch = words.recorded.launch if case.params["entry"] == "recorded" else words.launch
         window: dict[str, Scalar] = {"precision": "uint32", **case.params}
@@ -105,7 +106,7 @@ class WarpLaunches(InOrderChain):
         start, end = (wp.Event(device, enable_timing=True) for _ in range(2))
         scratch = wp.zeros(1, dtype=wp.uint32, device=device)
         # A turn takes at least 1 ns, and wp.launch up to 20 us: the kernel outlasts the launches behind it.
-        wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, n * 50_000], device=device)
+        wp.launch(self._words.kernels.spin, dim=1, inputs=[scratch, n * 20_000], device=device)
         device.stream.record_event(start)
         self.issue(n)
         busy = not start.is_complete
@@ -117,7 +118,7 @@ class WarpLaunches(InOrderChain):
 class WarpGraph(Chain):
     """A graph of n nodes that is launched once (``replay``), or one of fixed size that is launched n times."""
 
-    def __init__(self, words: Words, case: Case) -> None:
+    def __init__(self, words: WarpWords, case: Case) -> None:
         self._words, self._params, self._kept = words, case.params, dict[int, Any]()
         self._nodes, self.recorded = int(case.params.get("nodes", 1)), case.pattern == "replay"
         self.max_n = MOST_NODES if self.recorded else 1 << 20

@@ -20,10 +20,13 @@ from overhead.checking.findings import Findings
 from overhead.probes.base import Probe
 from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
-from tests.fakes import cuda_driver, cupy
+from tests.fakes import cuda_driver, cupy, warp
 from tests.fakes.of_step import of_step
 
-HEAVY = ("wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime")
+HEAVY = (
+    "wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime", "warp",
+    "pyopencl", "mlx",
+)  # fmt: skip
 
 
 def _nothing(patch: pytest.MonkeyPatch) -> None:
@@ -93,6 +96,10 @@ SUBJECTS = (
         without=lambda case: case.params["maker"] == "torch",
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
+    Subject("warp", parts=("warp",), window={"precision": "uint32"}),
+    Subject("warp", "CUDA", prepare=warp.install),
+    Subject("pyopencl", "OpenCL", ("pyopencl", "pocl_binary_distribution"), window={"precision": "uint32"}),
+    Subject("mlx", parts=("mlx",), window={"precision": "int32"}),
 )
 
 

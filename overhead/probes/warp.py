@@ -44,10 +44,9 @@ class WarpProbe(Probe):
         ]
 
     def _library(self) -> Any:
-        """Warp, initialised, without its messages about devices and compiled modules. Raises ``Unavailable``."""
+        """Warp without its messages about devices and compiled modules. Raises ``Unavailable``."""
         wp = import_library("warp", self.mend)
         wp.config.log_level = wp.LOG_WARNING
-        wp.init()
         return wp
 
     def space(self, target: Target) -> Space:

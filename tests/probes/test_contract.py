@@ -43,6 +43,10 @@ def _fake_cupy(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(sys.modules, "cupy", cupy.module())
 
 
+def _fake_warp(patch: pytest.MonkeyPatch) -> None:
+    warp.install(patch)
+
+
 def _never(case: Case) -> bool:
     return False
 
@@ -97,7 +101,7 @@ SUBJECTS = (
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
     Subject("warp", parts=("warp",), window={"precision": "uint32"}),
-    Subject("warp", "CUDA", prepare=warp.install),
+    Subject("warp", "CUDA", prepare=_fake_warp),
     Subject("pyopencl", "OpenCL", ("pyopencl", "pocl_binary_distribution"), window={"precision": "uint32"}),
     Subject("mlx", parts=("mlx",), window={"precision": "int32"}),
 )

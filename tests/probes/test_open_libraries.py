@@ -68,13 +68,12 @@ def test_opencl_times_launches_that_were_all_queued_behind_a_kernel(entry: str) 
 def test_warp_times_launches_on_a_gpu_with_its_events_behind_a_kernel(
     entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warp.install(monkeypatch)
+    device = warp.install(monkeypatch)
     chain = opened("warp", target("warp"), "per-submit", entry=entry)
     found = chain.device(3)
     assert found is not None
     assert (found.n, found.span, found.busy) == (3, warp.ELAPSED_MS * 1e6, True)
-    launched = sys.modules["warp"].get_device("cuda:0").launched
-    assert launched[-4:] == ["spin", "step1", "step1", "step1"]
+    assert device.launched[-4:] == ["spin", "step1", "step1", "step1"]
     assert opened("warp", target("warp"), "wait-each").device(3) is None
 
 

@@ -26,8 +26,7 @@ class MlxProbe(Probe):
     """MLX. A unit is ``x = mx.add(x, 1)``. MLX only notes it; an evaluation runs everything that is noted.
 
     ``per-submit`` starts an evaluation after each unit, and ``one-pass`` after all. MLX divides an evaluation into
-    command buffers or CUDA graphs (``MLX_MAX_OPS_PER_BUFFER``).
-    """
+    command buffers or CUDA graphs (``MLX_MAX_OPS_PER_BUFFER``)."""
 
     name = "mlx"
     title = "MLX"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from overhead.errors import install_command
 from overhead.probes import register
 from overhead.probes.base import Chain, DeviceTime, Probe, Space, Unavailable, vary
 from overhead.probes.common.availability import import_library
-from overhead.probes.common.loops import Action
 from overhead.probes.in_order import InOrderChain
 from overhead.probes.kernels import lcg, source
 from overhead.results import Case, Scalar, Target
@@ -84,8 +84,8 @@ class OpenclChain(InOrderChain):
         self.least_ns = 20_000_000 if device.type & cl.device_type.CPU and not self.latency else 0
         self.warm_up(1)
 
-    def _launch(self, queue: Any) -> Action:
-        """A function that launches the step on a queue."""
+    def _launch(self, queue: Any) -> Callable[[], Any]:
+        """A function that launches the step on a queue, and returns its event."""
         kernel = self._cl.Kernel(self._program, "advance")
         if self._by_call:
             return functools.partial(kernel, queue, *_GROUPS, self._words)
@@ -102,16 +102,14 @@ class OpenclChain(InOrderChain):
         queue = cl.CommandQueue(self._context, properties=profiling)
         launch, scratch = self._launch(queue), cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4)
         # A turn takes at least 1 ns, and a launch less than 30 us: the kernel outlasts the launches behind it.
-        cl.Kernel(self._program, "spin")(queue, (1,), (1,), scratch, np.uint32(n * 30_000))
-        start = cl.enqueue_marker(queue)
+        blocker = last = cl.Kernel(self._program, "spin")(queue, (1,), (1,), scratch, np.uint32(n * 30_000))
         queue.flush()
         for _ in range(n):
-            launch()
-        busy = start.command_execution_status != cl.command_execution_status.COMPLETE
-        end = cl.enqueue_marker(queue)
+            last = launch()
+        busy = blocker.command_execution_status != cl.command_execution_status.COMPLETE
         queue.finish()
-        span, quantum = end.profile.end - start.profile.end, queue.device.profiling_timer_resolution
-        return DeviceTime(n, float(span), busy, float(quantum), "OpenCL profiling of markers behind a spinning kernel")
+        span, quantum = last.profile.end - blocker.profile.end, queue.device.profiling_timer_resolution
+        return DeviceTime(n, float(span), busy, float(quantum), "OpenCL profiling events behind a spinning kernel")
 
     def kernels(self) -> dict[str, str]:
         """SHA-256 of ``step.cl``."""

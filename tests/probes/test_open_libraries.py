@@ -128,7 +128,6 @@ def test_mlx_refuses_a_pattern_that_it_does_not_have() -> None:
         registry()["mlx"].open(target("mlx"), Case(pattern="fused"))
 
 
-@pytest.mark.slow
 @pytest.mark.needs("mlx")
 @pytest.mark.parametrize("name", [name for name in ALL if "1536" not in name])
 def test_every_workload_in_mlx_agrees_with_numpy(name: str) -> None:

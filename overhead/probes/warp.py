@@ -62,7 +62,7 @@ class WarpProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
         words = WarpWords(self._library(), str(target.options["device"]), int(case.params["arguments"]))
-        return (WarpGraph if case.pattern in ("replay", "launches") else WarpLaunches)(words, case)
+        return (WarpGraph if case.params["entry"] == "graph" else WarpLaunches)(words, case)
 
 
 class WarpWords:

@@ -21,6 +21,7 @@ DISTRIBUTIONS = {
     "cupy": "cupy-cuda13x",
     "cutlass": "nvidia-cutlass-dsl",
     "onnxruntime_ep_webgpu": "onnxruntime-ep-webgpu",
+    "warp": "warp-lang",
 }
 
 

@@ -31,8 +31,8 @@ _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
 _MET_ALPHA = 0.3
 _ROW_INCHES = 0.4
-_TITLE_ROWS = 0.65
-"""Height of the title of a group, in rows."""
+_TITLE_ROWS, _TITLE_ABOVE = 0.65, 0.75
+"""Height of the title of a group, and its distance from the middle of its first row, in rows."""
 _TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
@@ -43,7 +43,7 @@ _SHARES = (3.6, 1.0)
 def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     """At most 12 rows, by group and then by cost.
 
-    While there are more, the dearest row of the largest group goes. Of groups of one size it is the dearest row.
+    While there are more, the dearest row of the largest group goes. If several groups are the largest, it is the dearest row of them all.
     """
     kept = list(costs.rows)
     while len(kept) > _MOST_ROWS:
@@ -60,7 +60,7 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     A second panel shows Python's share of the CPU time where the run resolves it for at least one row.
     """
     rows = rows_drawn(costs)
-    titles, places = _places(rows)
+    titles, places = _group_layout(rows)
     split = any(row.python is not None for row in rows)
     shares = _SHARES if split else _SHARES[:1]
     figure, (ax, *others) = new_figure([_ROW_INCHES * (places[-1] + 1)], len(shares), around=1.3, width=WIDE_INCHES,
@@ -96,15 +96,17 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     return figure
 
 
-def _places(rows: tuple[DispatchRow, ...]) -> tuple[dict[float, str], list[float]]:
+def _group_layout(rows: tuple[DispatchRow, ...]) -> tuple[dict[float, str], list[float]]:
     """The titles of groups by their places on the y axis, and the places of the rows. One group has no title."""
     titles: dict[float, str] = {}
     places: list[float] = []
-    several = len({row.group for row in rows}) > 1
-    for number, row in enumerate(rows):
-        if several and (number == 0 or row.group != rows[number - 1].group):
-            titles[number + _TITLE_ROWS * len(titles) - 0.1] = row.group
-        places.append(number + _TITLE_ROWS * len(titles))
+    y, several = 0.0, len({row.group for row in rows}) > 1
+    for row in rows:
+        if several and row.group not in titles.values():
+            y += _TITLE_ROWS
+            titles[y - _TITLE_ABOVE] = row.group
+        places.append(y)
+        y += 1
     return titles, places
 
 

@@ -43,7 +43,8 @@ _SHARES = (3.6, 1.0)
 def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     """At most 12 rows, by group and then by cost.
 
-    While there are more, the dearest row of the largest group goes. If several groups are the largest, it is the dearest row of them all.
+    While there are more, the dearest row of the largest group goes. If several groups are the largest, it is the
+    dearest row of them all.
     """
     kept = list(costs.rows)
     while len(kept) > _MOST_ROWS:

@@ -16,13 +16,8 @@ from overhead.explain.trace import Trace
 from overhead.explain.verdict import check_replay, host_causes, judge, verdict_sentences
 from overhead.results import Figure
 from tests.fakes import profiled_program as known
-from tests.fakes.explanations import DEVICE, SOURCE, profile_of, timing_of
+from tests.fakes.explanations import DEVICE, SOURCE, profile_of, timing_of, trace_of
 from tests.fakes.profiled_program import Launch, Python, Upload
-
-
-def profile(parts: known.Parts) -> Trace:
-    return read_chrome_trace(DEVICE.trace(parts)).without_first_step()
-
 
 UPLOADS: list[known.Part] = [
     Python(20_000),
@@ -42,7 +37,7 @@ def explained(parts: known.Parts, host: dict[str, float], trace: Trace | None = 
 
 def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy() -> None:
     truth = DEVICE.step_ns(UPLOADS)
-    trace = profile(UPLOADS)
+    trace = trace_of(UPLOADS)
     parts = step_parts(trace, DEVICE.host_times(UPLOADS))
     assert parts.step == pytest.approx(truth, rel=0.03)
     assert parts.device == pytest.approx(known.device_ns(UPLOADS), rel=0.01)
@@ -57,7 +52,7 @@ def test_an_upload_from_pageable_memory_is_named_with_its_line_cost_and_remedy()
 
 def test_a_short_upload_and_one_from_pinned_memory_do_not_wait() -> None:
     pinned = DEVICE.trace(UPLOADS).replace(b"(Pageable -> Device)", b"(Pinned -> Device)")
-    for trace in (read_chrome_trace(pinned), profile([Launch(10_000, 3000), Upload(20_000, 5000)])):
+    for trace in (read_chrome_trace(pinned), trace_of([Launch(10_000, 3000), Upload(20_000, 5000)])):
         assert [row for row in synchronisation_rows(trace) if row.blocked_ns or row.what.endswith(PAGEABLE)] == []
 
 

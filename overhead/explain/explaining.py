@@ -18,7 +18,7 @@ from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.conditions import condition_rows, host_figures
+from overhead.explain.conditions import HOST_UNITS, condition_rows
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
@@ -26,7 +26,7 @@ from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, 
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements
 from overhead.explain.trace import Trace, busy_ns
-from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, verdict_sentences
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count, micro_of
 from overhead.results import Figure
@@ -165,7 +165,7 @@ def explanation(
         verdict=verdict,
         alternatives=[*(_whole(one, step.busy) for one in alternatives), *condition_rows(profile.conditions)],
         not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
-        host=host_figures(profile.shares),
+        host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 
@@ -202,7 +202,10 @@ def _judged(
     trace = profile.trace
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
-        return no_replay(reason), judge_times(
+        check = record.ReplayCheck(
+            replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
+        )
+        return check, judge_times(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
     parts = step_parts(trace.quiet(), profile.host)

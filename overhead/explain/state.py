@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+import operator
 import os
 import sysconfig
 import types
@@ -18,6 +19,9 @@ import numpy as np
 from overhead.errors import one_line
 
 SUITE = str(Path(__file__).parents[1]) + os.sep
+_FOLDERS = operator.itemgetter("stdlib", "platstdlib", "purelib", "platlib")(sysconfig.get_paths())
+_NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
+"""How the file names of code begin that is not the program's."""
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
@@ -153,20 +157,15 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _numbered(value.args)
         yield from value.keywords.items()
     elif isinstance(value, Mapping):
-        for index, (key, each) in enumerate(value.items()):
-            yield _named(key, index), each
+        yield from ((_named(key, index), each) for index, (key, each) in enumerate(value.items()))
     elif isinstance(value, Sequence):
         yield from _numbered(value)
     elif isinstance(value, Set):
-        yield from _of_set(value)
+        if not _is_key(tuple(value)):
+            raise TypeError("the objects of a set have no order")
+        yield from _numbered(sorted(value, key=repr))
     elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         yield from _of_object(value)
-
-
-def _of_set(value: Set[Any]) -> Iterator[tuple[str, Any]]:
-    if not _is_key(tuple(value)):
-        raise TypeError("the objects of a set have no order")
-    return _numbered(sorted(value, key=repr))
 
 
 def _numbered(values: Iterable[Any], name: str = "") -> Iterator[tuple[str, Any]]:
@@ -204,15 +203,9 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-@functools.cache
-def _library_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return (SUITE, *{paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
-
-
 def is_own_code(code: types.CodeType) -> bool:
     """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
-    return not code.co_filename.startswith((*_library_folders(), "<frozen", "<overhead"))
+    return not code.co_filename.startswith(_NOT_OWN)
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

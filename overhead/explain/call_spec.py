@@ -145,5 +145,4 @@ def function_of_script(file: str, path: str) -> Any:
 
 
 def _setup(name: str, how: str, *arguments: str) -> str:
-    given = ", ".join(map(repr, arguments))
-    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find({given})"
+    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find(*{arguments!r})"

@@ -166,8 +166,7 @@ def add_calls(found: BlockCounts, trace: Trace) -> None:
 
 def _entry(call: HostCall) -> tuple[str, str]:
     name = f"{call.operation.name} ({call.name})" if call.operation is not None else call.name
-    site = call.site if call.site.line or call.operation is None else call.operation.site
-    return name, site.line or site.inside
+    return name, call.site.line or call.site.inside
 
 
 def check_limits(*limits: int | None) -> None:

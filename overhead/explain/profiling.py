@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import functools
 import math
 import os
 import sys
@@ -328,12 +327,12 @@ class _TorchProfile:
         from torch.profiler import ProfilerActivity, profile
 
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
-        marked = functools.partial(marked_sites, self.torch, self.program)
         self.processor.leave_if_slow()
         self.synchronize()
         with profile(activities=kinds, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
-                with self._mark(index), marked() if sites else contextlib.nullcontext():
+                lines = marked_sites(self.torch, self.program) if sites else contextlib.nullcontext()
+                with self._mark(index), lines:
                     step()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.folder) / name))

@@ -28,7 +28,6 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
-AlternativeKind = Literal["measured", "bound", "prediction", "condition"]
 KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
 """What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
@@ -147,7 +146,7 @@ class Alternative(_Part, kw_only=True):
     """
 
     name: Name
-    kind: AlternativeKind
+    kind: Literal["measured", "bound", "prediction", "condition"]
     status: AlternativeStatus
     step: Figure
     gain: Figure

@@ -51,8 +51,6 @@ _MET_APART = 1.3
 """A sentence names the met cost if it and the quiet cost differ by more than this factor."""
 _LIBRARIES = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
 """The first of these that a statement uses stands in the title."""
-_LONGEST_SHOWN = 60
-"""Characters of a statement in the table."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
@@ -200,7 +198,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     rows = [
         [
             str(n) if several else "",
-            *(plain(text, _LONGEST_SHOWN) for text in (call.call, *call.varied.values())),
+            *(plain(text, 60) for text in (call.call, *call.varied.values())),
             *(_cell(call, name) for name in names),
         ]
         for n, call in enumerate(timing.calls, 1)

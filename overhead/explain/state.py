@@ -69,11 +69,6 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def why_unread(error: Exception) -> str:
-    """Why a part of the state is not known, in words: what the program's class raised."""
-    return f"cannot be read: {one_line(error)[:200]}"
-
-
 def is_array(value: Any) -> bool:
     """Whether this is an array of any library: NumPy, PyTorch, JAX, CuPy."""
     try:
@@ -84,15 +79,14 @@ def is_array(value: Any) -> bool:
 
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The state of a step that device work cannot change, by name: Python values, and copies of arrays on the host."""
-    return {
-        name: _copied(value) if is_array(value) else value
-        for name, value in reachable_values(step).items()
-        if is_plain(value) or (is_array(value) and not _on_device(value))
-    }
-
-
-def _on_device(value: Any) -> bool:
-    return bool(getattr(value, "is_cuda", False)) or type(value).__module__.partition(".")[0] == "cupy"
+    found = {}
+    for name, value in reachable_values(step).items():
+        if is_array(value):
+            if not (getattr(value, "is_cuda", False) or type(value).__module__.partition(".")[0] == "cupy"):
+                found[name] = _copied(value)
+        elif is_plain(value):
+            found[name] = value
+    return found
 
 
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -139,7 +133,7 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
         for part in itertools.islice(_children(value), _MOST + 1):
             found.append(part)
     except Exception as error:  # the class of the program may raise anything
-        return found, why_unread(error)
+        return found, f"cannot be read: {one_line(error)[:200]}"
     return found[:_MOST], f"has over {_MOST:,} parts" if len(found) > _MOST else ""
 
 

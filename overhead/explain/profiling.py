@@ -225,7 +225,7 @@ class _TorchProfile:
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
-        # With kept memory an operation costs the profiler a third of what it costs in new pages.
+        # The C library keeps freed memory: in new pages an operation costs the profiler up to three times as much.
         with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
             for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
                 ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from overhead.explain import record
 from overhead.explain.host_work import BETWEEN, PAGEABLE
-from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict, missing
+from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict
 from overhead.explain.replay import StepParts
 from overhead.explain.trace import LOADER
 from overhead.reading.format import (
@@ -57,12 +57,6 @@ def time_text(time: Figure) -> str:
     if len(times) > 1:
         return " or ".join(number(each / 1e3) for each in times)
     return micro_spread(time) if times else unresolved(time)
-
-
-def why_unresolved(one: record.Alternative) -> str:
-    """Why the time of an alternative that was timed is not shown; empty if it is."""
-    unclear = one.step.measured and not resolved_times(one.step)
-    return f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
 
 
 def verdict_sentences(found: record.Explanation) -> list[str]:
@@ -124,19 +118,13 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     return ReplayCheck(replayed=replayed, measured=measured, ratio=ratio, ok=ok, reason=reason)
 
 
-def no_replay(reason: str) -> ReplayCheck:
-    """The check of a step that was not profiled."""
-    return ReplayCheck(replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason)
-
-
 def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     """What bounds the step, and how many times as long it takes as the next part (or as the step without waits)."""
     high, low = max(parts.host, parts.device), min(parts.host, parts.device)
     ratio = high / low if low > 0 else float("inf")
-    if parts.synchronisation_share >= _MUCH:
-        return "synchronisation", parts.step / parts.without_waits
     if parts.synchronisation_share >= _LITTLE:
-        return "mixed", parts.step / parts.without_waits
+        much = parts.synchronisation_share >= _MUCH
+        return "synchronisation" if much else "mixed", parts.step / parts.without_waits
     if ratio < _EQUAL:
         return "mixed", ratio
     return ("host" if parts.host > parts.device else "device"), ratio

@@ -216,8 +216,8 @@ def _judged(
     if check.ok:
         delay, queued = launch_delays_ns(trace)
         verdict.sentences.append(
-            f"Work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs in the queue behind "
-            f"earlier work of its stream, {micro_of(delay - queued)} µs overhead."
+            f"Device work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs behind "
+            f"earlier work of its stream, and {micro_of(delay - queued)} µs of latency."
         )
     return check, verdict
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 _DATA = ROOT / "reports" / "data"
-_EXPLAINED = ROOT / "reports" / "explain"
+_EXPLAINED = ROOT / "reports" / "explained.json"
 _PROGRAMS = ROOT / "scripts" / "explain_programs.py"
 sys.path.insert(0, str(ROOT))
 
@@ -32,14 +32,12 @@ from overhead.comparing import compare  # noqa: E402
 from overhead.comparing.show import comparison_blocks  # noqa: E402
 from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
-from overhead.explain.record import Alternative, read_explanation  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
 from overhead.probes.base import Probe  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import (  # noqa: E402
-    factor as factor_text,
     factor_spread,
     positive_spread,
 )
@@ -264,34 +262,28 @@ def columns() -> str:
 
 
 def explained() -> str:
-    """The committed explanations of real programs, with the verdict and the best alternative expected of each."""
+    """What ``explain`` says of the programs whose bound is known."""
+    runs = json.loads(_EXPLAINED.read_text("utf-8"))
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
     constants = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    bounds = ast.literal_eval(constants["BOUNDS"])
     rows = []
-    for name, expected in ast.literal_eval(constants["EXPECTED"]).items():
-        path = _EXPLAINED / f"{name}.json"
-        if not path.exists():
-            continue
-        found = read_explanation(path)
-        ratio = found.replay.ratio
-        rows.append(
-            [
-                f"`{name}`",
-                found.verdict.kind + (f", {factor_text(found.verdict.factor)}" if found.verdict.factor else ""),
-                "; ".join(filter(None, expected)),
-                "" if ratio is None else f"{ratio:.2f}",
-                ", ".join(_alternative_text(one) for one in found.alternatives if one.kind != "bound"),
-            ]
-        )
-    return _table(["step", "verdict", "expected", "replay over step", "alternatives"], rows)
-
-
-def _alternative_text(one: Alternative) -> str:
-    """What an alternative gave, in a few words."""
-    gain = one.gain
-    if gain.value is None:
-        return f"{one.name} {one.status}"
-    return f"{one.name} {gain.value:.2f}× ({gain.low:.2f} to {gain.high:.2f})"
+    for name, bound in bounds.items():
+        row = [f"`{name}`", bound]
+        for host in ("quiet", "busy"):
+            found = runs[f"{name}, {host}"]
+            wall = found.get("step", {}).get("wall", {})
+            low, high = (wall.get(end, 0.0) / 1e6 for end in ("low", "high"))
+            verdict = found["verdict"]["kind"] if "verdict" in found else found["failed"]
+            row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "not resolved", str(found["seconds"])]
+        rows.append(row)
+    head = [
+        "program",
+        "bound by",
+        *["verdict", "a step, ms", "seconds"],
+        *["busy host: verdict", "a step, ms", "seconds"],
+    ]
+    return _table(head, rows)
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {

@@ -12,6 +12,7 @@ from overhead.explain.waits import has_cuda_context
 
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
+PINNED, UNSYNCHRONISED = "pinned uploads", "without synchronisations"
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
@@ -87,17 +88,51 @@ def _without_synchronisations(step: StepFunction) -> StepFunction:
     import torch
 
     tape = Tape()
-    before = {name: getattr(torch.Tensor, name) for name in _READS}
-    for name, method in before.items():
-        setattr(torch.Tensor, name, tape.read(method))
+    for name in _READS:
+        setattr(torch.Tensor, name, tape.read(getattr(torch.Tensor, name)))
     for owner in (torch.cuda, torch.cuda.Stream, torch.cuda.Event):
         owner.synchronize = tape.wait(owner.synchronize)
     for _ in range(_RECORDED_STEPS):
         tape.record(step)
-    for name, method in before.items():
-        if method not in tape.used:
-            setattr(torch.Tensor, name, method)
     return lambda: tape.replay(step)
+
+
+def _pinned(step: StepFunction) -> StepFunction:
+    """The step with uploads from pinned memory, ``non_blocking``. A tensor is pinned again when it is written."""
+    import torch
+
+    @functools.lru_cache(8)
+    def kept(tensor: Any, version: int) -> Any:
+        return tensor.pin_memory()
+
+    def pinned(tensor: Any) -> Any:
+        return tensor if tensor.is_cuda else kept(tensor, 0 if tensor.is_inference() else tensor._version)
+
+    def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
+        def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if always or _goes_to("cuda", args, kwargs):
+                return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
+            return method(tensor, *args, **kwargs)
+
+        return upload
+
+    def copying(tensor: Any, source: Any, non_blocking: bool = False) -> Any:
+        return copy(tensor, pinned(source), True) if tensor.is_cuda else copy(tensor, source, non_blocking)
+
+    kind, copy = torch.Tensor, torch.Tensor.copy_
+    usual = {"to": kind.to, "cuda": kind.cuda, "copy_": copy}
+    changed = {"to": uploading(kind.to, False), "cuda": uploading(kind.cuda, True), "copy_": copying}
+
+    def changed_step() -> Any:
+        for name, method in changed.items():
+            setattr(kind, name, method)
+        try:
+            return step()
+        finally:  # the step as it is runs in turn in this process
+            for name, method in usual.items():
+                setattr(kind, name, method)
+
+    return changed_step
 
 
 class Tape:
@@ -107,24 +142,19 @@ class Tape:
         self._steps: list[list[Any]] = []
         self._mode: Literal["off", "recording", "replaying"] = "off"
         self._values: list[Any] = []
-        self._at = self._replayed = 0
-        self.used: set[Callable[..., Any]] = set()
-        """The methods that read a value while steps were recorded."""
 
     def record(self, step: StepFunction) -> Any:
         """Run a step and keep the values that it reads from the device; returns what the step returns."""
-        self._values, self._mode = [], "recording"
-        try:
-            return step()
-        finally:
-            self._mode = "off"
-            self._steps.append(self._values)
+        self._steps.append([])
+        return self._run("recording", self._steps[-1], step)
 
     def replay(self, step: StepFunction) -> Any:
         """Run a step that gets recorded values instead of reading. Raises ``RuntimeError`` if it reads more of them."""
-        self._values, self._at = self._steps[self._replayed % len(self._steps)], 0
-        self._replayed += 1
-        self._mode = "replaying"
+        self._steps.append(self._steps.pop(0))
+        return self._run("replaying", [*self._steps[-1]], step)
+
+    def _run(self, mode: Literal["recording", "replaying"], values: list[Any], step: StepFunction) -> Any:
+        self._mode, self._values = mode, values
         try:
             return step()
         finally:
@@ -140,14 +170,12 @@ class Tape:
                 value = method(tensor, *args, **kwargs)
                 if not getattr(value, "is_cuda", False):
                     self._values.append(value)
-                    self.used.add(method)
                 return value
-            if method.__name__ == "to" and not _to_host(args, kwargs):
+            if method.__name__ == "to" and not _goes_to("cpu", args, kwargs):
                 return method(tensor, *args, **kwargs)
-            if self._at == len(self._values):
+            if not self._values:
                 raise RuntimeError("the step reads more values from the device in some steps than in others")
-            self._at += 1
-            return self._values[self._at - 1]
+            return self._values.pop(0)
 
         return reading
 
@@ -156,10 +184,9 @@ class Tape:
         return lambda *args, **kwargs: None if self._mode == "replaying" else function(*args, **kwargs)
 
 
-def _to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether ``Tensor.to`` with these arguments gives a tensor in host memory."""
-    named = [kwargs.get("device"), *args[:1]]
-    return any(str(each) == "cpu" or str(getattr(each, "device", "")) == "cpu" for each in named if each is not None)
+def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether these arguments of ``Tensor.to`` name a device of this kind, or a tensor there."""
+    return any(str(getattr(to, "device", to)).startswith(kind) for to in [*args, *kwargs.values()])
 
 
 ALTERNATIVES: dict[str, StepChange] = {
@@ -170,6 +197,7 @@ ALTERNATIVES: dict[str, StepChange] = {
         )
         for mode in ("default", "reduce-overhead")
     },
-    "without synchronisations": StepChange(_without_synchronisations, _without_cuda, "bound"),
+    PINNED: StepChange(_pinned, _without_cuda),
+    UNSYNCHRONISED: StepChange(_without_synchronisations, _without_cuda, "bound"),
 }
 """By name, in the order in which they are tried and shown."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import random
+import re
 import shutil
 import sys
 import time
 import types
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
@@ -27,6 +27,7 @@ from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES, StepFunction
 from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, result_values, state_values
 from overhead.explain.steps import error_text, program_line
+from overhead.reading.format import few
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
@@ -65,16 +66,13 @@ class NotPossible(Exception):
     """The alternative does not apply to this step; the message is the reason."""
 
 
-def run_attempts(jobs: Sequence[AttemptJob], *, limit_s: float) -> list[Attempt]:
-    """The result of each job, in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
-    return [_attempted(job, ChildLimits(limit_s, count_descendants=True)) for job in jobs]
-
-
-def _attempted(job: AttemptJob, limits: ChildLimits) -> Attempt:
+def attempt_apart(job: AttemptJob, *, limit_s: float) -> Attempt:
+    """The result of a job, in a child process that gets ``limit_s`` seconds and three quarters of the memory."""
+    limits, decode = ChildLimits(limit_s, count_descendants=True), msgspec.json.Decoder(str).decode
     with scratch.subfolder() as folder:
-        placed = msgspec.structs.replace(job, file=str(Path(folder) / "attempt"))
+        placed = msgspec.structs.replace(job, file=f"{folder}/attempt")
         try:
-            with ChildProcess("overhead.explain.attempts", placed, msgspec.json.Decoder(str).decode, limits) as child:
+            with ChildProcess("overhead.explain.attempts", placed, decode, limits) as child:
                 file = child.receive()
         except ChildEnded as ended:
             return Attempt(reason=str(ended))
@@ -106,14 +104,20 @@ def _ready(job: AttemptJob) -> StepFunction:
 
 
 def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """Seed, load and warm up: a function that runs one step, the step that holds its state, and the seconds to make it.
+    """Seed, load, warm up: one step, the step that holds its state, seconds to make it. Raises ``NotPossible``."""
+    import numpy as np
 
-    Raises ``NotPossible``, or what the step or the alternative raised.
-    """
+    random.seed(_SEED)
+    np.random.seed(_SEED)
     if job.torch:
-        import torch  # noqa: F401 - each process starts with another seed
-    _seed()
-    step = _loaded(job.against or job.setup, job.path)
+        import torch
+
+        torch.manual_seed(_SEED)
+    sys.path += [entry for entry in job.path if entry not in sys.path]
+    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
+    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    exec(job.against or job.setup, module.__dict__)
+    step: StepFunction = module.step
     changing = _warm(step)
     if not job.alternative:
         return step, step, 0.0
@@ -121,59 +125,29 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
     if reason := alternative.why_not():
         raise NotPossible(reason)
     if alternative.captures and changing:
-        shown = ", ".join(changing[:3]) + (f" and {len(changing) - 3} more" if len(changing) > 3 else "")
         optimiser = any(".state." in name and name.endswith(".step") for name in changing)
         hint = "; capturable=True keeps the counters of PyTorch's optimisers on the device" if optimiser else ""
-        raise NotPossible(f"not capturable: state on the host that changes with every step: {shown}{hint}")
+        raise NotPossible(f"not capturable: state on the host that changes with every step: {few(changing)}{hint}")
     began = time.perf_counter()
     made = alternative.make(step)
     wait_for_device()
     return made, step, time.perf_counter() - began
 
 
-def _loaded(setup: str, path: list[str]) -> StepFunction:
-    sys.path += [entry for entry in path if entry not in sys.path]
-    module = types.ModuleType(f"overhead_program_{len(sys.modules)}")
-    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
-    exec(setup, module.__dict__)
-    step: StepFunction = module.step
-    return step
-
-
-def _seed() -> None:
-    """Give every random generator that is in use the same state."""
-    import random
-
-    random.seed(_SEED)
-    import numpy as np
-
-    np.random.seed(_SEED)
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.manual_seed(_SEED)
-
-
 def _warm(step: StepFunction) -> list[str]:
     """Run the first steps. The names of the values on the host that the last of them changed."""
-    with _side_stream():
+    torch, stream = sys.modules.get("torch"), contextlib.nullcontext()
+    if torch is not None and torch.cuda.is_initialized():  # a stream would start CUDA beside another library
+        # A capture needs the warm-up of a backward pass to happen on another stream than the default one.
+        torch.cuda.synchronize()
+        stream = torch.cuda.stream(torch.cuda.Stream())
+    with stream:
         for _ in range(_WARM_STEPS - 1):
             step()
         before = state.host_values(step)
         step()
+    wait_for_device()
     return state.changed_names(before, state.host_values(step))
-
-
-@contextlib.contextmanager
-def _side_stream() -> Any:
-    """Another stream than the default one: a capture needs the warm-up of a backward pass to happen there."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():  # a stream would start CUDA beside another library
-        yield
-        return
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        yield
-    torch.cuda.current_stream().wait_stream(side)
 
 
 def wait_for_device() -> None:
@@ -185,11 +159,13 @@ def wait_for_device() -> None:
 
 def run_attempt(job: AttemptJob) -> Attempt:
     """Make the alternative and run the compared steps, in the child; an error becomes the reason of the result."""
+    memory: int = psutil.virtual_memory().available
+    room = min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(job.file).parent).free // 8)  # values are held twice
+    results, left_out = [], NotCompared()
     try:
         made, step, making_s = prepare_step(job)
         before = checksums(step)
         began = time.perf_counter()
-        results, left_out, room = [], NotCompared(), _room(job.file)
         for index in range(_COMPARED_STEPS):
             result = made()
             if index == 0:
@@ -203,19 +179,9 @@ def run_attempt(job: AttemptJob) -> Attempt:
     except NotPossible as error:
         return Attempt(reason=str(error), refused=True)
     except Exception as error:
-        return Attempt(reason=_without_advice(one_line(error)), where=program_line(error, texts=True))
+        reason = re.split(" Search for `cuda| CUDA kernel errors might", one_line(error))[0]  # PyTorch's advice
+        return Attempt(reason=reason, where=program_line(error, texts=True))
     return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
-
-
-def _room(file: str) -> int:
-    """How many bytes of values an attempt may hold twice, beside others, and write to the folder of this file."""
-    memory: int = psutil.virtual_memory().available
-    return min(MOST_BYTES, memory // 32, shutil.disk_usage(Path(file).parent).free // 8)
-
-
-def _without_advice(reason: str) -> str:
-    """A CUDA error of PyTorch without what PyTorch says after each of them."""
-    return reason.partition(" Search for `cuda")[0].partition(" CUDA kernel errors might")[0]
 
 
 def _answer(job: AttemptJob, send: Send) -> None:

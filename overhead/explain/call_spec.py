@@ -1,7 +1,4 @@
-"""The statements to measure, as the parent hands them to its workers, and functions of the caller as such text.
-
-A file holds the statements; an environment variable names the file.
-"""
+"""The statements to measure, which a file hands to the workers, and functions of the caller as such text."""
 
 from __future__ import annotations
 
@@ -9,10 +6,12 @@ import base64
 import contextlib
 import importlib
 import importlib.util
+import operator
 import os
 import pickle
 import runpy
 import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,6 @@ from overhead.results import Figure
 VARIABLE = "OVERHEAD_CALLS"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """The environment variables that hold the number of library threads."""
-SCRIPT = "__overhead_script__"
-"""``__name__`` of a script that is run again to find one of its functions."""
 
 
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
@@ -103,10 +100,7 @@ def handing_over_spec(spec: CallSpec) -> Iterator[None]:
 
 
 def setup_of(function: Callable[[], object], name: str) -> str:
-    """Python text that defines ``name`` as this function, in another process. Raises ``UsageError`` if there is none.
-
-    The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that defines it.
-    """
+    """Text that defines ``name`` as this function elsewhere: import, pickle or its script. Raises ``UsageError``."""
     if not callable(function):
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
     if os.environ.get(VARIABLE):
@@ -114,14 +108,18 @@ def setup_of(function: Callable[[], object], name: str) -> str:
             "a script that is measured runs again: put its own measurement under if __name__ == '__main__'"
         )
     module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
-    try:
+    can_import = False
+    with contextlib.suppress(ImportError, AttributeError, ValueError):
         can_import = import_function(module, path) is function
-    except (ImportError, AttributeError, ValueError):
-        can_import = False
     if module != "__main__" and can_import:
         return _setup(name, "import_function", module, path)
     if importlib.util.find_spec("cloudpickle") is not None:
-        return _setup(name, "unpickle_function", base64.b64encode(_pickled(function, path)).decode())
+        import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        try:
+            return _setup(name, "unpickle_function", base64.b64encode(cloudpickle.dumps(function)).decode())
+        except Exception as error:  # an object that it holds may raise anything
+            raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if module == "__main__" and file and can_import:
         return _setup(name, "function_of_script", os.path.abspath(file), path)
@@ -133,7 +131,7 @@ def setup_of(function: Callable[[], object], name: str) -> str:
 
 def import_function(module: str, path: str) -> Any:
     """The function with this qualified name in a module."""
-    return _part(importlib.import_module(module), path)
+    return operator.attrgetter(path)(importlib.import_module(module))
 
 
 def unpickle_function(text: str) -> Any:
@@ -143,26 +141,8 @@ def unpickle_function(text: str) -> Any:
 
 def function_of_script(file: str, path: str) -> Any:
     """The function with this qualified name in a script, which runs without its ``if __name__ == "__main__"``."""
-    scope = runpy.run_path(file, run_name=SCRIPT)
-    first, _, rest = path.partition(".")
-    return _part(scope[first], rest)
+    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name="__overhead_script__")))
 
 
 def _setup(name: str, how: str, *arguments: str) -> str:
-    given = ", ".join(map(repr, arguments))
-    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find({given})"
-
-
-def _pickled(function: Callable[[], object], path: str) -> bytes:
-    import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    try:
-        return bytes(cloudpickle.dumps(function))
-    except Exception as error:  # an object that it holds may raise anything
-        raise UsageError(f"{path}: cannot be handed to another process: {one_line(error)}") from None
-
-
-def _part(value: Any, path: str) -> Any:
-    for name in filter(None, path.split(".")):
-        value = getattr(value, name)
-    return value
+    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find(*{arguments!r})"

@@ -5,20 +5,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from overhead.errors import UsageError
 from overhead.explain import record
-from overhead.explain.alternatives import ALTERNATIVES, NO_TORCH, StepChange
-from overhead.explain.attempts import Attempt, AttemptJob, run_attempts
+from overhead.explain.alternatives import ALTERNATIVES, StepChange
+from overhead.explain.attempts import Attempt, AttemptJob, attempt_apart
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.outcome import OutcomeComparison, StepOutcome, compare_outcomes
 from overhead.explain.record import CallSite, missing, renamed
 from overhead.explain.timing import Timing, sampling_plan, time_statements
+from overhead.explain.verdict import resolved_times
 from overhead.profiles import Plan
+from overhead.reading.format import few
 from overhead.results import Figure, exactly
 from overhead.runner.progress import Listener
 
@@ -32,15 +35,18 @@ _PROCESSES = 3
 _ALONE_S, _IN_TURN_S = 3.0, 1.5
 """Seconds that each process samples the step: alone, and in turn with alternatives, which it samples as long."""
 _FEWEST_CALLS = 15
-_SHOWN = 2
-"""How many parts that are not compared are named."""
+_RESOLVED_HALF = 0.3
+"""Half an interval over its time, for which the time is resolved."""
+_LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
+"""Seconds: the least that a process samples a statement; to start and end it; and the longest that is proposed. And the
+steps that a process makes besides those that it samples: calibration, anchors."""
 
 
 class Changes:
     """Attempts and times alternatives to one step.
 
-    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``torch``: False for a step of another library
-    than PyTorch, to which only ``against`` is an alternative. ``attempted``, ``timed``: replaced in tests.
+    ``job``: the step. ``found``: what a trial of ``step()`` found out. ``leave_out``: names of alternatives that do not
+    apply. ``attempted``, ``timed``: replaced in tests.
     """
 
     def __init__(
@@ -48,86 +54,117 @@ class Changes:
         job: AttemptJob,
         found: FoundCall,
         listener: Listener,
-        attempted: Callable[..., Sequence[Attempt]] = run_attempts,
+        attempted: Callable[..., Attempt] = attempt_apart,
         timed: Callable[..., Timing] = time_statements,
-        *,
-        torch: bool = True,
+        leave_out: Collection[str] = (),
     ) -> None:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
-        self._found, self._listener, self._torch = found, listener, torch
+        self._found, self._listener, self._leave_out = found, listener, leave_out
         self._attempted, self._timed = attempted, timed
+        self._sampled_s, self._longer = _ALONE_S, False
+        self._began = time.monotonic()
+        self.ends, self.loading_s = math.inf, 3.0
+        """When all ends, by ``time.monotonic()``, compilation left out; seconds in which a process loads the step."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""
         return self._times({}, {})[0]
 
-    def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
-        """The times of the step, and every alternative in the order in which they are shown.
+    def resolved(self, timing: Timing) -> Timing:
+        """The times, measured again for longer if the step is not resolved; a note says how long it would take."""
+        wall = timing.calls[0].figure("complete")
+        if wall is None or not wall.measured or resolved_times(wall):
+            return timing
+        if self._left_s() > _PROCESSES * self._sampled_s:
+            self._longer = True
+            again = self.time_alone()
+            wall = again.calls[0].figure("complete") or wall
+            timing = msgspec.structs.replace(again, ratios=timing.ratios)
+        if resolved_times(wall):
+            return timing
+        half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
+        more_s = _PROCESSES * (self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2)
+        needed_s = time.monotonic() - self._began + more_s
+        said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
+        return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
 
-        ``compiled``: include those that compile the step. ``against``: Python text that defines the user's own
-        alternative as ``step``. Raises ``UsageError`` if the step as it is cannot be repeated.
+    def _left_s(self) -> float:
+        """Seconds for alternatives and samples, besides those in which each process loads the program."""
+        each_s = self.loading_s + _OPENING_S + _CALIBRATING * self._found.one_ns / 1e9
+        return self.ends - time.monotonic() - _PROCESSES * each_s
+
+    def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
+        """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
+
+        ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot be repeated.
         """
-        names = [name for name, each in ALTERNATIVES.items() if compiled or not each.compiles]
+        names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
-        found: dict[str, record.Alternative] = {}
-        if self._torch:
-            jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
-        else:
-            found = {name: _alternative(name, "refused", NO_TORCH) for name in names}
-        found |= self._tried(jobs) if jobs else {}
+        jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
+        found = self._tried(jobs) if jobs else {}
         timing, timed = self._times({name: job for name, job in jobs.items() if found[name].status == "ok"}, found)
         found |= timed
-        return timing, [found[name] for name in [*([AGAINST] if against else []), *names]]
+        return timing, [found[name] for name in jobs]
 
     def _tried(self, jobs: Mapping[str, AttemptJob]) -> dict[str, record.Alternative]:
-        """Each alternative without its times. Attempts that compile the step run one after another."""
-        short = [name for name in jobs if not _change(name).compiles]
-        self._listener.working(f"one attempt each: {', '.join(short)}" if short else "the step once more")
-        original, *made = self._attempted([self._job, *(jobs[name] for name in short)], limit_s=ATTEMPT_S)
-        if original.outcome is None:
-            where = f" ({original.where})" if original.where else ""
-            raise UsageError(f"the step cannot be repeated: {original.reason}{where}")
-        found = dict(zip(short, made, strict=True))
-        for name in jobs:
-            if name not in found:
-                self._listener.working(f"{name}: one attempt, which compiles the step")
-                found[name] = self._attempted([jobs[name]], limit_s=COMPILE_S)[0]
-        return {name: self._compared(name, original.outcome, one) for name, one in found.items()}
+        """Each alternative without its times."""
+        found = {}
+        for name, job in jobs.items():
+            compiles, began = _change(name).compiles, time.monotonic()
+            if not compiles and self._left_s() < 2 * self.loading_s:
+                found[name] = _alternative(name, "refused", "no time was left: a larger --seconds gives it some")
+                continue
+            self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")
+            made = self._attempted(job, limit_s=COMPILE_S if compiles else ATTEMPT_S)
+            found[name] = self._compared(name, made)
+            self.ends += time.monotonic() - began if compiles else 0.0
+        return found
 
-    def _compared(self, name: str, original: StepOutcome, made: Attempt) -> record.Alternative:
+    def _compared(self, name: str, made: Attempt) -> record.Alternative:
         """The alternative; its status is ``ok`` if it can be timed."""
         if made.outcome is None:
             return _alternative(name, "refused" if made.refused else "failed", made.reason, made.where)
         if _change(name).label != "measured":
             return _alternative(name, "ok", making_s=made.making_s)
-        found = compare_outcomes(original, made.outcome, own=name == AGAINST)
+        found = compare_outcomes(self._original, made.outcome, own=name == AGAINST)
         counts: dict[str, Any] = {"compared": found.count, "not_compared": sum(n for n, _ in found.left_out.values())}
         if not found.differences:
-            remark, same = "; ".join(filter(None, [found.unknown, _not_compared(found)])), not found.unknown or None
-            return _alternative(name, "ok", remark, making_s=made.making_s, same_results=same, **counts)
-        if compare_outcomes(original, self._again).differences:
+            same = not found.unknown or None
+            return _alternative(name, "ok", _remark(found), making_s=made.making_s, same_results=same, **counts)
+        if compare_outcomes(self._original, self._again).differences:
             remark = "the step itself gives different results in two processes"
             return _alternative(name, "ok", remark, making_s=made.making_s)
         return _alternative(name, "differs", found.differences[0], same_results=False, **counts)
 
     @functools.cached_property
+    def _original(self) -> StepOutcome:
+        """What the step computes in a process of its own. Raises ``UsageError``."""
+        self._listener.working("the step once more")
+        made = self._attempted(self._job, limit_s=ATTEMPT_S)
+        if made.outcome is None:
+            where = f" ({made.where})" if made.where else ""
+            raise UsageError(f"the step cannot be repeated: {made.reason}{where}")
+        return made.outcome
+
+    @functools.cached_property
     def _again(self) -> StepOutcome:
         """What the step computes in one more process."""
-        return self._attempted([self._job], limit_s=ATTEMPT_S)[0].outcome or StepOutcome([], [])
+        return self._attempted(self._job, limit_s=ATTEMPT_S).outcome or StepOutcome([], [])
 
     def _times(
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
     ) -> tuple[Timing, dict[str, record.Alternative]]:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
+        compiles, began = any(_change(name).compiles for name in jobs), time.monotonic()
         if jobs:
             self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
         try:
             timing = self._timed(
-                self._spec([self._job, *jobs.values()]),
+                self.spec(*jobs.values()),
                 self._listener,
-                plan=self._plan(len(jobs)),
+                plan=self._plan(len(jobs), compiles),
                 others_may_fail=True,
-                silence_s=COMPILE_S if any(_change(name).compiles for name in jobs) else ATTEMPT_S,
+                silence_s=COMPILE_S if compiles else ATTEMPT_S,
             )
         except UsageError as error:
             if not jobs:
@@ -136,6 +173,7 @@ class Changes:
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
+        self.ends += time.monotonic() - began if compiles else 0.0
         found = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in reasons:
@@ -146,7 +184,9 @@ class Changes:
                 found[name] = _alternative(name, "failed", reasons[name])
         return timing, found
 
-    def _spec(self, jobs: Sequence[AttemptJob]) -> CallSpec:
+    def spec(self, *others: AttemptJob) -> CallSpec:
+        """The step as ``step()``, and these others after it, for a process that times them."""
+        jobs = [self._job, *others]
         names = ["step", *(f"other_{position}" for position in range(1, len(jobs)))]
         text = msgspec.json.encode(jobs).decode()
         return CallSpec(
@@ -156,18 +196,23 @@ class Changes:
             found=[self._found] * len(jobs),
         )
 
-    def _plan(self, others: int) -> Plan:
+    def _plan(self, others: int, compiles: bool) -> Plan:
         """Few processes: each of them has to load the program and make the alternatives again."""
-        statements = [self._found] * (1 + others)
-        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * self._found.one_ns / 1e9)
+        statements, one_s = [self._found] * (1 + others), self._found.one_ns / 1e9
+        case_s = max(_IN_TURN_S if others else _ALONE_S, _FEWEST_CALLS * one_s)
+        left_s = math.inf if compiles else self._left_s()
+        if left_s < math.inf:
+            part_s = (left_s / _PROCESSES - others * _CALIBRATING * one_s) / len(statements)
+            case_s = max(_LEAST_S, part_s if self._longer else min(case_s, part_s))
+        self._sampled_s = case_s
         sampling_s = 1.001 * len(statements) * case_s * _PROCESSES
-        making_s = COMPILE_S if others else 20.0
         return dataclasses.replace(
             sampling_plan(statements),
             processes=_PROCESSES,
             case_s=case_s,
+            far=False,
             sampling_s=sampling_s,
-            wall_s=2 * sampling_s + making_s,
+            wall_s=2 * sampling_s + (COMPILE_S if compiles else _PROCESSES * (self.loading_s + 20 * _OPENING_S)),
         )
 
 
@@ -176,11 +221,10 @@ def _change(name: str) -> StepChange:
     return ALTERNATIVES.get(name) or StepChange(lambda step: step, lambda: "")
 
 
-def _not_compared(found: OutcomeComparison) -> str:
-    """The parts of two outcomes that are not compared, in words; empty if there are none."""
-    shown = "; ".join(f"{name or 'the step'} ({why})" for name, (_, why) in list(found.left_out.items())[:_SHOWN])
-    more = f" and {len(found.left_out) - _SHOWN} more" if len(found.left_out) > _SHOWN else ""
-    return f"not compared: {shown}{more}" if shown else ""
+def _remark(found: OutcomeComparison) -> str:
+    """Why two outcomes without a difference may differ, and which parts are not compared, in words; may be empty."""
+    left_out = few([f"{name or 'the step'} ({why})" for name, (_, why) in found.left_out.items()])
+    return "; ".join(filter(None, [found.unknown, f"not compared: {left_out}" if left_out else ""]))
 
 
 def _alternative(

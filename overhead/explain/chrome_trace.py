@@ -21,7 +21,7 @@ import msgspec
 from overhead.errors import BadFile
 from overhead.explain.record import CallSite
 from overhead.explain.steps import call_site
-from overhead.explain.trace import NO_SITE, TO_HOST, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
+from overhead.explain.trace import LOADER, NO_SITE, CallKind, DeviceWork, HostCall, HostOperation, StepTrace, Trace
 
 _T = TypeVar("_T")
 _start = operator.attrgetter("start")
@@ -33,8 +33,8 @@ _STEP = re.compile(r"(?:ProfilerStep#|(?:\w+ )?(?:step|iter|iteration|batch|toke
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
 _NEARLY_FULL = 0.98
-_SKEW_NS = 2000.0
-"""How far the clocks of host and device may differ."""
+_SKEW_NS, _TAIL = 2000.0, 0.02
+"""How far the clocks of host and device may differ; how much of an upload may follow the call that waits for it."""
 
 _CALLS: tuple[tuple[CallKind, str], ...] = (
     ("launch", r"(cuda|hip|cu)[A-Za-z]*Launch(?!HostFunc|Bounds)\w*"),
@@ -126,6 +126,7 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
         kind = _KINDS.get(event.cat, "") if event.ph == "X" or event.cat == "cpu_instant_event" else ""
         if kind in ("operations", "annotations"):
             kind = "steps" if _STEP.fullmatch(event.name) else "sites" if event.name.startswith(SITE_MARK) else kind
+            kind = "operations" if event.name.startswith(LOADER) else kind
         if 0 <= event.dur < _LATEST_US and abs(event.ts) < _LATEST_US:
             of[kind].append(event)
     by_correlation: dict[int, list[DeviceWork]] = defaultdict(list)
@@ -134,7 +135,11 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
         by_correlation[work.correlation].append(work)
     if len({(each.pid, each.tid) for each in of["work"]}) > _MOST_STREAMS:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
-    windows = _windows(of["steps"])
+    marks: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for each in of["steps"]:
+        marks[each.name.rstrip("0123456789")].append((each.start, each.end))
+    # Of the marks that differ only in their number, the steps are those that take longest together.
+    windows = sorted(max(marks.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
     # A longer operation, such as the range of an epoch, holds steps.
     longest = max((end - start for start, end in windows), default=math.inf)
     sites = _Spans((str(each.tid), each.start, each.end, _site(each.name)) for each in of["sites"])
@@ -151,14 +156,6 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
         sizes = [each.args.size for each in _started(memory, start, end)]
         steps.append(StepTrace(start, end, _started(operations, start, end), own, sorted(issued, key=_start), sizes))
     return steps
-
-
-def _windows(marks: Iterable[TraceEvent]) -> list[tuple[float, float]]:
-    """The times of the steps: of the marks that differ only in their number, those that take longest together."""
-    by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for each in marks:
-        by_name[each.name.rstrip("0123456789")].append((each.start, each.end))
-    return sorted(max(by_name.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
 
 
 def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:
@@ -223,10 +220,9 @@ def _calls(
         kind, correlation = call_kind(name), event.args.correlation
         work = by_correlation.get(correlation, ()) if correlation else ()
         full = queue.issue(work, start, end) if work else 0.0
-        done = kind == "synchronisation" or any(
-            TO_HOST.search(each.name) and each.end <= end + _SKEW_NS for each in work
-        )
-        waits_for, blocked = queue.finished(start, end) if done else ((), 0.0)
+        late = max([_SKEW_NS, *(_TAIL * (each.end - each.start) for each in work if each.uploads_pageable)])
+        done = kind == "synchronisation" or any(each.blocks and each.end <= end + late for each in work)
+        waits_for, blocked = queue.finished(start, end, late) if done else ((), 0.0)
         operation, site = inside.around(thread, start), sites.around(thread, start) or NO_SITE
         if not site.line and operation is not None:
             site = operation.site
@@ -252,9 +248,9 @@ class _PendingWork:
             self._last[each.stream] = max(self._last.get(each.stream, 0.0), each.end)
         return waited
 
-    def finished(self, start: float, end: float) -> tuple[tuple[str, ...], float]:
-        """A call that waits: the streams it waited for, and for how long."""
-        done = {stream: last for stream, last in self._last.items() if last <= end + _SKEW_NS}
+    def finished(self, start: float, end: float, late: float) -> tuple[tuple[str, ...], float]:
+        """A call that waits: the streams it waited for, and for how long. ``late``: ns that they may end later."""
+        done = {stream: last for stream, last in self._last.items() if last <= end + late}
         return tuple(done), max(0.0, min(end, max(done.values(), default=start)) - start)
 
 

@@ -56,6 +56,9 @@ def add_commands(commands: Any) -> None:
     explain.add_argument("--against", metavar="STEP", default="", help="your own alternative, compared with the step")
     explain.add_argument("--no-compile", action="store_true", help="do not try torch.compile: ends within a minute")
     explain.add_argument("--no-alternatives", action="store_true", help="measure the step as it is, and nothing else")
+    explain.add_argument(
+        "--seconds", metavar="S", type=float, default=90.0, help="longest time without compilation (default: 90)"
+    )
     explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result")
     explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
     add_json(explain)
@@ -96,8 +99,8 @@ def explain_command(a: argparse.Namespace) -> int:
                     a.step,
                     arguments=a.arg,
                     against=a.against,
-                    compiled=not a.no_compile,
-                    alternatives=not a.no_alternatives,
+                    alternatives="none" if a.no_alternatives else "eager" if a.no_compile else "all",
+                    seconds=a.seconds,
                     chrome=a.chrome,
                     listener=listener,
                 )

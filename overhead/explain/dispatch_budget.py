@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from overhead.explain.chrome_trace import MOST_TRACE_BYTES, SITE_MARK, marked_si
 from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
 
-_MOST_LINES = 40
 _NO_KERNEL = frozenset(
     {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_local_scalar_dense", "alias"}
 )
@@ -33,10 +32,7 @@ _END = "the end of the block"
 
 @dataclass
 class BlockCounts:
-    """What a block did: ``(name, line)`` of each launch and synchronisation, complete when the block has ended.
-
-    ``means``: what was counted as a launch, in words.
-    """
+    """``(name, line)`` of each launch and synchronisation of a block at its end. ``means``: what counts as a launch."""
 
     means: str = ""
     launches: list[tuple[str, str]] = field(default_factory=list)
@@ -45,22 +41,16 @@ class BlockCounts:
     def over_budget(self, *, launches: int | None = None, synchronisations: int | None = None) -> str:
         """A text of what exceeds these limits, with its lines; empty if nothing does. None: no limit."""
         said = []
-        for one, several, found, most in (
-            (f"launch ({self.means})", f"launches ({self.means})", self.launches, launches),
-            ("synchronisation", "synchronisations", self.synchronisations, synchronisations),
+        for what, found, most in (
+            (f"launches ({self.means})", self.launches, launches),
+            ("synchronisations", self.synchronisations, synchronisations),
         ):
             if most is not None and len(found) > most:
-                said += [f"{len(found)} {one if len(found) == 1 else several}, the budget is {most}:", *_listed(found)]
+                said.append(f"{what}: {len(found)}, the budget is {most}:")
+                wide = max(len(name) for name, _ in found)
+                counts = Counter(found).items()  # in the order of their first occurrence
+                said += [f"{n:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), n in counts]
         return "\n".join(said)
-
-
-def _listed(found: Sequence[tuple[str, str]]) -> list[str]:
-    """One line for each name and line, in the order of their first occurrence."""
-    counts = Counter(found)
-    wide = max(len(name) for name, _ in counts)
-    lines = [f"{number:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), number in counts.items()]
-    hidden = len(lines) - _MOST_LINES
-    return lines if hidden <= 0 else [*lines[:_MOST_LINES], f"        and {hidden} more lines"]
 
 
 @contextlib.contextmanager
@@ -77,12 +67,9 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
     except ImportError as error:
         raise Unavailable(f"only PyTorch is counted, and torch does not import: {error}", "pip install torch") from None
     found = BlockCounts()
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        with _on_cuda(torch, folder, found):
-            yield found
-    else:
-        with _operations(torch, folder, found):
-            yield found
+    counting = _on_cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else _operations
+    with counting(torch, folder, found):
+        yield found
 
 
 @contextlib.contextmanager
@@ -129,10 +116,8 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
         return read
 
-    with contextlib.ExitStack() as stack:
-        for name in _READS:
-            stack.enter_context(mock.patch.object(torch.Tensor, name, reading(name)))
-        stack.enter_context(Count())
+    readers: dict[str, Any] = {name: reading(name) for name in _READS}
+    with mock.patch.multiple(torch.Tensor, **readers), Count():
         yield
 
 
@@ -181,8 +166,7 @@ def add_calls(found: BlockCounts, trace: Trace) -> None:
 
 def _entry(call: HostCall) -> tuple[str, str]:
     name = f"{call.operation.name} ({call.name})" if call.operation is not None else call.name
-    site = call.site if call.site.line or call.operation is None else call.operation.site
-    return name, site.line or site.inside
+    return name, call.site.line or call.site.inside
 
 
 def check_limits(*limits: int | None) -> None:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from overhead import machine
 from overhead.errors import UsageError
 from overhead.explain import record
+from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.host_work import gap_rows, operation_rows, step_counts, synchronisation_rows
+from overhead.explain.conditions import HOST_UNITS, condition_rows
+from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
 from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
-from overhead.explain.timing import CallTiming, Timing, time_statements
+from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
 from overhead.explain.trace import Trace, busy_ns
-from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, verdict_sentences
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count, micro_of
 from overhead.results import Figure
@@ -29,6 +34,9 @@ from overhead.runner.progress import Listener
 
 _SHORTEST_NS = 1000.0
 """A shorter step is one call, for which ``overhead time`` is made."""
+_LEAST_WAITS = 0.01
+"""The step is tried without synchronisations if they block for at least this share of it."""
+_LEAST_BUSY = 0.9
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -45,8 +53,8 @@ def explain(
     *,
     arguments: Sequence[str] = (),
     against: str | Callable[[], object] = "",
-    compiled: bool = True,
-    alternatives: bool = True,
+    alternatives: Literal["all", "eager", "none"] = "all",
+    seconds: float = 90.0,
     chrome: Path | None = None,
     listener: Listener | None = None,
 ) -> record.Explanation:
@@ -54,8 +62,9 @@ def explain(
 
     ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
     returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
-    given like ``step``. ``compiled``: also try ``torch.compile``, which may take minutes. ``alternatives``: False
-    measures the step only. ``chrome``: the replayed step is written there for Perfetto.
+    given like ``step``. ``alternatives``: ``all`` tries ``torch.compile`` too, which may take minutes, and ``none``
+    measures the step only. ``seconds``: the time for all, without what compiles. ``chrome``: the replayed step is
+    written there for Perfetto.
 
     Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
     out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
@@ -63,40 +72,45 @@ def explain(
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
-    profile = profile_step(source, doing=listener.working)
+    began = time.monotonic()
+    profile = profile_step(source, conditions=alternatives != "none", doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
-        raise UsageError(
-            f"a step takes {profile.found.one_ns:.0f} ns, too short to explain: measure it with overhead time, or "
-            "repeat its work inside the step"
-        )
+        short = f"a step takes {profile.found.one_ns:.0f} ns, too short to explain"
+        raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
     if chrome is not None:
         if profile.trace is None or not profile.trace.has_device:
             raise UsageError(f"{chrome}: no replay to write: {profile.reason or 'no work on a device was seen'}")
         save_replay(chrome, profile.trace.quiet(), profile.host)
     job = AttemptJob(setup=source.setup, path=source.path)
-    changes = Changes(job, profile.found, listener, timed=time_statements, torch=_library(profile) in ("torch", "none"))
-    interrupted = False
+    changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
+    changes.ends, changes.loading_s = began + seconds, profile.loading_s
     try:
-        if alternatives:
-            timing, found = changes.try_all(compiled=compiled, against=other.setup if other else "")
+        if alternatives != "none":
+            timing, found = changes.try_all(compiled=alternatives == "all", against=other.setup if other else "")
         else:
             timing, found = changes.time_alone(), []
+        timing = changes.resolved(timing)
     except KeyboardInterrupt:
-        interrupted, timing, found = True, _without_times(source, profile), []
-    result = explanation(source, profile, timing, found)
-    if interrupted:
-        raise ExplainInterrupted(msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED]))
-    return result
+        call = untimed(profile.found, "interrupted before it was measured", [])
+        versions, own = machine.versions(sorted(set(profile.found.packages))), machine.identity()
+        timing = Timing(created="", setup=source.setup, machine=own, versions=versions, calls=[call])
+        result = explanation(source, profile, timing)
+        shown = msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED])
+        raise ExplainInterrupted(shown) from None
+    return explanation(source, profile, timing, found)
 
 
-def _without_times(source: StepSource, profile: StepProfile) -> Timing:
-    """Times without figures, for a step that was profiled and not timed."""
-    tried, reason = profile.found, "interrupted before it was measured"
-    call = CallTiming(
-        call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=[]
-    )
-    versions = machine.versions(sorted(set(tried.packages)))
-    return Timing(created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call])
+def _left_out(profile: StepProfile) -> Collection[str]:
+    """The alternatives that would change nothing: of another library, or of what the step does not do."""
+    if profile.library not in ("torch", "none"):
+        return ALTERNATIVES
+    waits = synchronisation_rows(profile.trace) if profile.trace is not None else []
+    unknown = profile.trace is None
+    does = {
+        PINNED: any(row.what.endswith(PAGEABLE) for row in waits),
+        UNSYNCHRONISED: unknown or sum(row.blocked_ns for row in waits) >= _LEAST_WAITS * profile.step_ns,
+    }
+    return [name for name, done in does.items() if not done]
 
 
 def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepSource:
@@ -108,7 +122,10 @@ def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepS
 
 
 def explanation(
-    source: StepSource, profile: StepProfile, timing: Timing, alternatives: Sequence[record.Alternative] = ()
+    source: StepSource,
+    profile: StepProfile,
+    timing: Timing,
+    alternatives: Sequence[record.Alternative] = (),
 ) -> record.Explanation:
     """The explanation from the profile of a step and its times. Pure, except for the time of day."""
     call = timing.calls[0]
@@ -126,7 +143,7 @@ def explanation(
             file=source.file,
             function=source.function,
             arguments=source.arguments,
-            library=_library(profile),
+            library=record.LIBRARIES.get(profile.library, "none"),
             device=profile.device,
         ),
         machine=timing.machine,
@@ -139,27 +156,29 @@ def explanation(
         gaps=gap_rows(trace),
         replay=check,
         verdict=verdict,
-        alternatives=list(alternatives),
-        not_seen=[machine.redact(text) for text in _not_seen(profile, call)],
+        alternatives=[*(_whole(one, step.busy) for one in alternatives), *condition_rows(profile.conditions)],
+        not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
+        host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 
 
-def _library(profile: StepProfile) -> record.UsedLibrary:
-    return record.LIBRARIES.get(profile.library, "none")
+def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
+    """The alternative; a record of launches lacks some if it takes less time than the device works on the step."""
+    captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
+    if not captures or busy.low is None or (one.step.value or math.inf) >= _LEAST_BUSY * busy.low:
+        return one
+    why = f"it takes less than the {micro_of(busy.low)} µs in which the device works on a step: it leaves work out"
+    lost = {"status": "differs", "results": why, "gain": missing("gain", why, "ratio"), "same_results": False}
+    return msgspec.structs.replace(one, repaid_after=missing("repaid_after", why, "count"), **lost)
 
 
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
     if profile.trace is not None and profile.trace.has_device:
         times = [busy_ns(step.device) for step in profile.trace.steps]
-        return Figure(
-            name="busy",
-            value=statistics.median(times),
-            low=min(times),
-            high=max(times),
-            rule="from the profile; the shortest and the longest of the profiled steps",
-        )
+        rule = "from the profile; the shortest and the longest of the profiled steps"
+        return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times), rule=rule)
     found = call.figure("device_busy")
     if found is not None and found.value is not None:
         return renamed(found, "busy")
@@ -176,7 +195,10 @@ def _judged(
     trace = profile.trace
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
-        return no_replay(reason), judge_times(
+        check = record.ReplayCheck(
+            replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
+        )
+        return check, judge_times(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
     parts = step_parts(trace.quiet(), profile.host)
@@ -194,8 +216,8 @@ def _judged(
     if check.ok:
         delay, queued = launch_delays_ns(trace)
         verdict.sentences.append(
-            f"Work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs in the queue behind "
-            f"earlier work of its stream, {micro_of(delay - queued)} µs overhead."
+            f"Device work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs behind "
+            f"earlier work of its stream, and {micro_of(delay - queued)} µs of latency."
         )
     return check, verdict
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,16 +19,13 @@ from msgspec import Struct
 
 from overhead.explain import record
 from overhead.explain.record import CallSite, missing
-from overhead.explain.trace import CallKind, HostOperation, StepTrace, Trace, quiet_mean, union_of_spans
+from overhead.explain.trace import NO_SITE, CallKind, HostOperation, StepTrace, Trace, quiet_mean, union_of_spans
 from overhead.results import Figure
 
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler costs. ``operation_ns``: for each operation, nested ones included, in the host's time.
-
-    ``entry_ns``: the time that PyTorch needs to get from Python into an operation.
-    """
+    """What the profiler costs, ns: for each operation, nested ones too; and PyTorch's way from Python into one."""
 
     operation_ns: float = 0.0
     entry_ns: float = 0.0
@@ -41,22 +38,15 @@ class ReturnTimes(Struct, frozen=True):
     loop: Sequence[float] = ()
 
 
-_MOST_BLOCKED = 0.05
-"""The share of a step that may be waiting if the profiler's cost is taken from the step."""
-
-
 def profiler_cost(alone: Trace, loop: Trace, returns: ReturnTimes, blocked_ns: float = 0.0) -> ProfilerCost:
     """The cost of the profiler, from calls with it (``alone``: steps, ``loop``) and without it (``returns``).
 
-    ``blocked_ns``: how long a step waits for the device. Above 5 % of the step, the waits may hide the profiler's cost;
-    then that in the loop is taken.
+    If a step waits for the device for over 5 % (``blocked_ns``), which may hide the cost, that in the loop is taken.
     """
-    waits = blocked_ns > _MOST_BLOCKED * quiet_mean(returns.step)
+    waits = blocked_ns > 0.05 * quiet_mean(returns.step)
     gaps = [after.start - before.end for step in loop.steps for before, after in itertools.pairwise(step.operations)]
-    return ProfilerCost(
-        _added_ns(loop, returns.loop) if waits else _added_ns(alone, returns.step),
-        statistics.median(gaps) if gaps else 0.0,
-    )
+    added_ns = _added_ns(loop, returns.loop) if waits else _added_ns(alone, returns.step)
+    return ProfilerCost(added_ns, statistics.median(gaps) if gaps else 0.0)
 
 
 def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
@@ -93,7 +83,7 @@ class HostTimes:
             # A profile without the device cannot tell a wait from work. A part that is longer there than with CUPTI
             # has waited too, for room in the queue.
             calls = parts.calls[index]
-            waits = parts.waits[index] or (calls > 0 and usual_ns > own + calls * call_ns)
+            waits = parts.waits[index] > 0 or (calls > 0 and usual_ns > own + calls * call_ns)
             found = min(usual_ns, own) if waits else usual_ns
             # If a part is shorter than the profiler's cost, the remaining cost is subtracted from the next parts.
             debt += cost_ns
@@ -108,10 +98,7 @@ class HostTimes:
         return between
 
     def call_ns(self, trace: Trace) -> float:
-        """What CUPTI adds to each runtime call, ns: the median over the steps of the extra time against ``alone``.
-
-        Parts in which the host waits do not count. 0 if no other part has a call.
-        """
+        """What CUPTI adds to a runtime call outside of waits, ns: the median over the steps; 0 if there is none."""
         found = []
         for step in trace.steps:
             usual, parts = self._usual.get(_names(step)), _Parts(step, 0.0)
@@ -151,7 +138,7 @@ def _names(step: StepTrace) -> tuple[str, ...]:
 class _Parts:
     """A step cut at the start and end of each operation, which counts from the end of those before it if they overlap.
 
-    For each part: ``calls``: how many runtime calls do not wait; ``waits``: whether one may wait for the device;
+    For each part: ``calls``: how many runtime calls do not wait; ``waits``: how many may wait for the device;
     ``own_ns``: the host's work. ``own``: at each edge, the work since the start of the step.
     """
 
@@ -161,19 +148,13 @@ class _Parts:
         waiting = [call for call in step.calls if call.no_work > 0]
         free = sorted((call.start, call.end - call.queue_full) for call in step.calls if not call.blocked)
         self._start = step.start
-        self._lost = union_of_spans(
-            [
-                *((call.end - call.no_work, call.end) for call in waiting),
-                *((max(start, end - call_ns), end) for start, end in free),
-            ]
-        )
+        lost = [(call.end - call.no_work, call.end) for call in waiting]
+        self._lost = union_of_spans([*lost, *((max(start, end - call_ns), end) for start, end in free)])
         self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
         self.own = [self.own_until(at) for at in edges]
         self.own_ns = [after - before for before, after in itertools.pairwise(self.own)]
         self.calls = _numbers([start for start, _ in free], edges)
-        self.waits = [
-            number > 0 for number in _numbers([call.start for call in (*waiting, *step.synchronisations)], edges)
-        ]
+        self.waits = _numbers([call.start for call in (*waiting, *step.synchronisations)], edges)
 
     def own_until(self, at: float) -> float:
         """The time from the start of the step to ``at`` in which the host worked, without the cost of calls."""
@@ -184,11 +165,8 @@ class _Parts:
 
 def _numbers(times: Iterable[float], edges: Sequence[float]) -> list[int]:
     """How many of these times lie in each part."""
-    ordered = sorted(times)
-    return [
-        bisect.bisect_left(ordered, end) - bisect.bisect_left(ordered, start)
-        for start, end in itertools.pairwise(edges)
-    ]
+    found: list[int] = np.diff(np.searchsorted(sorted(times), edges)).tolist()
+    return found
 
 
 BETWEEN = "between operations"
@@ -200,7 +178,8 @@ _CALLS: dict[str, tuple[CallKind, ...]] = {
     "synchronisations": ("synchronisation",),
 }
 """The kinds of calls that each count adds up."""
-_NO_OPERATION = HostOperation(BETWEEN, 0, 0, "")
+PAGEABLE = " from pageable memory"
+"""The end of the name of an upload that waits for the work before it."""
 _MOST_GAPS = 10
 _Key = tuple[str, CallSite]
 
@@ -222,43 +201,32 @@ def _count(name: str, counts: Sequence[int]) -> Figure:
 
 
 def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
-    """The outermost operations by name and line, the one with most host work first, and the host work between them.
-
-    What PyTorch takes from Python to an operation belongs to the operation.
-    """
-    count: Counter[_Key] = Counter()
-    host_ns: dict[_Key, float] = defaultdict(float)
-    device_ns: dict[_Key, float] = defaultdict(float)
-    between, call_ns = 0.0, host.call_ns(trace)
+    """The outermost operations by name and line, with the way into each, most host work first; and what is between."""
+    found: dict[_Key, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    between, call_ns, steps = 0.0, host.call_ns(trace), len(trace.steps)
     for step in trace.steps:
         for call in step.calls:
-            if call.operation is not None:
-                work = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
-                device_ns[_key(call.operation)] += sum(each.end - each.start for each in work)
+            if call.operation is not None and call.correlation:
+                work = step.by_correlation.get(call.correlation, ())
+                found[_key(call.operation)][2] += sum(each.end - each.start for each in work)
         work_of, last = host.work_of(step, call_ns), step.start
         for operation in step.operations:
             start = max(last, operation.start)  # operations of several threads may overlap
             end = max(start, operation.end)
             before = work_of(last, start)
             entry = min(before, host.cost.entry_ns)
-            count[_key(operation)] += 1
-            host_ns[_key(operation)] += entry + work_of(start, end)
+            sums = found[_key(operation)]
+            sums[0] += 1
+            sums[1] += entry + work_of(start, end)
             between += before - entry
             last = end
         between += work_of(last, step.end)
-    steps = max(1, len(trace.steps))
+    if found or between:
+        found[BETWEEN, NO_SITE] = [steps, between, 0.0]
     rows = [
-        record.OperationRow(
-            name=key[0],
-            count=count[key] / steps,
-            host_ns=host_ns[key] / steps,
-            device_ns=device_ns[key] / steps,
-            site=key[1],
-        )
-        for key in count
+        record.OperationRow(name=name, count=n / steps, host_ns=host / steps, device_ns=device / steps, site=site)
+        for (name, site), (n, host, device) in found.items()
     ]
-    if rows or between:
-        rows.append(record.OperationRow(name=BETWEEN, count=1, host_ns=between / steps))
     return sorted(rows, key=lambda row: -row.host_ns)[: record.MOST_ROWS]
 
 
@@ -268,18 +236,17 @@ def _key(operation: HostOperation) -> _Key:
 
 def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     """The synchronisations by kind and line, the one that blocks longest first."""
-    count: Counter[_Key] = Counter()
-    blocked: dict[_Key, float] = defaultdict(float)
+    found: dict[_Key, list[float]] = defaultdict(list)
     for step in trace.steps:
         for call in step.synchronisations:
             what = f"{call.operation.name}, {call.name}" if call.operation is not None else call.name
-            key = (what, call.site)
-            count[key] += 1
-            blocked[key] += call.blocked
-    steps = max(1, len(trace.steps))
+            if any(work.uploads_pageable for work in step.by_correlation.get(call.correlation, ())):
+                what = f"{what}{PAGEABLE}"
+            found[what, call.site].append(call.blocked)
+    steps = len(trace.steps)
     rows = [
-        record.SynchronisationRow(what=key[0], count=count[key] / steps, blocked_ns=blocked[key] / steps, site=key[1])
-        for key in count
+        record.SynchronisationRow(what=what, count=len(times) / steps, blocked_ns=sum(times) / steps, site=site)
+        for (what, site), times in found.items()
     ]
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
 
@@ -295,9 +262,8 @@ def gap_rows(trace: Trace) -> list[record.DeviceGap]:
         if work.start > end:
             middle = (end + work.start) / 2
             at = bisect.bisect_right(starts, middle) - 1
-            running = step.operations[at] if at >= 0 and step.operations[at].end >= middle else _NO_OPERATION
-            found.append(
-                record.DeviceGap(ns=work.start - end, before=work.name[:4000], host=running.name, site=running.site)
-            )
+            runs = at >= 0 and step.operations[at].end >= middle
+            host, site = _key(step.operations[at]) if runs else (BETWEEN, NO_SITE)
+            found.append(record.DeviceGap(ns=work.start - end, before=work.name[:4000], host=host, site=site))
         end = work.end if end == float("inf") else max(end, work.end)
     return sorted(found, key=lambda gap: -gap.ns)[:_MOST_GAPS]

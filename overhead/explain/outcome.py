@@ -12,17 +12,16 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from overhead.errors import file_text
+from overhead.errors import file_text, one_line
 from overhead.explain import state
 
 MOST_BYTES = 1 << 31
 """The values of an outcome beyond this many bytes are not compared."""
-TOLERANCES = {"float": 1e-3, "complex": 1e-3, "float32": 1e-3, "complex64": 1e-3}
+TOLERANCES = dict.fromkeys(("float", "complex", "float32", "complex64"), 1e-3)
 TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"), 1e-9)
-"""The largest difference between two results, as a share of the largest value in the array. Integers must be
-equal. A Python ``float`` may have been a float32 before it was read."""
 _SMALL_FLOATS = 2e-2
-"""The same for types of 16 and 8 bits."""
+"""The largest difference between two results, as a share of the largest value in the array, by type; of 16 and 8 bits.
+Integers must be equal. A Python ``float`` may have been a float32 before it was read."""
 NotCompared = dict[str, tuple[int, str]]
 """Parts that are not compared: how many values, and the reason."""
 
@@ -88,10 +87,7 @@ def _reached(root: Any, name: str = "") -> tuple[dict[str, Any], NotCompared]:
 def state_values(
     step: Callable[..., Any], before: Mapping[str, int], room: int = MOST_BYTES
 ) -> tuple[list[StepValue], NotCompared]:
-    """The arrays that a step reaches, at most ``room`` bytes, and the parts that are left out.
-
-    ``before``: earlier checksums; arrays that have changed since come first.
-    """
+    """A step's arrays up to ``room`` bytes, those changed since ``before`` first, and what is left out."""
     leaves, left_out = _reached(step)
     now = checksums(step)
     arrays = {name: leaf for name, leaf in leaves.items() if state.is_array(leaf)}
@@ -118,14 +114,13 @@ def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> li
         try:
             if room < int(getattr(leaf, "nbytes", 0)):
                 left_out[name] = (math.prod(leaf.shape), "too large to compare")
-                continue
-            if not state.is_array(leaf) and not state.is_plain(leaf):
+            elif not state.is_array(leaf) and not state.is_plain(leaf):
                 left_out[name] = (1, f"cannot be compared: {type(leaf).__module__}.{type(leaf).__qualname__}")
-                continue
-            values.append(_value(name, leaf))
-            room -= values[-1].data.nbytes
+            else:
+                values.append(_value(name, leaf))
+                room -= values[-1].data.nbytes
         except Exception as error:  # the class of the program may raise anything
-            left_out[name] = (1, state.why_unread(error))
+            left_out[name] = (1, f"cannot be read: {one_line(error)[:200]}")
     return values
 
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import functools
 import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
@@ -29,6 +27,7 @@ from overhead.child import Send, serve
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
+from overhead.explain.conditions import Condition, HostMeasurement
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import StepSource, error_text
@@ -44,15 +43,15 @@ _WARM_STEPS = 3
 _PROFILED_S, _FEWEST, _MOST = 0.6, 3, 20
 """Steps are profiled for this long in all. The profile of the device has at least and at most so many steps, each one
 of the host at most so many. One more step runs before them."""
-_HOST_TRACES = 6
-"""Profiles of the host, with times of the step between them."""
+_HOST_TRACES, _FEW_TRACES = 6, 2
+"""Profiles of the host, with times of the step between them; and those of a slow step."""
 _STEP_FILES = [f"host-{index}.json" for index in range(_HOST_TRACES)]
 _LOOP_FILES = [f"loop-{index}.json" for index in range(_HOST_TRACES)]
 """The traces without the device: of the step, and of a loop of one operation."""
 _RETURNS_S, _FEWEST_RETURNS, _MOST_RETURNS = 0.1, 3, 40
 """Between two profiles, steps are timed until they return: for this long, and so many at least and at most."""
-_SLOW_S = 0.05
-"""Of a longer step fewer samples are taken."""
+_SLOW_S = 0.1
+"""Of a longer step fewer profiles and samples are taken."""
 _SAMPLE_S, _FEWEST_SAMPLES, _TIMED_S = 0.001, 4, 1.0
 """A sample without the profiler takes this long or one step; how many samples between two profiles, and for how long
 in all, at least."""
@@ -65,28 +64,6 @@ _NOTHING_SEEN = (
 )
 _MODE = "PythonDispatchMode"
 """The operation that torch records around a dispatch mode, where the library itself has none around it."""
-_NO_TIMES = HostTimes()
-
-
-class ProfileJob(Struct, frozen=True):
-    """What to profile, and the folder for the traces."""
-
-    source: StepSource
-    folder: str
-
-
-class _Profiled(Struct, frozen=True, tag="profiled"):
-    """What the child measured besides the traces: the fields of ``StepProfile``, and the return times."""
-
-    library: str = "none"
-    device: str = ""
-    step_ns: float = 0.0
-    sites_missing: str = ""
-    reason: str = ""
-    returns: ReturnTimes = ReturnTimes()
-
-
-_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Profiled).decode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,45 +71,55 @@ class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
-    ``step_rule``: where this time is from; empty if the trace is all that is known.
+    ``step_rule``: where this time is from; empty if the trace is all that is known. ``shares``, ``conditions``: what
+    ``HostMeasurement`` found. ``loading_s``: seconds from the start of the process until the step was tried.
     """
 
     found: FoundCall
     library: str
     device: str
     trace: Trace | None = None
-    host: HostTimes = _NO_TIMES
+    host: HostTimes = dataclasses.field(default_factory=HostTimes)
     step_ns: float = 0.0
     sites_missing: str = ""
     reason: str = ""
     step_rule: str = "measured beside the profile"
+    shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    conditions: Sequence[Condition] = ()
+    loading_s: float = 0.0
 
 
-def profile_step(source: StepSource, *, doing: Callable[[str], None] = lambda what: None) -> StepProfile:
-    """Try the step in a child process, and profile it where it uses PyTorch. ``doing`` is told what is done next.
+_Measured = tuple[StepProfile, ReturnTimes]
+"""What the child measured besides the traces."""
+_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Measured).decode
 
-    Raises ``UsageError`` for a step that raises, cannot be repeated, crashes, hangs, takes too long or too much memory.
+
+def profile_step(
+    source: StepSource, *, conditions: bool = False, doing: Callable[[str], None] = lambda what: None
+) -> StepProfile:
+    """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises ``UsageError``.
+
+    ``conditions``: also time it under other conditions. ``doing`` gets what is next.
     """
     with scratch.subfolder() as folder:
-        job = ProfileJob(source, folder)
-        with contextlib.closing(child_answers(__name__, job, _decode, SILENCE_S, doing)) as said_by_child:
-            found = next(said_by_child)
+        began = time.monotonic()
+        answers = child_answers(__name__, (source, folder, conditions), _decode, SILENCE_S, doing)
+        with contextlib.closing(answers) as said_by_child:
+            found, loading_s = next(said_by_child), time.monotonic() - began
             try:
-                child = next(said_by_child)
+                measured: _Measured = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
-                child = _Profiled(reason=str(error))
-        fields = msgspec.structs.asdict(child)
-        returns = fields.pop("returns")
-        profile = StepProfile(found, **fields)
+                measured = StepProfile(found, "none", "", reason=str(error)), ReturnTimes()
+        profile = dataclasses.replace(measured[0], loading_s=loading_s)
         try:
-            return profile if profile.reason else _with_traces(profile, folder, returns)
+            return profile if profile.reason else _with_traces(profile, folder, measured[1])
         except BadFile as error:
             return dataclasses.replace(profile, reason=f"the profile is unreadable: {error}")
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
     """The profile with the traces in this folder. Raises ``BadFile``."""
-    alone, loop = _together(folder, _STEP_FILES), _together(folder, _LOOP_FILES)
+    alone, loop = (_together(folder, filter(os.listdir(folder).count, each)) for each in (_STEP_FILES, _LOOP_FILES))
     plain = _together(folder, [_DEVICE_FILE]) if profile.device else alone
     if profile.device and not plain.has_device:
         return dataclasses.replace(profile, reason=_NOTHING_SEEN)
@@ -174,37 +161,57 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
 
 
-def _profiled(job: ProfileJob, send: Send) -> _Profiled:
-    """Load, try and profile the step. Raises ``UsageError``."""
-    sys.path[:0] = [entry for entry in job.source.path if entry not in sys.path]
-    spec = CallSpec(calls=["step()"], setup=job.source.setup)
-    found, statement = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
+def _profiled(source: StepSource, folder: str, conditions: bool, send: Send) -> _Measured:
+    """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
+    threads = len(sys._current_frames())
+    sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
+    spec = CallSpec(calls=["step()"], setup=source.setup)
+    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
     step = statement.names["step"]
-    statement.close()
     send(found)
-    library = next((name for name in LIBRARIES if name in found.waits), "none")
-    if library == "none" and "torch" in sys.modules:
-        library = "torch"
-    device = found.adapter if found.api != "CPU" else ""
+    send("the step as the host runs it" + ", and under other conditions" * conditions)
+
+    def run(steps: int) -> None:
+        statement.issue(steps)
+        wait()
+
+    host = HostMeasurement(run, found.one_ns, len(sys._current_frames()) - threads)
+    shares, under = dict[str, float](), list[Condition]()
+    with contextlib.suppress(Exception):  # the step of a user, which worked a few times
+        shares, under = host.shares() | host.own_python(), host.conditions() if conditions else []
+    statement.close()
+    profile, returns = _profile(source, folder, step, found, send)
+    return dataclasses.replace(profile, shares=shares, conditions=under), returns
+
+
+def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Measured:
     torch = sys.modules.get("torch")
+    library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")
+    device = found.adapter if found.api != "CPU" else ""
+    profile = StepProfile(found, library, device)
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
         what = {"none": "a step without PyTorch", "torch": f"PyTorch on {device}"}.get(library, library)
-        return _Profiled(library, device, reason=f"{what} is not profiled: only its times are measured")
+        why = f"{what} is not profiled: only its times are measured"
+        return dataclasses.replace(profile, reason=why), ReturnTimes()
     send("profiling the step")
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
-            return _TorchProfile(torch, step, job, device, send, processor).run()
+            profiler = _TorchProfile(torch, step, source.folder, folder, device, send, processor)
+            step_ns, missing, returns = profiler.run()
+            return dataclasses.replace(profile, step_ns=step_ns, sites_missing=missing), returns
     except Exception as error:
-        return _Profiled(library, device, reason=f"the step cannot be profiled: {error_text(error)}")
+        why = f"the step cannot be profiled: {error_text(error)}"
+        return dataclasses.replace(profile, reason=why), ReturnTimes()
 
 
 @dataclasses.dataclass
 class _TorchProfile:
-    """Profiles a step with both profilers of PyTorch."""
+    """Profiles a step with both profilers of PyTorch. ``program``: its folder. ``folder``: for the traces."""
 
     torch: Any
     step: Callable[[], Any]
-    job: ProfileJob
+    program: str
+    folder: str
     device: str
     doing: Callable[[str], None]
     processor: QuietProcessor
@@ -213,11 +220,15 @@ class _TorchProfile:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
         self.synchronize: Callable[[], object] = self.torch.cuda.synchronize if self.on_cuda else lambda: None
 
-    def run(self) -> _Profiled:
+    def run(self) -> tuple[float, str, ReturnTimes]:
+        """Write the traces. The time of a step, ns, why lines are missing or '', and the return times."""
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
-        _keep_freed_memory()
+        # The C library keeps freed memory: in new pages an operation costs the profiler up to three times as much.
+        with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
+            for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+                ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
         fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
         per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
         step_s, returns = self._host_work(per_trace, one_s)
@@ -232,7 +243,7 @@ class _TorchProfile:
             self._trace(_SITES_FILE, True, [self.step] * 3)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
-        return _Profiled("torch", self.device, step_s * 1e9, missing, returns=returns)
+        return step_s * 1e9, missing, returns
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
         """Profile so many steps for each trace, and loops of one operation, in turn with both without a profiler.
@@ -245,7 +256,8 @@ class _TorchProfile:
         step_returns: list[float] = []
         loop_returns: list[float] = []
         self._host_trace(_STEP_FILES[0], [self.step] * (1 + steps))  # this profile leaves memory for the next ones
-        for step_file, loop_file in zip(_STEP_FILES, _LOOP_FILES, strict=True):
+        traces = _FEW_TRACES if one_s > _SLOW_S else _HOST_TRACES
+        for step_file, loop_file in zip(_STEP_FILES[:traces], _LOOP_FILES, strict=False):
             self.doing("profiling the host's work")
             times += self._times(one_s, _TIMED_S / _HOST_TRACES)
             step_returns += self._returns(self.step, number)
@@ -308,22 +320,22 @@ class _TorchProfile:
                     step()
         finally:
             threads = profiler_legacy._disable_profiler_legacy()
-        (Path(self.job.folder) / name).write_bytes(msgspec.json.encode(list(_operation_events(self.torch, threads))))
+        (Path(self.folder) / name).write_bytes(msgspec.json.encode(list(_operation_events(self.torch, threads))))
 
     def _trace(self, name: str, sites: bool, steps: Sequence[Callable[[], object]]) -> None:
         """Profile operations, runtime calls, and the work of the device if there is one."""
         from torch.profiler import ProfilerActivity, profile
 
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
-        marked = functools.partial(marked_sites, self.torch, self.job.source.folder)
         self.processor.leave_if_slow()
         self.synchronize()
         with profile(activities=kinds, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
-                with self._mark(index), marked() if sites else contextlib.nullcontext():
+                lines = marked_sites(self.torch, self.program) if sites else contextlib.nullcontext()
+                with self._mark(index), lines:
                     step()
             self.synchronize()
-        profiler.export_chrome_trace(str(Path(self.job.folder) / name))
+        profiler.export_chrome_trace(str(Path(self.folder) / name))
 
     def _mark(self, index: int) -> Any:
         """Marks a step in a profile. ``record_function`` takes 10 us, which would count as work of the step."""
@@ -362,20 +374,13 @@ def step_seconds(times: Sequence[tuple[float, float]]) -> float:
     return (long - short) / 2
 
 
-def _keep_freed_memory() -> None:
-    """Let the C library keep freed memory: in new pages an operation costs the profiler up to three times as much."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
-        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
-
-
-def _answer(job: ProfileJob, send: Send) -> None:
+def _answer(job: tuple[StepSource, str, bool], send: Send) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
-        send(_profiled(job, send))
+        send(_profiled(*job, send))
     except UsageError as error:
         send(TrialRefused(str(error)))
 
 
 if __name__ == "__main__":
-    serve(ProfileJob, _answer)
+    serve(tuple[StepSource, str, bool], _answer)

@@ -28,8 +28,7 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
-AlternativeKind = Literal["measured", "bound", "prediction"]
-KIND_LABELS: dict[AlternativeKind, str] = {"measured": "", "bound": " (a bound)", "prediction": " (predicted)"}
+KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
 """What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 NOT_IN_A_TRACE = "not in a trace"
@@ -83,7 +82,6 @@ class CallSite(_Part, kw_only=True):
 
     line: LongText = ""
     inside: LongText = ""
-    source: LongText = ""
 
 
 class OperationRow(_Part, kw_only=True):
@@ -148,7 +146,7 @@ class Alternative(_Part, kw_only=True):
     """
 
     name: Name
-    kind: AlternativeKind
+    kind: Literal["measured", "bound", "prediction", "condition"]
     status: AlternativeStatus
     step: Figure
     gain: Figure
@@ -166,7 +164,7 @@ class Alternative(_Part, kw_only=True):
         if self.status == "differs":
             return "other results"
         if self.status != "ok" or self.kind != "measured":
-            return ""
+            return "the same program" if self.kind == "condition" else ""
         if not self.same_results:
             return "results not compared"
         if self.compared is None:
@@ -192,6 +190,8 @@ class Explanation(_Part, kw_only=True):
     """Everything about one step. ``not_seen``: what this library or device does not tell, in sentences.
 
     ``ranks``: of the traces of several ranks, of which the others describe the first.
+    ``host``: what the host does beside the step, as shares of its time (``queued``, ``throttled``, ``collector``) and
+    numbers (``preemptions``, ``threads``, ``cores``).
     """
 
     format: Literal["overhead-explain"] = EXPLAIN_FORMAT
@@ -211,9 +211,7 @@ class Explanation(_Part, kw_only=True):
     alternatives: Annotated[list[Alternative], Meta(max_length=MOST_ROWS)] = []
     ranks: Annotated[list[RankRow], Meta(max_length=1024)] = []
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
-
-
-_decoder = msgspec.json.Decoder(Explanation)
+    host: Annotated[list[Figure], Meta(max_length=64)] = []
 
 
 def missing(name: str, reason: str, unit: str = "ns") -> Figure:
@@ -229,7 +227,7 @@ def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> F
 def read_explanation(path: Path) -> Explanation:
     """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
     try:
-        found = _decoder.decode(read_whole(path, _MAX_BYTES))
+        found = msgspec.json.decode(read_whole(path, _MAX_BYTES), type=Explanation)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{path}: not an explanation: {' '.join(str(error).split())[:300]}") from None
     if found.version != EXPLAIN_VERSION:

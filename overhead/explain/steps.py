@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +21,10 @@ from msgspec import Struct
 from overhead.errors import UsageError, check_text, one_line, unknown_name
 from overhead.explain.call_spec import setup_of
 from overhead.explain.record import CallSite
-from overhead.explain.state import is_own_code
+from overhead.explain.state import SUITE, is_own_code
 
 _MOST_TEXT = 4000
 """What the file of an explanation can hold."""
-_SUITE = str(Path(__file__).parents[1]) + os.sep
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
@@ -97,10 +97,7 @@ def literals(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:
-    """The step that a function returns, or the function itself if it returns no function. Raises ``UsageError``.
-
-    ``place``: a file or a module. Calls the function with ``arguments``, in the process that runs the step.
-    """
+    """The step that a function of a file or module returns, else the function itself. Raises ``UsageError``."""
     found = _module(place)
     for name in function.split("."):
         if not hasattr(found, name):
@@ -112,26 +109,14 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
     lacking = _lacking(found, arguments)
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
-    step = functools.partial(found, **arguments) if arguments else found
+    step: Callable[[], Any] = functools.partial(found, **arguments) if arguments else found
     made = _checked(step)
-    if isinstance(found, type) and not callable(made):
-        raise UsageError(f"an object of {function} cannot be called; a step takes no arguments and can be called")
     # What a step returns may be callable too, such as a module: a function of the program is meant.
     if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
         if lacking := _lacking(made, {}):
             raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
-        returned: Callable[[], Any] = made
-        return returned
-    _ran.append(step)
+        step = made
     return step
-
-
-def has_run(step: object) -> bool:
-    """Whether ``load_step`` has run this step once to find out that it is no function that returns a step."""
-    return any(step is each for each in _ran)
-
-
-_ran: list[Callable[[], Any]] = []
 
 
 def _module(place: str) -> Any:
@@ -156,10 +141,9 @@ def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list
     except (TypeError, ValueError):  # a function written in C
         return []
     plain = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
-        for name in arguments:
-            if name not in parameters:
-                raise unknown_name("argument", name, [p.name for p in plain])
+    unknown = [name for name in arguments if name not in parameters]
+    if unknown and not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
+        raise unknown_name("argument", unknown[0], [p.name for p in plain])
     return [p.name for p in plain if p.default is p.empty and p.name not in arguments]
 
 
@@ -173,10 +157,7 @@ def _checked(call: Callable[[], Any]) -> Any:
 
 
 def error_text(error: BaseException, otherwise: Callable[[BaseException], str] = one_line) -> str:
-    """The error in one line, with the program's line that raised it: ``train.py:12, in step: ValueError: no``.
-
-    ``otherwise``: what gives the text if the error comes from no line of a file of the program.
-    """
+    """One line with the program's line, ``train.py:12, in step: ValueError: no``; ``otherwise`` if there is none."""
     if isinstance(error.__cause__, StopIteration):  # a generator turns it into a RuntimeError
         error = error.__cause__
     line = program_line(error)
@@ -184,17 +165,12 @@ def error_text(error: BaseException, otherwise: Callable[[BaseException], str] =
 
 
 def program_line(error: BaseException, *, texts: bool = False) -> str:
-    """The innermost line of the program that raised the error: ``train.py:12, in step``; empty if there is none.
-
-    ``texts``: count code without a file, such as ``<string>``, as the program's.
-    """
-    others = (_SUITE,) if texts else (_SUITE, "<")
-    found, at = "", error.__traceback__
-    while at is not None:
-        code = at.tb_frame.f_code
-        if is_own_code(code) and not code.co_filename.startswith(others):
-            found = f"{os.path.basename(code.co_filename)}:{at.tb_lineno}, in {code.co_name}"
-        at = at.tb_next
+    """The innermost line of the program that raised, ``train.py:12, in step``; ``texts``: also code without a file."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if is_own_code(code) and (texts or not code.co_filename.startswith("<")):
+            found = f"{os.path.basename(code.co_filename)}:{line}, in {code.co_name}"
     return found
 
 
@@ -203,7 +179,7 @@ def call_site(frame: types.FrameType | None, folder: str, libraries: Sequence[st
     inside = ""
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith((*libraries, _SUITE, "<")):
+        if not code.co_filename.startswith((*libraries, SUITE, "<")):
             line = f"{_shown(code.co_filename, folder)}:{frame.f_lineno}"
             if is_own_code(code):
                 return CallSite(line=line, inside=inside)

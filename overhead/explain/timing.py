@@ -78,6 +78,13 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     __repr__ = __str__
 
 
+def untimed(tried: FoundCall, reason: str, figures: list[Figure]) -> CallTiming:
+    """What is known of a step that was not timed, for this reason."""
+    return CallTiming(
+        call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=figures
+    )
+
+
 class CallRatio(Struct, frozen=True, kw_only=True):
     """``complete`` of the row at ``position`` (from 1) over that of the row ``against``, measured in turn.
 
@@ -256,15 +263,10 @@ def sampling_plan(found: Sequence[FoundCall]) -> Plan:
     slowest_s = max(one.one_ns for one in found) / 1e9
     slow = slowest_s > _SLOW_CALL_S
     processes = 3 if slow else 5
-    least_s = _CALLS_PER_PROCESS * slowest_s if slow else 0.0
-    case_s = max(20.0 / processes / len(found), least_s)
-    return Plan(
-        processes=processes,
-        target=0.03,
-        sampling_s=1.001 * case_s * processes * len(found),
-        wall_s=max(45.0, 1.5 * case_s * processes * len(found)),
-        case_s=case_s,
-    )
+    case_s = max(20.0 / processes / len(found), _CALLS_PER_PROCESS * slowest_s if slow else 0.0)
+    sampling_s = case_s * processes * len(found)
+    wall_s = max(45.0, 1.5 * sampling_s)
+    return Plan(processes=processes, target=0.03, sampling_s=1.001 * sampling_s, wall_s=wall_s, case_s=case_s)
 
 
 def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], others_may_fail: bool) -> Timing:
@@ -273,20 +275,12 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
     for number, record in enumerate(records[: 1 if others_may_fail else None], 1):
         if record.status in ("failed", "unavailable", "unverified") and not record.figures:
             raise UsageError(f"statement {number}: {record.reason}" if len(records) > 1 else record.reason)
-    return replace(
-        first,
-        calls=[
-            replace(
-                row,
-                **{name: getattr(record, name) for name in _OF_RECORD},
-                next_run=list(again) if (again := next_run(record, first.machine)) else None,
-            )
-            for row, record in zip(first.calls, records, strict=True)
-        ],
-        ratios=[*_ratios(sides, judged)],
-        notes=list(dict.fromkeys(flag for side in sides for flag in side.flags)),
-        quick=False,
-    )
+    calls = []
+    for row, record in zip(first.calls, records, strict=True):
+        again, known = next_run(record, first.machine), {name: getattr(record, name) for name in _OF_RECORD}
+        calls.append(replace(row, **known, next_run=list(again) if again else None))
+    notes = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    return replace(first, calls=calls, ratios=[*_ratios(sides, judged)], notes=notes, quick=False)
 
 
 def _ratios(sides: Sequence[Fingerprint], judged: Mapping[str, CaseVerdict]) -> Iterator[CallRatio]:

@@ -15,6 +15,10 @@ from overhead.explain.record import CallSite
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TO_HOST = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
 """A copy into pageable memory blocks its call, also without a synchronisation after it."""
+_FROM_PAGEABLE, _STAGED_NS = re.compile(r"Memcpy HtoD.*Pageable ->", re.I), 10_000.0
+"""A copy from pageable memory blocks its call too, unless it is so short that CUDA stages it: 64 KiB."""
+LOADER = "enumerate(DataLoader)#"
+"""How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an operation."""
 NO_SITE = CallSite()
 """Nothing is known of the line."""
 
@@ -66,6 +70,16 @@ class DeviceWork:
     end: float
     correlation: int = 0
 
+    @property
+    def uploads_pageable(self) -> bool:
+        """Whether it copies from pageable memory, and its call waits for the work before it."""
+        return self.end - self.start >= _STAGED_NS and bool(_FROM_PAGEABLE.search(self.name))
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the call that issues it waits for it."""
+        return self.uploads_pageable or bool(TO_HOST.search(self.name))
+
 
 @dataclass(frozen=True)
 class StepTrace:
@@ -98,15 +112,12 @@ class StepTrace:
                 last = found[-1] if found else None
                 if last is not None and last.kind == "copy" and last.operation is call.operation is not None:
                     found.pop()
-                    blocked = min(last.blocked + call.blocked, call.end - last.start)
-                    call = dataclasses.replace(call, start=last.start, blocked=blocked)
+                    blocked, copy = min(last.blocked + call.blocked, call.end - last.start), last.correlation
+                    call = dataclasses.replace(call, start=last.start, blocked=blocked, correlation=copy)
                 found.append(call)
-            elif call.kind == "copy" and self._to_host(call):
+            elif call.kind == "copy" and any(each.blocks for each in self.by_correlation.get(call.correlation, ())):
                 found.append(call)
         return found
-
-    def _to_host(self, call: HostCall) -> bool:
-        return any(TO_HOST.search(work.name) for work in self.by_correlation.get(call.correlation, ()))
 
     def count(self, kind: CallKind) -> int:
         """How many calls of this kind the step makes."""
@@ -130,9 +141,8 @@ class Trace:
         """The steps that took the host least: a quarter, three at least; all if they differ in their operations."""
         if not self.alike:
             return self
-        lengths = sorted(step.end - step.start for step in self.steps)
-        longest = lengths[: _quiet_number(lengths)][-1:]
-        return Trace([step for step in self.steps if step.end - step.start <= longest[0]])
+        longest = max(_quietest(step.end - step.start for step in self.steps), default=0.0)
+        return Trace([step for step in self.steps if step.end - step.start <= longest])
 
     @property
     def alike(self) -> bool:
@@ -151,14 +161,15 @@ class Trace:
         return any(step.device for step in self.steps)
 
 
-def _quiet_number(times: Sequence[object]) -> int:
-    return max(3, len(times) // 4)
+def _quietest(times: Iterable[float]) -> list[float]:
+    ordered = sorted(times)
+    return ordered[: max(3, len(ordered) // 4)]
 
 
 def quiet_mean(times: Iterable[float]) -> float:
     """The mean of the shortest quarter of these times, three at least; 0 for no times."""
-    ordered = sorted(times)
-    return statistics.fmean(ordered[: _quiet_number(ordered)]) if ordered else 0.0
+    quietest = _quietest(times)
+    return statistics.fmean(quietest) if quietest else 0.0
 
 
 def busy_ns(work: Iterable[DeviceWork]) -> float:

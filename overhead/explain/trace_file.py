@@ -20,14 +20,15 @@ from overhead.errors import BadFile
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.explain.explaining import explanation
-from overhead.explain.host_work import HostTimes
+from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, RankRow
 from overhead.explain.replay import save_replay, step_parts
 from overhead.explain.steps import StepSource
-from overhead.explain.timing import CallTiming, Timing
+from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import Trace, busy_ns
+from overhead.explain.verdict import WITHIN
 from overhead.reading.format import count, micro_of, percent, plain
 from overhead.results import Figure, Machine
 
@@ -35,6 +36,8 @@ _NOT_KNOWN = Machine(id="0" * 12, cpu="not known", cores=0, memory_gib=0)
 _NOT_SEEN = "A trace does not show lines of the program, times without the profiler, or alternatives."
 _COLLECTIVE = re.compile(r"(?:nccl|rccl)(?!.*send_?recv)", re.I)
 """Kernels of collectives. Those between two ranks are left out: the other ranks have no part in them."""
+_MOST_COST_NS = 5000.0
+"""The most that a profiler costs an operation."""
 _SMALL, _MOST = 0.05, 2 / 3
 """A rank is named if the others wait for a 20th of a step or more, two thirds of it for this rank."""
 
@@ -57,24 +60,40 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     """
     traces = [read_trace_file(path) for path in paths]
     trace, given = traces[0], "given by --step-ms" if step_ms else ""
+    host = host_times(trace, 1e6 * step_ms)
     source = StepSource(setup="", file=paths[0].name, function=count(len(trace.steps), "step"))
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
-    profile = StepProfile(tried, "none", trace.device, trace=trace, step_ns=1e6 * step_ms, step_rule=given)
+    profile = StepProfile(tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given)
     figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
-    call = CallTiming(
-        call="step", status="unavailable", reason=NOT_IN_A_TRACE, wait="", on=trace.device, flags=[], figures=figures
-    )
+    call = untimed(tried, NOT_IN_A_TRACE, figures)
     found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
     others = [f"Only one process was read, of {trace.processes} with device work."] if trace.processes > 1 else []
     found = msgspec.structs.replace(found, not_seen=[_NOT_SEEN, *others, *found.not_seen])
+    if host.cost.operation_ns:
+        found.verdict.sentences.append(
+            f"The profiler's cost is set to {micro_of(host.cost.operation_ns)} µs an operation: then the replay takes "
+            "as long as --step-ms says, which so does not check it."
+        )
     if chrome is not None:
-        save_replay(chrome, trace.quiet(), HostTimes())
+        save_replay(chrome, trace.quiet(), host)
     if len(traces) == 1:
         return found
     rows = rank_rows(traces)
     said = [*found.verdict.sentences, f"The rest is rank {rows[0].rank}'s.", late_rank(rows)]
     verdict = msgspec.structs.replace(found.verdict, sentences=said)
     return msgspec.structs.replace(found, ranks=rows, verdict=verdict)
+
+
+def host_times(trace: Trace, step_ns: float) -> HostTimes:
+    """The times of the host, without what the profiler costs if a step took ``step_ns`` without it; 0: not known."""
+    from scipy.optimize import brentq
+
+    def beyond(cost_ns: float) -> float:
+        return step_parts(trace.quiet(), HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
+
+    if not step_ns or beyond(0.0) <= WITHIN * step_ns or beyond(_MOST_COST_NS) > 0:
+        return HostTimes()
+    return HostTimes(cost=ProfilerCost(float(brentq(beyond, 0.0, _MOST_COST_NS, xtol=10.0))))
 
 
 def rank_rows(traces: Sequence[Trace]) -> list[RankRow]:

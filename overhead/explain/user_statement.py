@@ -1,7 +1,4 @@
-"""A statement of the user: a trial of it in a child process, and a chain of its calls.
-
-A trial runs the statement a few times: what it uses, how long it takes, and what is wrong with it.
-"""
+"""A statement of the user: a trial of it, which finds out what it uses and takes, and a chain of its calls."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.steps import error_text, has_run, literals
+from overhead.explain.steps import error_text, literals
 from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
@@ -35,13 +32,7 @@ _PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", 
 """Distributions whose versions belong in the record if the statement has imported them."""
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
-_COPY_S = 0.5
-"""How long a forked copy may take to go on."""
 _forks: list[None] = []
-_FEWEST_HELD = 4
-"""If the device waits for work even among so few calls, it does so for another reason than its queue."""
-_FIRST_S = 0.5
-"""How long a first answer is sampled."""
 _LONG_CALL_NS = 2_500_000
 """Of a longer call, the samples are longer too: four more calls must fit between the shortest and the longest."""
 
@@ -59,11 +50,7 @@ _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall).decode
 def try_statements(
     spec: CallSpec, interpreter: Interpreter = HERE, *, silence_s: float = SILENCE_S, longest_s: float = LONGEST_CALL_S
 ) -> CallSpec:
-    """Try each case in a child process: the spec with what it found out.
-
-    Raises ``UsageError`` with one line for a statement that does not compile, raises, exits, crashes, hangs, takes
-    longer than ``longest_s`` or cannot be repeated.
-    """
+    """The spec with what a trial of each case in a child process found out. Raises ``UsageError``, one line."""
     answers = child_answers(__name__, (spec, longest_s), _decode, silence_s, interpreter=interpreter)
     with contextlib.closing(answers) as said_by_child:
         return msgspec.structs.replace(spec, found=[next(said_by_child) for _ in spec.cases])
@@ -77,10 +64,7 @@ def child_answers(
     doing: Callable[[str], None] = lambda what: None,
     interpreter: Interpreter = HERE,
 ) -> Generator[Any]:
-    """Run ``module`` in a child process with this job, and yield its answers; texts name its next step, for ``doing``.
-
-    Raises ``UsageError`` with one line if the child refuses, ends, or is silent for longer than ``silence_s``.
-    """
+    """Yield what ``module`` answers in a child process; ``doing`` gets its next step. Raises ``UsageError``."""
     step = "starting"
     try:
         limits, command = ChildLimits(silence_s), interpreter.python_command
@@ -103,27 +87,24 @@ def try_call(
     longest_s: float,
     doing: Callable[[str], None],
     names: tuple[str, str] = ("SETUP", "CALL"),
-) -> tuple[FoundCall, StatementLoop]:
-    """Run one statement a few times: what was found out, and the open statement. Raises ``UsageError``.
+) -> tuple[FoundCall, StatementLoop, Callable[[], object]]:
+    """What a few runs of a statement find out, the open statement and its wait. Raises ``UsageError``.
 
-    ``names``: what error messages call its setup and the statement.
+    ``names``: of SETUP and CALL in errors.
     """
     setup_name, call_name = names
     doing(setup_name)
     statement = StatementLoop(call, spec.setup, keep=True)
     with _no_copy(setup_name):
         _checked(statement, statement.open)
-    before = has_run(statement.names.get("step"))
     doing(call_name)
     with _no_copy(call_name):
-        _issue(statement, 1, int(before), call_name)
+        _issue(statement, 1, 0, call_name)
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
     by_text = bool(spec.wait) and named is None
     waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
     if any(wait.keeps for wait in waits) and not statement.keeps:
-        raise UsageError(
-            'CALL has no result to wait for: end it with an expression or "name = ...", or give --wait "..."'
-        )
+        raise UsageError('CALL has no result to wait for: end it with an expression or "name = ...", or give --wait')
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
@@ -132,20 +113,19 @@ def try_call(
         finish = statement.wait
     _checked(statement, finish)
     doing(call_name)
-    one_ns = _time(statement, finish, longest_s, 1 + before, call_name)
+    one_ns = _time(statement, finish, longest_s, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    issue = statement.issue if any(wait.keeps for wait in waits) else statement.issue_plain
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
-        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
-        packages=[
-            name for name in _PACKAGES if uses_package(name.partition("-")[0], statement.names, statement.results)
-        ],
+        first=_checked(statement, lambda: first_answer(issue, finish, one_ns)) if spec.first else None,
+        packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
     )
-    return found, statement
+    return found, statement, finish
 
 
 @contextlib.contextmanager
@@ -156,11 +136,9 @@ def _no_copy(part: str) -> Iterator[None]:
         yield
     finally:
         if os.getpid() != parent:
-            raise UsageError(
-                f"{part} cannot be measured: it forks (os.fork), and the child runs on; end it inside {part}"
-            )
+            raise UsageError(f"{part} cannot be measured: it forks (os.fork); end the child inside {part}")
         if len(_forks) > forks:
-            time.sleep(_COPY_S)
+            time.sleep(0.5)  # until the copy has gone on
 
 
 def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
@@ -177,30 +155,27 @@ def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
     try:
         _checked(statement, lambda: statement.issue(n))
     except StatementError as error:
-        worked = "the first call works" if made == 1 else f"the first {made} calls work"
-        raise UsageError(f"{name} cannot be repeated: {worked}, then {error}" if made else str(error)) from None
+        said = f"{name} cannot be repeated: the first calls work, then " if made else ""
+        raise UsageError(f"{said}{error}") from None
 
 
-def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, made: int, name: str) -> float:
+def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: float, name: str) -> float:
     """A rough time of one call with its wait, ns; the first calls may compile. Raises ``UsageError``."""
-    most, n, best, began = made + _MOST_CALLS, 1, float("inf"), time.perf_counter_ns()
-    fewest = made + 3
-    while made < most and (made < fewest or time.perf_counter_ns() - began < _ENOUGH_NS):
+    made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
+    while made <= _MOST_CALLS and (made < 4 or time.perf_counter_ns() - began < _ENOUGH_NS):
         t0 = time.perf_counter_ns()
         _issue(statement, n, made, name)
         _checked(statement, finish)
         best = min(best, (time.perf_counter_ns() - t0) / n)
         if best > longest_s * 1e9 and made > 1:
-            raise UsageError(
-                f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured, because a longer one "
-                "needs no method: time it with a clock"
-            )
+            said = f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured"
+            raise UsageError(f"{said}, because a longer one needs no method: time it with a clock")
         made, n = made + n, min(2 * n, 64)
     return best
 
 
 def first_answer(
-    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = _FIRST_S
+    issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = 0.5
 ) -> Figure:
     """The cost of one more call with its work done, ns, with the 95 % interval of this one process.
 
@@ -249,9 +224,8 @@ class CallChain(HeldChain):
         (found,) = spec.found
         self._said, self._made = found.said, 0
         by_text = not found.waits
-        self._statement = StatementLoop(
-            spec.calls[0], spec.setup, spec.wait if by_text else "", keep="jax" in found.waits
-        )
+        wait_text = spec.wait if by_text else ""
+        self._statement = StatementLoop(spec.calls[0], spec.setup, wait_text, keep="jax" in found.waits)
         _checked(self._statement, self._statement.open)
         names, results = self._statement.names, self._statement.results
         waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]
@@ -287,7 +261,7 @@ class CallChain(HeldChain):
             return None
         while True:
             held = self.held(self._clock(), max(1, n // self._held_part))
-            if held.busy or held.n <= _FEWEST_HELD:
+            if held.busy or held.n <= 4:  # so few fit into its queue
                 return held
             self._held_part *= 4
 

@@ -7,12 +7,13 @@ is bound by the host or the device, whichever works 15 % longer. Anything else i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from overhead.explain import record
-from overhead.explain.host_work import BETWEEN
-from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict, missing
+from overhead.explain.host_work import BETWEEN, PAGEABLE
+from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict
 from overhead.explain.replay import StepParts
+from overhead.explain.trace import LOADER
 from overhead.reading.format import (
     between,
     count,
@@ -32,7 +33,8 @@ _MUCH, _LITTLE = 1 / 3, 0.1
 _EQUAL = 1.15
 _BLOCKING = 0.9
 """If ``issue`` is at least this share of ``wall``, the step returns only when its work is almost done."""
-_DOCTOR = "overhead doctor names what disturbs this machine."
+_LEAST_SHARE, _SLOWER = 0.02, 1.12
+"""A cause on the host is named from this share of the time on, or if the canary takes this many times its best."""
 UNCHECKED = "Unchecked: times hold the profiler's cost, most of it on the host. --step-ms MS checks them."
 UNRANKED = "Operations are not ranked: the profile failed its check."
 _SPAN = 2
@@ -57,19 +59,41 @@ def time_text(time: Figure) -> str:
     return micro_spread(time) if times else unresolved(time)
 
 
-def why_unresolved(one: record.Alternative) -> str:
-    """Why the time of an alternative that was timed is not shown; empty if it is."""
-    unclear = one.step.measured and not resolved_times(one.step)
-    return f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
-
-
 def verdict_sentences(found: record.Explanation) -> list[str]:
-    """The verdict in sentences. If the time of the step is not known well enough, the first one says so."""
+    """The verdict in sentences. If the time of the step is not known well enough, the first one says so, then why."""
     said, wall = list(found.verdict.sentences), found.step.wall
-    if found.verdict.kind == "unclear" or not wall.measured or resolved_times(wall):
-        return said
-    first = f"{_untold('The time of a step', wall)}. {_DOCTOR}"
-    return [first, *(each for each in said if each != first)]
+    unresolved = bool(wall.measured) and not resolved_times(wall)
+    if unresolved and found.verdict.kind != "unclear":
+        said.insert(0, f"{_untold('The time of a step', wall)}.")
+    unclear = unresolved or found.verdict.kind == "unclear"
+    causes = host_causes({figure.name: figure.value for figure in found.host if figure.value is not None})
+    if unclear and found.host and not causes:
+        causes = ["No cause on the host was measured. overhead doctor names what disturbs this machine."]
+    said += [*python_sentence(found), *([] if unclear else causes)]
+    return list(dict.fromkeys([*said[:1], *causes, *said[1:]] if unclear else said))
+
+
+def host_causes(shares: Mapping[str, float]) -> list[str]:
+    """What on the host makes steps long or uneven, and what to do. ``shares``: the values of ``Explanation.host``."""
+    of = {"longest_pause": 0.0, "cores": math.inf, "preemptions": 0.0, **shares}
+    pause, number, cores = micro_of(of["longest_pause"]), f"{of['preemptions']:,.0f}", f"{of['cores']:g}"
+    words = {
+        "queued": f"waits for a processor ({number} switches a second): stop other programs, or give it its own cores",
+        "throttled": f"is stopped by the CPU limit of {cores} cores: raise the limit, or use fewer threads",
+        "collector": f"collects garbage (pauses up to {pause} µs): gc.freeze() after loading, then gc.disable()",
+    }
+    known = sorted((name for name in words if of.get(name, 0.0) >= _LEAST_SHARE), key=lambda name: -of[name])
+    said = [f"{percent(of[name])} of the time the step's thread {words[name]}." for name in known]
+    if (threads := of.get("threads", 0.0)) > of["cores"]:
+        most = max(1, int(of["cores"]))
+        said.append(f"PyTorch has {threads:g} threads for {cores} cores: torch.set_num_threads({most}).")
+    if (slow := of.get("clock", 1.0)) >= _SLOWER:
+        said.append(f"A fixed test loop takes {factor(slow)} its best time: another clock, or a busy hyperthread.")
+    if others := int(of.get("python_threads", 0.0)):
+        said.append(f"{count(others, 'other Python thread')} may hold the interpreter: move their work to processes.")
+    if of.get("other_node"):
+        said.append("The launching core is in another NUMA node than the GPU: numactl --cpunodebind.")
+    return said
 
 
 def _untold(what: str, time: Figure) -> str:
@@ -94,19 +118,13 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     return ReplayCheck(replayed=replayed, measured=measured, ratio=ratio, ok=ok, reason=reason)
 
 
-def no_replay(reason: str) -> ReplayCheck:
-    """The check of a step that was not profiled."""
-    return ReplayCheck(replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason)
-
-
 def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     """What bounds the step, and how many times as long it takes as the next part (or as the step without waits)."""
     high, low = max(parts.host, parts.device), min(parts.host, parts.device)
     ratio = high / low if low > 0 else float("inf")
-    if parts.synchronisation_share >= _MUCH:
-        return "synchronisation", parts.step / parts.without_waits
     if parts.synchronisation_share >= _LITTLE:
-        return "mixed", parts.step / parts.without_waits
+        much = parts.synchronisation_share >= _MUCH
+        return "synchronisation" if much else "mixed", parts.step / parts.without_waits
     if ratio < _EQUAL:
         return "mixed", ratio
     return ("host" if parts.host > parts.device else "device"), ratio
@@ -130,16 +148,22 @@ def judge(
                 f"No verdict: a replay of the profile gives {micro_of(replayed)} µs a step, measured are "
                 f"{micro_of(check.measured.value)} µs. {micro_of(apart)} µs are not understood."
             )
-        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why] if check.unchecked else [why, _DOCTOR])
+        return StepVerdict(kind="unclear", overhead_share=share, sentences=[why])
     kind, times = bound_of(parts)
     said = [UNCHECKED] if check.unchecked else []
     said.append(_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times"))
     if share is not None:
-        said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
-    if launches and parts.host > parts.device:
+        said.append(f"The device is idle for {percent(share)} of a step.")
+    inside = sum(row.host_ns for row in operations if row.name != BETWEEN)
+    if launches and parts.host > parts.device and 2 * inside > parts.host:
         number = count(round(launches), "launch").replace("launchs", "launches")
-        said.append(f"{number} a step: {micro_of(parts.host / launches)} µs of host work for each.")
+        said.append(f"{number} a step: {micro_of(inside / launches)} µs of host work in operations for each.")
     said += most_host_work(operations)
+    for row in synchronisations:
+        if row.what.endswith(PAGEABLE):
+            uploads = f"Uploads{PAGEABLE} ({row.count:.4g} a step)"
+            cost = f"{uploads} block the host for {micro_of(row.blocked_ns)} µs{_at(row.site)}"
+            said.append(f"{cost}: use pin_memory() and non_blocking=True.")
     if synchronisations and parts.synchronisation_share >= 0.01:
         worst = synchronisations[0]
         number = count(round(sum(row.count for row in synchronisations)), "synchronisation")
@@ -180,17 +204,32 @@ def _between(operations: Sequence[OperationRow]) -> float | None:
 
 
 def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
-    """Sentences: which operations take most of the host's time, and how much is between them; none if not known."""
-    share, first = _between(operations), next((row for row in operations if row.name != BETWEEN), None)
+    """Sentences: which operation takes most of the host's time, and that of a data loader; none if it is little."""
+    first = next((row for row in operations if row.name != BETWEEN), None)
+    whole = sum(row.host_ns for row in operations)
     said = []
-    if first is not None and share is not None:
+    if first is not None and first.host_ns >= _LITTLE * whole > 0:
         said.append(
-            f"Most host time in one place: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
+            f"Most host time in one operation: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
             f"{count(round(first.count), 'call')}."
         )
-    if first is not None and share is not None and share >= _LITTLE:
-        said.append(f"{percent(share)} of the host's time is outside the library's operations: Python.")
+    loading = sum(row.host_ns for row in operations if row.name.startswith(LOADER))
+    if loading >= _LITTLE * whole > 0:
+        said.append(f"{percent(loading / whole)} of the host's time is the DataLoader's next: give it more workers.")
     return said
+
+
+def python_sentence(found: record.Explanation) -> list[str]:
+    """How much of the host's work is outside the library's operations, and whether it is the program's own Python."""
+    share, whole = _between(found.operations), sum(row.host_ns for row in found.operations)
+    if share is None or not _LITTLE <= share < 1 or not found.replay.ok:
+        return []
+    own = next((figure.value or 0.0 for figure in found.host if figure.name == "own_python"), 0.0)
+    own_ns = min(share * whole, own * (found.replay.measured.value or 0.0))
+    if 2 * own_ns >= share * whole:
+        return [f"{micro_of(own_ns)} of {micro_of(whole)} µs of host work are your own Python, between operations."]
+    rest = "Python of libraries, and kernels that they launch"
+    return [f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are between PyTorch's operations: {rest}."]
 
 
 def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:
@@ -199,7 +238,7 @@ def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[Opera
     first = f"No device takes part: a step is {took}work on the processor."
     if not check.ok and check.reason:
         why = f"No verdict: the profile does not account for the step ({check.reason})."
-        return StepVerdict(kind="unclear", sentences=[why, first, _DOCTOR])
+        return StepVerdict(kind="unclear", sentences=[why, first])
     inside = "Kernels run inside the library's operations, so dispatch and arithmetic cannot be told apart there."
     said = [first, inside, *most_host_work(operations)]
     return StepVerdict(kind="host", overhead_share=_between(operations), sentences=said)

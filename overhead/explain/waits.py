@@ -89,33 +89,22 @@ def _torch(kind: str, names: Names, results: list[Any], asked: bool) -> Wait | N
     if not (asked or _torch_uses(torch, kind, [*names.values(), *results])):
         return None
     adapter = "Apple GPU" if kind == "mps" else str(module.get_device_name())
-    clock = None
-    if kind == "cuda" and not torch.version.hip:
-        from overhead.probes.torch.chains import TorchClock
+    said, make = f"torch.{kind}.synchronize()", lambda names, results: module.synchronize
+    if kind != "cuda" or torch.version.hip:
+        name, api = {"cuda": ("torch", "HIP"), "xpu": ("xpu", "LevelZero"), "mps": ("mps", "MPS")}[kind]
+        return Wait(name, said, api, adapter, make, spins=kind == "cuda")
+    from overhead.probes.torch.chains import TorchClock
 
-        clock = TorchClock
-    api = {"cuda": "HIP" if torch.version.hip else "CUDA", "xpu": "LevelZero", "mps": "MPS"}[kind]
-    return Wait(
-        kind if kind != "cuda" else "torch",
-        f"torch.{kind}.synchronize()",
-        api,
-        adapter,
-        lambda names, results: module.synchronize,
-        spins=kind == "cuda",
-        clock=clock,
-    )
+    return Wait("torch", said, "CUDA", adapter, make, spins=True, clock=TorchClock)
 
 
 def _torch_uses(torch: Any, kind: str, values: Iterable[Any]) -> bool:
     """Whether torch has started the device, or a value of the statement is there."""
     if getattr(getattr(torch, kind), "is_initialized", bool)():
         return True
-    tensors: list[Any] = []
-    for value in _flat(values):
-        if isinstance(value, torch.nn.Module):
-            tensors += value.parameters()
-        elif isinstance(value, torch.Tensor):
-            tensors.append(value)
+    found = _flat(values)
+    tensors = [each for value in found if isinstance(value, torch.nn.Module) for each in value.parameters()]
+    tensors += [value for value in found if isinstance(value, torch.Tensor)]
     return any(tensor.device.type == kind for tensor in tensors)
 
 
@@ -123,19 +112,12 @@ def _cupy(names: Names, results: list[Any], asked: bool) -> Wait | None:
     cupy = _imported("cupy", asked)
     if cupy is None:
         return None
-    device = cupy.cuda.Device()
-    properties = cupy.cuda.runtime.getDeviceProperties(device.id)
     from overhead.probes.cuda.cupy import CupyClock
 
-    return Wait(
-        "cupy",
-        "cupy.cuda.Device().synchronize()",
-        "CUDA",
-        properties["name"].decode(),
-        lambda names, results: device.synchronize,
-        spins=True,
-        clock=functools.partial(CupyClock, cupy),
-    )
+    device, said = cupy.cuda.Device(), "cupy.cuda.Device().synchronize()"
+    adapter = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
+    clock = functools.partial(CupyClock, cupy)
+    return Wait("cupy", said, "CUDA", adapter, lambda names, results: device.synchronize, spins=True, clock=clock)
 
 
 def has_cuda_context() -> bool:
@@ -182,11 +164,10 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
         leaves, array = jax.tree_util.tree_leaves, jax.Array
 
         def wait() -> None:
-            for result in list(results):
-                for leaf in (result,) if isinstance(result, array) else leaves(result):
-                    # An array that was given away to a later call ("donated") is ready when that call's result is.
-                    if isinstance(leaf, array) and not leaf.is_deleted():
-                        leaf.block_until_ready()
+            for leaf in leaves(list(results)):
+                # An array that was given away to a later call ("donated") is ready when that call's result is.
+                if isinstance(leaf, array) and not leaf.is_deleted():
+                    leaf.block_until_ready()
 
         return wait
 
@@ -201,9 +182,9 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
     if wgpu is None:
         return None
     device = next((value for value in _flat([*names.values(), *results]) if isinstance(value, wgpu.GPUDevice)), None)
-    if device is None and asked:
-        raise Unavailable("SETUP must give the device a name, device = adapter.request_device_sync()")
     if device is None:
+        if asked:
+            raise Unavailable("SETUP must give the device a name, device = adapter.request_device_sync()")
         return None
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:

@@ -113,16 +113,19 @@ def _linux(host: Host) -> Volatile:
         "turbo": turbo,
         "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
         "clock_source": host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "cpu_quota": quota if (quota := _quota(host)) is not None else "",
+        "cpu_quota": quota if (quota := cpu_quota(host)) is not None else "",
         "kernel_mitigations": mitigations[0] if mitigations else "",
     }
 
 
-def _quota(host: Host) -> float | None:
+def cpu_quota(host: Host) -> float | None:
     """The CPU limit of the control group, in cores; None without a limit."""
+    words = control_group(host, "cpu.max").split()
+    return int(words[0]) / int(words[1]) if len(words) == 2 and words[0].isdecimal() else None
+
+
+def control_group(host: Host, file: str) -> str:
+    """This file of the control group of this process (version 2), else that of the container's root; may be empty."""
     group = re.search(r"^0::(/.*)$", host.read("/proc/self/cgroup"), re.M)
-    for folder in {f"/sys/fs/cgroup{group[1].rstrip('/')}" if group else "", "/sys/fs/cgroup"} - {""}:
-        words = host.read(f"{folder}/cpu.max").split()
-        if len(words) == 2 and words[0].isdecimal():
-            return int(words[0]) / int(words[1])
-    return None
+    folders = [f"/sys/fs/cgroup{group[1].rstrip('/')}"] if group else []
+    return next(filter(None, (host.read(f"{folder}/{file}") for folder in [*folders, "/sys/fs/cgroup"])), "")

@@ -10,10 +10,10 @@ from overhead.explain.attempts import (
     Attempt,
     AttemptJob,
     NotPossible,
+    attempt_apart,
     load_steps,
     prepare_step,
     run_attempt,
-    run_attempts,
 )
 from overhead.explain.outcome import StepOutcome, compare_outcomes, differences
 
@@ -69,7 +69,7 @@ def test_an_optimiser_that_counts_on_the_host_is_refused_with_the_hint_capturabl
 def test_an_attempt_in_a_child_process_returns_what_it_returns_in_this_one() -> None:
     text = COUNTER.replace("return count[0]", "return [1e-300 * count[0], bytes(9), large * count[0]]")
     job = AttemptJob(setup=f"import numpy\nlarge = numpy.arange(1 << 20)\n{text}")
-    [found], here = run_attempts([job], limit_s=60), run_attempt(job)
+    found, here = attempt_apart(job, limit_s=60), run_attempt(job)
     same = compare_outcomes(outcome_of(found), outcome_of(here))
     assert (same.differences, same.count, same.left_out) == ([], 3 * (2 + (1 << 20)) + (1 << 20), {})
 
@@ -91,7 +91,7 @@ def step():
 @pytest.mark.needs("torch")
 def test_a_step_that_imports_pytorch_gets_the_same_random_values_in_each_process() -> None:
     step = AttemptJob(setup="import torch\nx = torch.rand(3)\ndef step():\n    return x", torch=True)
-    first, second = run_attempts([step, step], limit_s=120)
+    first, second = (attempt_apart(step, limit_s=120) for _ in range(2))
     assert compare_outcomes(outcome_of(first), outcome_of(second)).differences == []
 
 
@@ -123,10 +123,10 @@ def step() -> Any:
     x.copy_(weight @ x + 0.01)
     return x
 """
-    plain = run_attempts([AttemptJob(setup=text)], limit_s=300)[0]
-    compiled = run_attempts([AttemptJob(setup=text, alternative="torch.compile")], limit_s=300)[0]
+    plain = attempt_apart(AttemptJob(setup=text), limit_s=300)
+    compiled = attempt_apart(AttemptJob(setup=text, alternative="torch.compile"), limit_s=300)
     assert differences(outcome_of(plain).results, outcome_of(compiled).results) == []
-    mutant = run_attempts([AttemptJob(setup=text, against=text.replace(" + 0.01", ""))], limit_s=300)[0]
+    mutant = attempt_apart(AttemptJob(setup=text, against=text.replace(" + 0.01", "")), limit_s=300)
     assert differences(outcome_of(plain).results, outcome_of(mutant).results)
 
 

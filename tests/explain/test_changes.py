@@ -1,11 +1,13 @@
 """Attempt, compare and time alternatives; child processes are replaced."""
 
 import math
+import time
 from typing import Any
 
 import pytest
 
 from overhead.errors import UsageError
+from overhead.explain.alternatives import ALTERNATIVES, PINNED
 from overhead.explain.attempts import Attempt, AttemptJob
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.changes import AGAINST, Changes
@@ -43,12 +45,12 @@ def times_of(step_ns: Any, *others_ns: Any, half: Any = 0.02) -> Any:
     return timing(*map(timed, (step_ns, *others_ns)), ratios=ratios)
 
 
-def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = True) -> Any:
+def changes(attempts: Any, times: Any = None, asked: Any = None, leave_out: Any = ()) -> Any:
     """Changes without child processes. ``attempts``: the answer for each name; "" is the original step."""
 
-    def attempted(jobs: Any, limit_s: Any) -> Any:
-        answers = [attempts[AGAINST if job.against else job.alternative] for job in jobs]
-        return [answer.pop(0) if isinstance(answer, list) else answer for answer in answers]
+    def attempted(job: Any, limit_s: Any) -> Any:
+        answer = attempts[AGAINST if job.against else job.alternative]
+        return answer.pop(0) if isinstance(answer, list) else answer
 
     def timed(spec: Any, *args: Any, **kwargs: Any) -> Any:
         if asked is not None:
@@ -58,12 +60,12 @@ def changes(attempts: Any, times: Any = None, asked: Any = None, torch: bool = T
             raise found
         return found
 
-    return Changes(JOB, FOUND, Listener(), attempted, timed, torch=torch)
+    return Changes(JOB, FOUND, Listener(), attempted, timed, leave_out)
 
 
 NONE = Attempt(reason="no CUDA device", refused=True)
 REFUSED = {"CUDA graph": NONE, "without synchronisations": NONE, "torch.compile": NONE}
-REFUSED |= {"torch.compile reduce-overhead": NONE}
+REFUSED |= dict.fromkeys(("torch.compile reduce-overhead", PINNED), NONE)
 
 
 def one(attempts: Any, name: Any, times: Any = None) -> Any:
@@ -121,7 +123,7 @@ def test_an_alternative_that_cannot_be_made_has_the_reason_and_the_line(refused:
 
 def test_a_step_that_cannot_be_repeated_raises_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot be repeated: ValueError: no"):
-        changes({"": Attempt(reason="ValueError: no"), **REFUSED}).try_all()
+        one({"": Attempt(reason="ValueError: no"), "CUDA graph": Attempt(outcome(1.0))}, "CUDA graph")
 
 
 def test_an_alternative_with_a_wide_interval_gets_no_gain() -> None:
@@ -160,9 +162,38 @@ def test_alternatives_that_end_the_process_are_failed_and_the_step_still_gets_it
 
 def test_a_step_without_pytorch_is_compared_only_with_the_alternative_of_the_user() -> None:
     times = times_of(10e6, 5e6)
-    found = changes({}, times_of(10e6), torch=False).try_all()[1]
-    assert {(each.status, each.reason) for each in found} == {("refused", "the step does not use PyTorch")}
+    assert changes({}, times_of(10e6), leave_out=ALTERNATIVES).try_all()[1] == []
     attempts = {"": Attempt(outcome(1.0)), AGAINST: Attempt(outcome(1.0))}
-    own, *others = changes(attempts, times, torch=False).try_all(compiled=False, against="step = print")[1]
-    assert (own.name, own.status, len(others)) == (AGAINST, "ok", 2)
+    (own,) = changes(attempts, times, leave_out=ALTERNATIVES).try_all(compiled=False, against="step = print")[1]
+    assert (own.name, own.status) == (AGAINST, "ok")
     assert own.gain.value == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("second", "said"), [(0.02, ""), (0.6, "--seconds"), (6.0, "would not help")])
+def test_a_step_that_is_not_resolved_is_timed_again_for_longer_and_says_what_it_needs(second: float, said: str) -> None:
+    asked: list[int] = []
+    first = times_of(1e6, half=0.9)
+    timed = changes({}, times_of(1e6, half=second), asked)
+    timed.ends = time.monotonic() + 60
+    found = timed.resolved(first)
+    assert asked == [1]
+    assert found.calls[0].figures[0].high == pytest.approx(1e6 * (1 + second))
+    assert [said in note for note in found.notes] == ([True] if said else [])
+    timed.ends = time.monotonic()
+    assert timed.resolved(first).calls == first.calls
+    assert timed.resolved(found) == found if not said else asked == [1]
+
+
+def test_no_alternative_is_attempted_after_the_time_of_the_user() -> None:
+    asked: list[int] = []
+    timed = changes({}, times_of(1e6), asked)
+    timed.ends = time.monotonic()
+    found = timed.try_all(compiled=False)[1]
+    assert {each.status for each in found} == {"refused"}
+    assert all("--seconds" in each.reason for each in found)
+    assert asked == [1], "the step gets its times"
+
+
+def test_alternatives_that_do_not_apply_are_left_out() -> None:
+    made = changes({"": Attempt(outcome(1.0)), **REFUSED}, times_of(1e6), leave_out=[PINNED])
+    assert PINNED not in [one.name for one in made.try_all()[1]]

@@ -90,6 +90,16 @@ def test_a_step_with_one_uncertain_time_gets_no_verdict(wall: float, issue: floa
     assert "not resolved" in found.sentences[0]
 
 
+@pytest.mark.parametrize(("share", "status"), [(0.5, "differs"), (1.2, "ok")])
+def test_a_graph_that_is_faster_than_the_work_of_the_step_leaves_work_out(share: float, status: str) -> None:
+    profile, compiled = profile_of(DECODE), decode_explained().alternatives[1]
+    busy = explanation(SOURCE, profile, timing_of(7e5, 7e5)).step.busy
+    assert busy.value is not None
+    faster = msgspec.structs.replace(compiled, name="CUDA graph", step=Figure(name="step", value=share * busy.value))
+    found = explanation(SOURCE, profile, timing_of(7e5, 7e5), [faster]).alternatives[0]
+    assert (found.status, found.gain.measured is None) == (status, status == "differs")
+
+
 def figures(value: Any) -> list[Figure]:
     if isinstance(value, Figure):
         return [value]
@@ -145,7 +155,7 @@ def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Expl
 
     patch.setattr(explaining, "profile_step", profiled)
     patch.setattr(explaining, "time_statements", timed)
-    return explain(step, alternatives=False), asked
+    return explain(step, alternatives="none"), asked
 
 
 def test_explain_times_the_step_in_fresh_processes_and_not_in_the_profiled_one(

@@ -13,11 +13,10 @@ from overhead.errors import UsageError
 from overhead.explain import profiling
 from overhead.explain.chrome_trace import read_chrome_trace
 from overhead.explain.host_work import HostTimes, operation_rows, step_counts
-from overhead.explain.profiling import ProfileJob, StepProfile, profile_step, with_sites
+from overhead.explain.profiling import StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
-from overhead.explain.steps import StepSource, step_named
-from overhead.explain.trace import Trace
-from tests.fakes.explanations import profile_of
+from overhead.explain.steps import step_named
+from tests.fakes.explanations import trace_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
 
 TRAINING = """
@@ -88,7 +87,7 @@ def test_the_profile_of_a_training_step_on_the_processor_has_its_operations_with
     [
         (
             "fifth",
-            "the step cannot be repeated: the first 3 calls work, then train.py:23, in fifth: RuntimeError: the fifth",
+            "the step cannot be repeated: the first calls work, then train.py:23, in fifth: RuntimeError: the fifth",
         ),
         ("exits", "loading the program: the process ended with exit code 3"),
     ],
@@ -132,12 +131,6 @@ def without_lines(parts: list[Part]) -> list[Part]:
     return [part if isinstance(part, Python) else replace(part, line="") for part in parts]
 
 
-def trace_of(parts: list[Part]) -> Trace:
-    trace = profile_of(parts).trace
-    assert trace is not None
-    return trace
-
-
 def test_operations_get_their_lines_by_their_order_in_the_step() -> None:
     joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS))
     assert missing == ""
@@ -178,9 +171,8 @@ def test_both_pytorch_profilers_record_the_same_operations_in_the_same_order(pro
     step = program(torch)
     for _ in range(3):
         step()
-    job = ProfileJob(StepSource(setup="", file="", function=""), str(tmp_path))
     processor = cast("Any", SimpleNamespace(leave_if_slow=list))
-    own = profiling._TorchProfile(torch, step, job, "", lambda what: None, processor)
+    own = profiling._TorchProfile(torch, step, "", str(tmp_path), "", lambda what: None, processor)
     own._host_trace("host.json", [step] * 2)
     own._trace("both.json", False, [step] * 2)
     host, both = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "both.json"))

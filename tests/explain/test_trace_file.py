@@ -19,7 +19,7 @@ from overhead.errors import BadFile
 from overhead.explain import nsys_export
 from overhead.explain.record import read_explanation, save_explanation
 from overhead.explain.replay import launch_delays_ns
-from overhead.explain.trace_file import explain_traces, read_trace_file
+from overhead.explain.trace_file import explain_traces, host_times, read_trace_file
 from tests.fakes.profiled_program import Launch, Parts, Python, Read, SimulatedDevice, Wait
 
 DEVICE = SimulatedDevice()
@@ -27,9 +27,9 @@ HOST_BOUND: Parts = [Python(20_000), *[Launch(20_000, 2000)] * 20]
 DEVICE_BOUND: Parts = [Launch(4000, 30_000)] * 20
 
 
-def events_of(parts: Parts, steps: int = 5) -> list[dict[str, Any]]:
+def events_of(parts: Parts, steps: int = 5, device: SimulatedDevice = DEVICE) -> list[dict[str, Any]]:
     """What PyTorch writes for some steps of this program; the last step waits for the device."""
-    events = DEVICE.run([*[parts] * steps, [*parts, Wait()]]).events
+    events = device.run([*[parts] * steps, [*parts, Wait()]]).events
     return [event | {"name": event["name"].replace("overhead step ", "ProfilerStep#")} for event in events]
 
 
@@ -120,13 +120,22 @@ def test_a_database_without_ranges_is_one_step(tmp_path: Path) -> None:
     assert (found.per_step.launches.value, found.per_step.synchronisations.value) == (120, 1)
 
 
-@pytest.mark.parametrize(("factor", "kind"), [(1.05, "host"), (0.6, "unclear")])
+@pytest.mark.parametrize(("factor", "kind"), [(1.05, "host"), (0.3, "unclear")])
 def test_a_measured_time_checks_the_replay_of_a_trace(factor: float, kind: str, tmp_path: Path) -> None:
     path = kineto(tmp_path / "t.json", events_of(HOST_BOUND))
     found = explain_traces([path], step_ms=factor * DEVICE.step_ns(HOST_BOUND) / 1e6)
     assert (found.verdict.kind, found.replay.unchecked, found.replay.ok) == (kind, False, kind == "host")
     assert not found.verdict.sentences[0].startswith("Unchecked")
     assert found.step.wall.value == pytest.approx(factor * DEVICE.step_ns(HOST_BOUND))
+
+
+def test_the_cost_of_the_profiler_is_what_makes_the_replay_longer_than_the_measured_step(tmp_path: Path) -> None:
+    path = kineto(tmp_path / "t.json", events_of(HOST_BOUND, device=SimulatedDevice(operation_cost_ns=4000)))
+    cost_ns = host_times(read_trace_file(path), DEVICE.step_ns(HOST_BOUND)).cost.operation_ns
+    assert cost_ns == pytest.approx(4000, rel=0.15)
+    found = explain_traces([path], step_ms=DEVICE.step_ns(HOST_BOUND) / 1e6)
+    assert (found.verdict.kind, found.replay.ok) == ("host", True)
+    assert any("does not check" in sentence for sentence in found.verdict.sentences)
 
 
 def test_a_trace_that_its_replay_does_not_explain_gets_no_verdict(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ REFUSED = {
     "os._exit": (CallSpec(calls=["import os; os._exit(3)"]), "CALL: the process ended with exit code 3"),
     "a call that works three times": (
         CallSpec(calls=["next(i)"], setup="i = iter(range(3))"),
-        "CALL cannot be repeated: the first 2 calls work, then CALL: StopIteration: next(i)",
+        "CALL cannot be repeated: the first calls work, then CALL: StopIteration: next(i)",
     ),
     "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
     "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL cannot be measured: it forks"),

@@ -18,6 +18,7 @@ from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.trace import Trace
 
 TICK_NS = 250
+UPLOAD = "Memcpy HtoD (Pageable -> Device)"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,17 @@ class Wait:
     line: str = ""
 
 
-Part = Python | Launch | Read | Wait
+@dataclass(frozen=True)
+class Upload:
+    """A copy from pageable memory: its call waits for the stream, and until the copy is almost done."""
+
+    host_ns: int
+    device_ns: int
+    line: str = ""
+    name: str = "aten::copy_"
+
+
+Part = Python | Launch | Read | Wait | Upload
 Parts = Sequence[Part]
 
 
@@ -107,7 +118,7 @@ class SimulatedDevice:
         return _Simulation(self).run(steps)
 
 
-def in_calls(part: Launch | Read | Wait) -> int:
+def in_calls(part: Launch | Read | Wait | Upload) -> int:
     """The host work of a part that lies in runtime calls: 1,000 ns for each call, if the part is long enough."""
     return min(2000 if isinstance(part, Read) else 1000, part.host_ns // 2)
 
@@ -131,7 +142,7 @@ def host_ns(parts: Parts) -> int:
 
 def device_ns(parts: Parts) -> int:
     """The device work of a step."""
-    return sum(part.device_ns for part in parts if isinstance(part, Launch | Read))
+    return sum(part.device_ns for part in parts if isinstance(part, Launch | Read | Upload))
 
 
 @dataclass
@@ -179,13 +190,17 @@ class _Simulation:
         else:
             calls = in_calls(part)
             self.pass_time(part.host_ns - calls + self.device.operation_cost_ns - self.device.entry_ns)
-            if isinstance(part, Launch):
+            if isinstance(part, Upload):
+                self.issue("cudaMemcpyAsync", calls, 7, part.device_ns, "gpu_memcpy", UPLOAD)
+                self.events[-1]["dur"] -= part.device_ns / 1e3 / 100
+                self.wait("cudaStreamSynchronize", 0)
+            elif isinstance(part, Launch):
                 self.issue("cudaLaunchKernel", calls, part.stream, part.device_ns, "kernel", f"kernel of {part.name}")
             else:
                 copy = "Memcpy DtoH (Device -> Pageable)"
                 self.issue("cudaMemcpyAsync", calls // 2, 7, part.device_ns, "gpu_memcpy", copy)
                 self.wait("cudaStreamSynchronize", calls - calls // 2)
-            self.event("cpu_op", part.name if isinstance(part, Launch) else "aten::item", began)
+            self.event("cpu_op", getattr(part, "name", "aten::item"), began)
             self.pass_time(self.device.entry_ns)
         line = "" if isinstance(part, Python) else part.line
         if line:
@@ -198,6 +213,9 @@ class _Simulation:
         self.correlation += 1
         kernel = _Kernel(stream, device_ns, self.correlation, self.now + self.device.latency_ns, category, name)
         self.waiting.setdefault(stream, deque()).append(kernel)
+        if name == UPLOAD:
+            self.until(lambda: not self.pending())
+            self.pass_time(self.device.wake_ns)
         self.event("cuda_runtime", call, began, self.correlation)
 
     def wait(self, call: str, host_ns: int) -> None:

@@ -122,7 +122,7 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
         ways.append(((far / max(at_once, 1e-9) - line.intercept - expected) / expected, (far - near) / (n - top)))
     off, beyond = min(ways, key=lambda way: abs(way[0]))
     noise = quantum / expected
-    if alone and tops.size > 1:
+    if alone and tops.size > 1 and tops.mean() > 0:
         noise += min(_RULE.most_noise, 2 * float(tops.std(ddof=1)) / float(tops.mean()) / tops.size**0.5)
     pace = float(np.median(tops)) / near_line if near_line > 0 else 1.0
     seen = process.values("anchor_canary")

@@ -63,6 +63,14 @@ def test_a_figure_holds_to_the_anchor_that_its_line_predicts() -> None:
     assert (found.status, found.holds_to) == ("ok", FAR)
 
 
+def test_shorter_chains_in_which_the_thread_only_waited_for_its_processor_do_not_end_the_fit() -> None:
+    once = {
+        "anchor": one_off_line([ON_THE_LINE / 10] * 3 + [ON_THE_LINE], [TOP] * 3 + [FAR]),
+        "anchor_queued": one_off_line([ON_THE_LINE] * 4, [TOP] * 3 + [FAR]),
+    }
+    assert complete(with_once(once)).value
+
+
 def test_an_anchor_off_the_line_makes_the_figure_nonlinear_with_both_costs() -> None:
     found = complete(anchored(2 * ON_THE_LINE))
     assert (found.status, found.value) == ("nonlinear", None)

@@ -1,0 +1,208 @@
+"""What the host does beside a step: known parts are injected, and must be found, named and cost what they cost."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead.explain.alternatives import ALTERNATIVES, PINNED
+from overhead.explain.conditions import HostMeasurement, condition_rows, is_far
+from overhead.explain.profiling import profile_step
+from overhead.explain.steps import step_named
+from overhead.explain.verdict import host_causes
+from tests.machine.test_machine import FakeHost
+
+SCHEDSTAT, STATUS = "/proc/thread-self/schedstat", "/proc/thread-self/status"
+CPU_STAT, CPU_MAX = "/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu.max"
+
+
+class CountingHost(FakeHost):
+    """A host whose counters a step advances. ``files``: other files, by path."""
+
+    def __init__(self, files: dict[str, str] | None = None) -> None:
+        super().__init__(files)
+        self.now_ns = self.queued_ns = self.throttled_us = self.switches = 0
+
+    def read(self, path: str) -> str:
+        counters = {
+            SCHEDSTAT: f"1 {self.queued_ns} 3",
+            STATUS: f"voluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t{self.switches}",
+            CPU_STAT: f"nr_throttled 3\nthrottled_usec {self.throttled_us}",
+        }
+        return self.files.get(path, counters.get(path, ""))
+
+
+def shares_of(host: CountingHost, work_ns: int, queued_ns: int = 0, throttled_ns: int = 0) -> dict[str, float]:
+    """The shares for steps of these parts, each of which is preempted once."""
+
+    def run(steps: int) -> None:
+        host.now_ns += steps * (work_ns + queued_ns + throttled_ns)
+        host.queued_ns += steps * queued_ns
+        host.throttled_us += steps * throttled_ns // 1000
+        host.switches += steps
+
+    return HostMeasurement(run, work_ns, host=host, now=lambda: host.now_ns).shares()
+
+
+@pytest.mark.parametrize("queued_ms", [1, 3, 9])
+def test_the_time_that_a_thread_waits_for_a_processor_is_found_and_named(queued_ms: int) -> None:
+    found = shares_of(CountingHost(), 10_000_000, queued_ns=queued_ms * 1_000_000)
+    assert found["queued"] == pytest.approx(queued_ms / (10 + queued_ms), rel=0.01)
+    assert found["preemptions"] == pytest.approx(1e9 / (10e6 + queued_ms * 1e6), rel=0.01)
+    assert "waits for a processor" in host_causes(found)[0]
+
+
+def test_the_time_that_a_cpu_limit_stops_a_thread_is_found_and_named_with_the_limit() -> None:
+    found = shares_of(CountingHost({CPU_MAX: "150000 100000"}), 7_000_000, throttled_ns=3_000_000)
+    assert found["throttled"] == pytest.approx(0.3, rel=0.01)
+    assert found["cores"] == 1.5
+    assert "CPU limit of 1.5 cores" in host_causes(found)[0]
+    both = shares_of(CountingHost(), 5_000_000, queued_ns=1_000_000, throttled_ns=4_000_000)
+    assert ["limit" in said for said in host_causes(both)[:2]] == [True, False]
+
+
+def test_a_quiet_host_has_no_cause() -> None:
+    quiet = {"queued": 0.01, "throttled": 0.0, "collector": 0.01, "threads": 8.0, "cores": 8.0, "clock": 1.05}
+    assert host_causes({**quiet, "other_node": 0.0, "python_threads": 0.0}) == []
+    assert host_causes({}) == []
+
+
+@pytest.mark.parametrize(
+    ("shares", "remedy"),
+    [
+        ({"threads": 8.0, "cores": 2.0}, "torch.set_num_threads(2)"),
+        ({"clock": 1.3}, "1.3×"),
+        ({"collector": 0.2, "longest_pause": 4e6}, "gc.freeze()"),
+        ({"python_threads": 2.0}, "2 other Python threads"),
+        ({"other_node": 1.0}, "numactl"),
+    ],
+)
+def test_each_cause_on_the_host_is_named_with_what_to_do(shares: dict[str, float], remedy: str) -> None:
+    (said,) = host_causes(shares)
+    assert remedy in said
+
+
+def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_their_share() -> None:
+    time_ns = [0]
+
+    class Garbage:
+        """An object of a cycle. To free it takes 5 ms."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            time_ns[0] += 5_000_000
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            time_ns[0] += 10_000_000
+            if gc.isenabled():
+                Garbage()
+                gc.collect()
+
+    measured = HostMeasurement(run, 15e6, now=lambda: time_ns[0])
+    found = measured.shares()
+    assert found["collector"] == pytest.approx(1 / 3, rel=0.05)
+    assert found["longest_pause"] == 5e6
+    (row,) = condition_rows([one for one in measured.conditions() if one[0] == "without garbage collection"])
+    assert row.gain.value == pytest.approx(1.5)
+    assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
+
+
+def test_the_own_python_of_a_program_is_told_from_the_functions_that_it_calls() -> None:
+    numbers = list(range(20_000))
+
+    def own(steps: int) -> None:
+        total = 0
+        for _ in range(steps):
+            for value in numbers:
+                total += value
+
+    assert HostMeasurement(own, 1e6).own_python()["own_python"] > 0.9
+    assert HostMeasurement(lambda steps: [sum(numbers) for _ in range(steps)], 1e5).own_python()["own_python"] < 0.2
+
+
+@pytest.mark.parametrize(("noise", "bounds"), [(0.0, (1.249, 1.251)), (0.2, (1.05, 1.5))])
+def test_the_gain_of_a_condition_is_that_of_the_means_and_its_interval_holds_it(noise: float, bounds: Any) -> None:
+    uneven = [1 + noise, 1 - noise] * 10
+    found = condition_rows([("a", [1e6 * one for one in uneven], [8e5 * one for one in uneven])])
+    assert found[0].gain.value == pytest.approx(1.25)
+    low, high = found[0].gain.low, found[0].gain.high
+    assert low is not None
+    assert high is not None
+    assert bounds[0] <= low <= 1.25 + 1e-9
+    assert 1.25 - 1e-9 <= high <= bounds[1]
+
+
+@pytest.mark.parametrize(("node", "far"), [("1", True), ("0", False), ("-1", False), ("", False)])
+def test_a_launching_core_in_another_node_than_the_gpu_is_known_where_the_system_tells(node: str, far: bool) -> None:
+    files = {
+        "/sys/bus/pci/devices/0000:3b:00.0/numa_node": node,
+        "/proc/thread-self/stat": "7 (a (b) c) " + " ".join(["S", *["0"] * 35, "5", "0"]),
+        "/sys/devices/system/cpu/cpu5/node0": "",
+    }
+    assert is_far(CountingHost(files), "0000:3b:00.0") == far
+
+
+@pytest.mark.needs("torch")
+def test_a_step_with_pinned_uploads_pins_a_tensor_again_only_after_it_was_written(monkeypatch: Any) -> None:
+    torch = pytest.importorskip("torch")
+    pinned: list[Any] = []
+    sent: list[Any] = []
+
+    def pin(tensor: Any) -> Any:
+        pinned.append(tensor)
+        return tensor.clone()
+
+    def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.append((args, kwargs))
+        return tensor
+
+    for name, method in (("to", upload), ("cuda", upload), ("copy_", torch.Tensor.copy_)):
+        monkeypatch.setattr(torch.Tensor, name, method)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: False)
+    x = torch.ones(3)
+    step = ALTERNATIVES[PINNED].make(lambda: x.to("cuda"))
+    x.to("cuda")
+    assert (pinned, sent.pop()) == ([], (("cuda",), {})), "the step as it is does not change"
+    step(), step()
+    assert (len(pinned), sent) == (1, [(("cuda",), {"non_blocking": True})] * 2)
+    x.add_(1)
+    assert step().tolist() == [2, 2, 2]
+    assert len(pinned) == 2
+    ALTERNATIVES[PINNED].make(lambda: x.to(torch.float64))()
+    assert (len(pinned), sent[-1]) == (2, ((torch.float64,), {}))
+    ALTERNATIVES[PINNED].make(lambda: x.cuda())()
+    assert sent[-1] == ((), {"non_blocking": True})
+
+
+BUSY_THREAD = """
+import threading
+stop = threading.Event()
+def spin():
+    while not stop.is_set():
+        sum(range(100))
+def build():
+    threading.Thread(target=spin, daemon=True).start()
+    import time
+    def step():
+        for _ in range(20):
+            time.sleep(0)
+    return step
+"""
+
+
+@pytest.mark.slow
+def test_other_python_threads_are_seen_and_a_shorter_switch_interval_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "threads.py").write_text(BUSY_THREAD)
+    found = profile_step(step_named(f"{tmp_path}/threads.py:build"), conditions=True)
+    assert found.shares["python_threads"] == 1
+    rows = condition_rows(found.conditions)
+    gains = {row.name: row.gain for row in rows}
+    assert gains["switching threads often"].value is not None
+    assert gains["switching threads often"].value > 1.5

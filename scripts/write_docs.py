@@ -275,7 +275,7 @@ def explained() -> str:
             wall = found.get("step", {}).get("wall", {})
             low, high = (wall.get(end, 0.0) / 1e6 for end in ("low", "high"))
             verdict = found["verdict"]["kind"] if "verdict" in found else found["failed"]
-            row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "", str(found["seconds"])]
+            row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "not resolved", str(found["seconds"])]
         rows.append(row)
     head = [
         "program",

@@ -12,7 +12,7 @@ import pytest
 from overhead.errors import BadFile, UsageError
 from overhead.export import FORMATS, export
 from overhead.loading.files import read_fingerprint, write_fingerprint
-from overhead.reading.tables import COLUMNS
+from overhead.reading.tables import COLUMNS, to_pandas
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 
@@ -27,8 +27,6 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.needs("pandas")
 def test_csv_is_read_by_pandas(path: Path) -> None:
     import pandas
-
-    from overhead.reading.tables import to_pandas
 
     read = pandas.read_csv(io.StringIO(export(path, "csv")))
     made = to_pandas(read_fingerprint(path))

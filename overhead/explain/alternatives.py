@@ -110,7 +110,7 @@ def _pinned(step: StepFunction) -> StepFunction:
 
     def uploading(method: Callable[..., Any], always: bool) -> Callable[..., Any]:
         def upload(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if always or any(str(getattr(to, "device", to)).startswith("cuda") for to in [*args, *kwargs.values()]):
+            if always or _goes_to("cuda", args, kwargs):
                 return method(pinned(tensor), *args, **{**kwargs, "non_blocking": True})
             return method(tensor, *args, **kwargs)
 
@@ -171,7 +171,7 @@ class Tape:
                 if not getattr(value, "is_cuda", False):
                     self._values.append(value)
                 return value
-            if method.__name__ == "to" and not _to_host(args, kwargs):
+            if method.__name__ == "to" and not _goes_to("cpu", args, kwargs):
                 return method(tensor, *args, **kwargs)
             if not self._values:
                 raise RuntimeError("the step reads more values from the device in some steps than in others")
@@ -184,10 +184,9 @@ class Tape:
         return lambda *args, **kwargs: None if self._mode == "replaying" else function(*args, **kwargs)
 
 
-def _to_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether ``Tensor.to`` with these arguments gives a tensor in host memory."""
-    named = [kwargs.get("device"), *args[:1]]
-    return any(str(each) == "cpu" or str(getattr(each, "device", "")) == "cpu" for each in named if each is not None)
+def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether these arguments of ``Tensor.to`` name a device of this kind, or a tensor there."""
+    return any(str(getattr(to, "device", to)).startswith(kind) for to in [*args, *kwargs.values()])
 
 
 ALTERNATIVES: dict[str, StepChange] = {

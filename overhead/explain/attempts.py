@@ -15,7 +15,6 @@ import sys
 import time
 import types
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
@@ -137,25 +136,18 @@ def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
 
 def _warm(step: StepFunction) -> list[str]:
     """Run the first steps. The names of the values on the host that the last of them changed."""
-    with _side_stream():
+    torch, stream = sys.modules.get("torch"), contextlib.nullcontext()
+    if torch is not None and torch.cuda.is_initialized():  # a stream would start CUDA beside another library
+        # A capture needs the warm-up of a backward pass to happen on another stream than the default one.
+        torch.cuda.synchronize()
+        stream = torch.cuda.stream(torch.cuda.Stream())
+    with stream:
         for _ in range(_WARM_STEPS - 1):
             step()
         before = state.host_values(step)
         step()
+    wait_for_device()
     return state.changed_names(before, state.host_values(step))
-
-
-@contextlib.contextmanager
-def _side_stream() -> Any:
-    """Another stream than the default one: a capture needs the warm-up of a backward pass to happen there."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():  # a stream would start CUDA beside another library
-        yield
-        return
-    wait_for_device()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        yield
-    wait_for_device()
 
 
 def wait_for_device() -> None:

@@ -26,8 +26,6 @@ from overhead.results import Figure
 VARIABLE = "OVERHEAD_CALLS"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """The environment variables that hold the number of library threads."""
-SCRIPT = "__overhead_script__"
-"""``__name__`` of a script that is run again to find one of its functions."""
 
 
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
@@ -143,9 +141,8 @@ def unpickle_function(text: str) -> Any:
 
 def function_of_script(file: str, path: str) -> Any:
     """The function with this qualified name in a script, which runs without its ``if __name__ == "__main__"``."""
-    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name=SCRIPT)))
+    return operator.attrgetter(path)(types.SimpleNamespace(**runpy.run_path(file, run_name="__overhead_script__")))
 
 
 def _setup(name: str, how: str, *arguments: str) -> str:
-    given = ", ".join(map(repr, arguments))
-    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find({given})"
+    return f"from {__name__} import {how} as _overhead_find\n{name} = _overhead_find(*{arguments!r})"

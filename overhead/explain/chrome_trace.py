@@ -135,7 +135,11 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
         by_correlation[work.correlation].append(work)
     if len({(each.pid, each.tid) for each in of["work"]}) > _MOST_STREAMS:
         raise ValueError(f"more than {_MOST_STREAMS:,} streams")
-    windows = _windows(of["steps"])
+    marks: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for each in of["steps"]:
+        marks[each.name.rstrip("0123456789")].append((each.start, each.end))
+    # Of the marks that differ only in their number, the steps are those that take longest together.
+    windows = sorted(max(marks.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
     # A longer operation, such as the range of an epoch, holds steps.
     longest = max((end - start for start, end in windows), default=math.inf)
     sites = _Spans((str(each.tid), each.start, each.end, _site(each.name)) for each in of["sites"])
@@ -152,14 +156,6 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
         sizes = [each.args.size for each in _started(memory, start, end)]
         steps.append(StepTrace(start, end, _started(operations, start, end), own, sorted(issued, key=_start), sizes))
     return steps
-
-
-def _windows(marks: Iterable[TraceEvent]) -> list[tuple[float, float]]:
-    """The times of the steps: of the marks that differ only in their number, those that take longest together."""
-    by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for each in marks:
-        by_name[each.name.rstrip("0123456789")].append((each.start, each.end))
-    return sorted(max(by_name.values(), key=lambda own: sum(end - start for start, end in own), default=[]))
 
 
 def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,16 +29,11 @@ _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
 _MOST_BUSY = 16
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
-_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
-
+HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
+"""Units of figures of ``Explanation.host``; that of the others is ``ratio``."""
 
 Condition = tuple[str, list[float], list[float]]
 """Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
-
-
-def host_figures(shares: Mapping[str, float]) -> list[Figure]:
-    """``Explanation.host``: what the host does beside the step."""
-    return [Figure(name=name, unit=_UNITS.get(name, "ratio"), value=value) for name, value in shares.items()]
 
 
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
@@ -47,25 +42,22 @@ def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
     for name, *sides in found:
         before, under = (draw.choice(times, (1000, len(times))).mean(axis=1) for times in sides)
         usual, changed = map(np.mean, sides)
-        (low, high), (gain_low, gain_high) = (np.percentile(each, (2.5, 97.5)) for each in (under, before / under))
         row = record.Alternative(
             name=name,
             kind="condition",
             status="ok",
-            step=Figure(name="step", value=float(changed), low=float(low), high=float(high), processes=1),
-            gain=Figure(
-                name="gain",
-                unit="ratio",
-                value=float(usual / changed),
-                low=float(gain_low),
-                high=float(gain_high),
-                processes=1,
-            ),
+            step=_resampled("step", "ns", changed, under),
+            gain=_resampled("gain", "ratio", usual / changed, before / under),
             making=missing("making", "nothing is made"),
             repaid_after=missing("repaid_after", "nothing is made", "count"),
         )
         rows.append(row)
     return rows
+
+
+def _resampled(name: str, unit: str, value: np.floating, drawn: np.ndarray) -> Figure:
+    low, high = map(float, np.percentile(drawn, (2.5, 97.5)))
+    return Figure(name=name, unit=unit, value=float(value), low=low, high=high, processes=1)
 
 
 def read_counters(host: Host) -> dict[str, int]:
@@ -185,14 +177,3 @@ class HostMeasurement:
                 end()
             found.append((name, before + self.stretch(_STRETCH_S), under))
         return found
-
-
-def measure_host(
-    run: Callable[[int], object], one_ns: float, threads: int, conditions: bool
-) -> tuple[dict[str, float], list[Condition]]:
-    """The values of ``Explanation.host``, and the conditions if asked for; nothing where the step fails."""
-    measured = HostMeasurement(run, one_ns, threads)
-    try:
-        return measured.shares() | measured.own_python(), measured.conditions() if conditions else []
-    except Exception:  # the step of a user, which worked a few times
-        return {}, []

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,15 +46,11 @@ class BlockCounts:
             ("synchronisations", self.synchronisations, synchronisations),
         ):
             if most is not None and len(found) > most:
-                said += [f"{what}: {len(found)}, the budget is {most}:", *_listed(found)]
+                said.append(f"{what}: {len(found)}, the budget is {most}:")
+                wide = max(len(name) for name, _ in found)
+                counts = Counter(found).items()  # in the order of their first occurrence
+                said += [f"{n:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), n in counts]
         return "\n".join(said)
-
-
-def _listed(found: Sequence[tuple[str, str]]) -> list[str]:
-    """One line for each name and line, in the order of their first occurrence."""
-    counts = Counter(found)
-    wide = max(len(name) for name, _ in counts)
-    return [f"{number:7} x  {name:{wide}}  {line or 'line unknown'}" for (name, line), number in counts.items()]
 
 
 @contextlib.contextmanager
@@ -120,10 +116,8 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
         return read
 
-    with contextlib.ExitStack() as stack:
-        for name in _READS:
-            stack.enter_context(mock.patch.object(torch.Tensor, name, reading(name)))
-        stack.enter_context(Count())
+    readers: dict[str, Any] = {name: reading(name) for name in _READS}
+    with mock.patch.multiple(torch.Tensor, **readers), Count():
         yield
 
 
@@ -172,8 +166,7 @@ def add_calls(found: BlockCounts, trace: Trace) -> None:
 
 def _entry(call: HostCall) -> tuple[str, str]:
     name = f"{call.operation.name} ({call.name})" if call.operation is not None else call.name
-    site = call.site if call.site.line or call.operation is None else call.operation.site
-    return name, site.line or site.inside
+    return name, call.site.line or call.site.inside
 
 
 def check_limits(*limits: int | None) -> None:

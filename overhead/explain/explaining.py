@@ -18,15 +18,15 @@ from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.conditions import condition_rows, host_figures
+from overhead.explain.conditions import HOST_UNITS, condition_rows
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
 from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
-from overhead.explain.timing import CallTiming, Timing, time_statements
+from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
 from overhead.explain.trace import Trace, busy_ns
-from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, no_replay, verdict_sentences
+from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count, micro_of
 from overhead.results import Figure
@@ -91,7 +91,10 @@ def explain(
             timing, found = changes.time_alone(), []
         timing = changes.resolved(timing)
     except KeyboardInterrupt:
-        result = explanation(source, profile, _without_times(source, profile))
+        call = untimed(profile.found, "interrupted before it was measured", [])
+        versions, own = machine.versions(sorted(set(profile.found.packages))), machine.identity()
+        timing = Timing(created="", setup=source.setup, machine=own, versions=versions, calls=[call])
+        result = explanation(source, profile, timing)
         shown = msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED])
         raise ExplainInterrupted(shown) from None
     return explanation(source, profile, timing, found)
@@ -108,16 +111,6 @@ def _left_out(profile: StepProfile) -> Collection[str]:
         UNSYNCHRONISED: unknown or sum(row.blocked_ns for row in waits) >= _LEAST_WAITS * profile.step_ns,
     }
     return [name for name, done in does.items() if not done]
-
-
-def _without_times(source: StepSource, profile: StepProfile) -> Timing:
-    """Times without figures, for a step that was profiled and not timed."""
-    tried, reason = profile.found, "interrupted before it was measured"
-    call = CallTiming(
-        call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=[]
-    )
-    versions = machine.versions(sorted(set(tried.packages)))
-    return Timing(created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call])
 
 
 def _source(step: str | Callable[[], object], arguments: Sequence[str]) -> StepSource:
@@ -165,7 +158,7 @@ def explanation(
         verdict=verdict,
         alternatives=[*(_whole(one, step.busy) for one in alternatives), *condition_rows(profile.conditions)],
         not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
-        host=host_figures(profile.shares),
+        host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
     )
     return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
 
@@ -202,7 +195,10 @@ def _judged(
     trace = profile.trace
     if trace is None or not trace.steps:
         reason = profile.reason or "no step was profiled"
-        return no_replay(reason), judge_times(
+        check = record.ReplayCheck(
+            replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason
+        )
+        return check, judge_times(
             step.wall, step.issue, synchronous=profile.found.waits == [NOTHING.name], on_device=bool(profile.device)
         )
     parts = step_parts(trace.quiet(), profile.host)
@@ -220,8 +216,8 @@ def _judged(
     if check.ok:
         delay, queued = launch_delays_ns(trace)
         verdict.sentences.append(
-            f"Work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs in the queue behind "
-            f"earlier work of its stream, {micro_of(delay - queued)} µs overhead."
+            f"Device work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs behind "
+            f"earlier work of its stream, and {micro_of(delay - queued)} µs of latency."
         )
     return check, verdict
 

@@ -32,13 +32,6 @@ def explained_page(found: Explanation) -> str:
         [PageSection(name, title, parts) for name, title, made in sections if (parts := list(made))],
         heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
         about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC",
-        answers="",
-        data="",
-        root="",
-        links=(),
-        skipped=(),
-        place=str,
-        linked=str,
         drawn_from="one explained step",
     )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import functools
 import math
 import os
 import sys
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
@@ -29,7 +27,7 @@ from overhead.child import Send, serve
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
-from overhead.explain.conditions import Condition, measure_host
+from overhead.explain.conditions import Condition, HostMeasurement
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
 from overhead.explain.steps import StepSource, error_text
@@ -66,23 +64,6 @@ _NOTHING_SEEN = (
 )
 _MODE = "PythonDispatchMode"
 """The operation that torch records around a dispatch mode, where the library itself has none around it."""
-_NO_TIMES = HostTimes()
-
-
-class _Profiled(Struct, frozen=True, tag="profiled"):
-    """What the child measured besides the traces: the fields of ``StepProfile``, and the return times."""
-
-    library: str = "none"
-    device: str = ""
-    step_ns: float = 0.0
-    sites_missing: str = ""
-    reason: str = ""
-    shares: dict[str, float] = {}
-    conditions: list[Condition] = []
-    returns: ReturnTimes = ReturnTimes()
-
-
-_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Profiled).decode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,14 +72,14 @@ class StepProfile:
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
     ``step_rule``: where this time is from; empty if the trace is all that is known. ``shares``, ``conditions``: what
-    ``measure_host`` found. ``loading_s``: seconds from the start of the process until the step was tried.
+    ``HostMeasurement`` found. ``loading_s``: seconds from the start of the process until the step was tried.
     """
 
     found: FoundCall
     library: str
     device: str
     trace: Trace | None = None
-    host: HostTimes = _NO_TIMES
+    host: HostTimes = dataclasses.field(default_factory=HostTimes)
     step_ns: float = 0.0
     sites_missing: str = ""
     reason: str = ""
@@ -106,6 +87,11 @@ class StepProfile:
     shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
     conditions: Sequence[Condition] = ()
     loading_s: float = 0.0
+
+
+_Measured = tuple[StepProfile, ReturnTimes]
+"""What the child measured besides the traces."""
+_decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Measured).decode
 
 
 def profile_step(
@@ -121,14 +107,12 @@ def profile_step(
         with contextlib.closing(answers) as said_by_child:
             found, loading_s = next(said_by_child), time.monotonic() - began
             try:
-                child = next(said_by_child)
+                measured: _Measured = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
-                child = _Profiled(reason=str(error))
-        fields = msgspec.structs.asdict(child)
-        returns = fields.pop("returns")
-        profile = StepProfile(found, **fields, loading_s=loading_s)
+                measured = StepProfile(found, "none", "", reason=str(error)), ReturnTimes()
+        profile = dataclasses.replace(measured[0], loading_s=loading_s)
         try:
-            return profile if profile.reason else _with_traces(profile, folder, returns)
+            return profile if profile.reason else _with_traces(profile, folder, measured[1])
         except BadFile as error:
             return dataclasses.replace(profile, reason=f"the profile is unreadable: {error}")
 
@@ -177,7 +161,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
 
 
-def _profiled(source: StepSource, folder: str, conditions: bool, send: Send) -> _Profiled:
+def _profiled(source: StepSource, folder: str, conditions: bool, send: Send) -> _Measured:
     """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
     threads = len(sys._current_frames())
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
@@ -191,25 +175,33 @@ def _profiled(source: StepSource, folder: str, conditions: bool, send: Send) -> 
         statement.issue(steps)
         wait()
 
-    shares, under = measure_host(run, found.one_ns, len(sys._current_frames()) - threads, conditions)
+    host = HostMeasurement(run, found.one_ns, len(sys._current_frames()) - threads)
+    shares, under = dict[str, float](), list[Condition]()
+    with contextlib.suppress(Exception):  # the step of a user, which worked a few times
+        shares, under = host.shares() | host.own_python(), host.conditions() if conditions else []
     statement.close()
-    profiled = _profile(source, folder, step, found, send)
-    return msgspec.structs.replace(profiled, shares=shares, conditions=under)
+    profile, returns = _profile(source, folder, step, found, send)
+    return dataclasses.replace(profile, shares=shares, conditions=under), returns
 
 
-def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Profiled:
+def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Measured:
     torch = sys.modules.get("torch")
     library = next((name for name in LIBRARIES if name in found.waits), "torch" if torch else "none")
     device = found.adapter if found.api != "CPU" else ""
+    profile = StepProfile(found, library, device)
     if torch is None or library != "torch" or (device and not torch.cuda.is_initialized()):
         what = {"none": "a step without PyTorch", "torch": f"PyTorch on {device}"}.get(library, library)
-        return _Profiled(library, device, reason=f"{what} is not profiled: only its times are measured")
+        why = f"{what} is not profiled: only its times are measured"
+        return dataclasses.replace(profile, reason=why), ReturnTimes()
     send("profiling the step")
     try:
         with contextlib.closing(QuietProcessor(SystemClock())) as processor:
-            return _TorchProfile(torch, step, source.folder, folder, device, send, processor).run()
+            profiler = _TorchProfile(torch, step, source.folder, folder, device, send, processor)
+            step_ns, missing, returns = profiler.run()
+            return dataclasses.replace(profile, step_ns=step_ns, sites_missing=missing), returns
     except Exception as error:
-        return _Profiled(library, device, reason=f"the step cannot be profiled: {error_text(error)}")
+        why = f"the step cannot be profiled: {error_text(error)}"
+        return dataclasses.replace(profile, reason=why), ReturnTimes()
 
 
 @dataclasses.dataclass
@@ -228,11 +220,15 @@ class _TorchProfile:
         self.on_cuda = bool(self.device) and self.torch.cuda.is_initialized()
         self.synchronize: Callable[[], object] = self.torch.cuda.synchronize if self.on_cuda else lambda: None
 
-    def run(self) -> _Profiled:
+    def run(self) -> tuple[float, str, ReturnTimes]:
+        """Write the traces. The time of a step, ns, why lines are missing or '', and the return times."""
         for _ in range(_WARM_STEPS):
             self.step()
         one_s = self._seconds(1)
-        _keep_freed_memory()
+        # The C library keeps freed memory: in new pages an operation costs the profiler up to three times as much.
+        with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
+            for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
+                ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
         fitting = math.ceil(_PROFILED_S / max(one_s, 1e-9))
         per_trace = min(_MOST, math.ceil(fitting / _HOST_TRACES))
         step_s, returns = self._host_work(per_trace, one_s)
@@ -247,7 +243,7 @@ class _TorchProfile:
             self._trace(_SITES_FILE, True, [self.step] * 3)
         except Exception as error:  # a compiled step may not run under a dispatch mode
             missing = f"no call sites: {one_line(error)}"
-        return _Profiled("torch", self.device, step_s * 1e9, missing, returns=returns)
+        return step_s * 1e9, missing, returns
 
     def _host_work(self, steps: int, one_s: float) -> tuple[float, ReturnTimes]:
         """Profile so many steps for each trace, and loops of one operation, in turn with both without a profiler.
@@ -331,12 +327,12 @@ class _TorchProfile:
         from torch.profiler import ProfilerActivity, profile
 
         kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_cuda else [])]
-        marked = functools.partial(marked_sites, self.torch, self.program)
         self.processor.leave_if_slow()
         self.synchronize()
         with profile(activities=kinds, profile_memory=sites) as profiler:
             for index, step in enumerate(steps):
-                with self._mark(index), marked() if sites else contextlib.nullcontext():
+                lines = marked_sites(self.torch, self.program) if sites else contextlib.nullcontext()
+                with self._mark(index), lines:
                     step()
             self.synchronize()
         profiler.export_chrome_trace(str(Path(self.folder) / name))
@@ -376,13 +372,6 @@ def step_seconds(times: Sequence[tuple[float, float]]) -> float:
     """The time of a step, s, from pairs of times of n and 3 n steps over n; of both the quickest quarter counts."""
     short, long = (quiet_mean(part) for part in zip(*times, strict=True))
     return (long - short) / 2
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library keep freed memory: in new pages an operation costs the profiler up to three times as much."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # other C libraries; Windows has no library None
-        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
 def _answer(job: tuple[StepSource, str, bool], send: Send) -> None:

@@ -28,7 +28,6 @@ LIBRARIES: Mapping[str, UsedLibrary] = {
 }
 """The library of each wait (``waits.KNOWN_WAITS``), the surest first."""
 BoundKind = Literal["host", "device", "synchronisation", "mixed", "unclear"]
-AlternativeKind = Literal["measured", "bound", "prediction", "condition"]
 KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "prediction": " (predicted)"}
 """What stands behind the name of an alternative."""
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
@@ -147,7 +146,7 @@ class Alternative(_Part, kw_only=True):
     """
 
     name: Name
-    kind: AlternativeKind
+    kind: Literal["measured", "bound", "prediction", "condition"]
     status: AlternativeStatus
     step: Figure
     gain: Figure
@@ -215,9 +214,6 @@ class Explanation(_Part, kw_only=True):
     host: Annotated[list[Figure], Meta(max_length=64)] = []
 
 
-_decoder = msgspec.json.Decoder(Explanation)
-
-
 def missing(name: str, reason: str, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
     return Figure(name=name, unit=unit, status="unavailable", reason=reason)
@@ -231,7 +227,7 @@ def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> F
 def read_explanation(path: Path) -> Explanation:
     """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
     try:
-        found = _decoder.decode(read_whole(path, _MAX_BYTES))
+        found = msgspec.json.decode(read_whole(path, _MAX_BYTES), type=Explanation)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadFile(f"{path}: not an explanation: {' '.join(str(error).split())[:300]}") from None
     if found.version != EXPLAIN_VERSION:

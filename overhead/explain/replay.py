@@ -19,7 +19,7 @@ import numpy as np
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
-from overhead.explain.trace import HostCall, StepTrace, Trace, busy_ns
+from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_ns
 from overhead.loading.files import save_file
 from overhead.reading.format import plain
 
@@ -48,11 +48,6 @@ class QueueModel:
 
     steps: Sequence[Sequence[QueueAction]]
     wake_ns: float = 0.0
-
-    def without_waits(self) -> QueueModel:
-        """A copy of the model without synchronisations: a bound, since the program may need their values."""
-        steps = [[dataclasses.replace(action, waits_for=()) for action in step] for step in self.steps]
-        return dataclasses.replace(self, steps=steps)
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,8 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
     call_ns = host.call_ns(trace)
     latencies = {name: max(0.0, ns - call_ns) for name, ns in launch_latencies_ns(trace).items()}
     steps = [list(_actions(step, host.work_of(step, call_ns), call_ns, latencies)) for step in trace.steps]
-    return QueueModel(steps, wake_ns(trace))
+    waits = [call for step in trace.steps for call in step.calls if call.blocked > 0]
+    return QueueModel(steps, statistics.median(c.end - c.start - c.blocked for c in waits) if waits else 0.0)
 
 
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
@@ -161,15 +157,11 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
     for step, actions in zip(trace.steps, whole.steps, strict=True):
         model = dataclasses.replace(whole, steps=[actions])
         host_ns = sum(action.work_ns for action in actions)
-        unwaited_ns = replayed_step_ns(model.without_waits())
+        # Without synchronisations it is a bound, since the program may need their values.
+        unwaited = [dataclasses.replace(action, waits_for=()) for action in actions]
+        unwaited_ns = replayed_step_ns(dataclasses.replace(whole, steps=[unwaited]))
         found.append(StepParts(replayed_step_ns(model), host_ns, busy_ns(step.device), unwaited_ns))
     return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
-
-
-def wake_ns(trace: Trace) -> float:
-    """From the end of the device's work to the return of a call that waited for it; the median, ns."""
-    blocked = [call for step in trace.steps for call in step.calls if call.blocked > 0]
-    return statistics.median([call.end - call.start - call.blocked for call in blocked]) if blocked else 0.0
 
 
 def launch_latencies_ns(trace: Trace) -> dict[str, float]:
@@ -191,25 +183,23 @@ def launch_latencies_ns(trace: Trace) -> dict[str, float]:
 def _actions(step: StepTrace, host: HostWork, call_ns: float, latencies: Mapping[str, float]) -> Iterator[QueueAction]:
     last = step.start
     for call in step.calls:
-        jobs = _jobs(step, call)
-        if not jobs and not call.waits_for:
+        issued = step.by_correlation.get(call.correlation, []) if call.correlation else []
+        if not issued and not call.waits_for:
             continue
         # A launch is host work after its own action: the device may start before the launch returns.
         latency = latencies.get(call.name, latencies.get("", 0.0))
-        if jobs:  # no call has a longer latency than what passed until its own work began
-            began = min(work.start for work in step.by_correlation[call.correlation])
-            latency = max(0.0, min(latency, began - call.start - call_ns))
-        kernel = step.by_correlation[call.correlation][0].name if jobs else ""
-        name = call.operation.name if call.operation else call.name
-        yield QueueAction(host(last, call.start), jobs, latency, call.waits_for, name, kernel)
+        if issued:  # no call has a longer latency than what passed until its own work began
+            latency = max(0.0, min(latency, issued[0].start - call.start - call_ns))
+        name, kernel = call.operation.name if call.operation else call.name, issued[0].name if issued else ""
+        yield QueueAction(host(last, call.start), _jobs(issued), latency, call.waits_for, name, kernel)
         last = call.start
     yield QueueAction(host(last, step.end), call="the end of the step")
 
 
-def _jobs(step: StepTrace, call: HostCall) -> list[tuple[str, float]]:
+def _jobs(issued: Iterable[DeviceWork]) -> list[tuple[str, float]]:
     """The work of a call as one job for each of its streams; a graph's nodes keep the pauses between them."""
     spans: dict[str, tuple[float, float]] = {}
-    for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
+    for work in issued:
         start, end = spans.get(work.stream, (work.start, work.end))
         spans[work.stream] = (min(start, work.start), max(end, work.end))
     return [(stream, end - start) for stream, (start, end) in spans.items()]

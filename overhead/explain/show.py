@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.explain.record import KIND_LABELS, NOT_IN_A_TRACE, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
-from overhead.explain.verdict import UNRANKED, resolved_times, time_text, verdict_sentences, why_unresolved
+from overhead.explain.verdict import UNRANKED, resolved_times, time_text, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.dispatch_costs import met_range
 from overhead.reading.format import (
@@ -51,8 +51,6 @@ _MET_APART = 1.3
 """A sentence names the met cost if it and the quiet cost differ by more than this factor."""
 _LIBRARIES = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
 """The first of these that a statement uses stands in the title."""
-_LONGEST_SHOWN = 60
-"""Characters of a statement in the table."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
@@ -181,7 +179,9 @@ def _where(site: CallSite) -> str:
 
 def _remark(one: Alternative) -> str:
     words = {"ok": one.verdict(), "refused": "not possible", "differs": one.verdict(), "failed": "failed"}[one.status]
-    why = "; ".join(filter(None, (one.results or one.reason, why_unresolved(one))))
+    unclear = one.step.measured and not resolved_times(one.step)
+    time = f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
+    why = "; ".join(filter(None, (one.results or one.reason, time)))
     text = ("; " if one.same_results else ": ").join(filter(None, (words, why)))
     return f"{text} ({one.site.line})" if one.site.line else text
 
@@ -198,7 +198,7 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     rows = [
         [
             str(n) if several else "",
-            *(plain(text, _LONGEST_SHOWN) for text in (call.call, *call.varied.values())),
+            *(plain(text, 60) for text in (call.call, *call.varied.values())),
             *(_cell(call, name) for name in names),
         ]
         for n, call in enumerate(timing.calls, 1)
@@ -297,15 +297,9 @@ def _missing(call: CallTiming) -> dict[str, list[str]]:
         if figure is not None and not figure.measured:
             found.setdefault(figure.reason or call.reason or figure.status, []).append(name)
     if call.on != "CPU" and call.figure("naive") is not None and call.figure("device_busy") is None:
-        found.setdefault(_no_device(call), []).append("device")
+        span, why = call.figure("device_span"), "this library has no clock of the device that is known here"
+        if span is not None:
+            waited = f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"
+            why = waited if span.measured else span.reason or span.status
+        found.setdefault(why, []).append("device")
     return found
-
-
-def _no_device(call: CallTiming) -> str:
-    """Why the time of the device is missing."""
-    span = call.figure("device_span")
-    if span is None:
-        return "this library has no clock of the device that is known here"
-    if not span.measured:
-        return span.reason or span.status
-    return f"the device waited for work in between; at most {micro_spread(span)} {MICRO}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+import operator
 import os
 import sysconfig
 import types
@@ -18,6 +19,9 @@ import numpy as np
 from overhead.errors import one_line
 
 SUITE = str(Path(__file__).parents[1]) + os.sep
+_FOLDERS = operator.itemgetter("stdlib", "platstdlib", "purelib", "platlib")(sysconfig.get_paths())
+_NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
+"""How the file names begin of code that does not belong to the program."""
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")
@@ -65,11 +69,6 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def why_unread(error: Exception) -> str:
-    """Why a part of the state is not known, in words: what the program's class raised."""
-    return f"cannot be read: {one_line(error)[:200]}"
-
-
 def is_array(value: Any) -> bool:
     """Whether this is an array of any library: NumPy, PyTorch, JAX, CuPy."""
     try:
@@ -80,15 +79,14 @@ def is_array(value: Any) -> bool:
 
 def host_values(step: Callable[..., Any]) -> dict[str, Any]:
     """The state of a step that device work cannot change, by name: Python values, and copies of arrays on the host."""
-    return {
-        name: _copied(value) if is_array(value) else value
-        for name, value in reachable_values(step).items()
-        if is_plain(value) or (is_array(value) and not _on_device(value))
-    }
-
-
-def _on_device(value: Any) -> bool:
-    return bool(getattr(value, "is_cuda", False)) or type(value).__module__.partition(".")[0] == "cupy"
+    found = {}
+    for name, value in reachable_values(step).items():
+        if is_array(value):
+            if not (getattr(value, "is_cuda", False) or type(value).__module__.partition(".")[0] == "cupy"):
+                found[name] = _copied(value)
+        elif is_plain(value):
+            found[name] = value
+    return found
 
 
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -135,7 +133,7 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
         for part in itertools.islice(_children(value), _MOST + 1):
             found.append(part)
     except Exception as error:  # the class of the program may raise anything
-        return found, why_unread(error)
+        return found, f"cannot be read: {one_line(error)[:200]}"
     return found[:_MOST], f"has over {_MOST:,} parts" if len(found) > _MOST else ""
 
 
@@ -153,20 +151,15 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _numbered(value.args)
         yield from value.keywords.items()
     elif isinstance(value, Mapping):
-        for index, (key, each) in enumerate(value.items()):
-            yield _named(key, index), each
+        yield from ((_named(key, index), each) for index, (key, each) in enumerate(value.items()))
     elif isinstance(value, Sequence):
         yield from _numbered(value)
     elif isinstance(value, Set):
-        yield from _of_set(value)
+        if not _is_key(tuple(value)):
+            raise TypeError("the objects of a set have no order")
+        yield from _numbered(sorted(value, key=repr))
     elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
         yield from _of_object(value)
-
-
-def _of_set(value: Set[Any]) -> Iterator[tuple[str, Any]]:
-    if not _is_key(tuple(value)):
-        raise TypeError("the objects of a set have no order")
-    return _numbered(sorted(value, key=repr))
 
 
 def _numbered(values: Iterable[Any], name: str = "") -> Iterator[tuple[str, Any]]:
@@ -204,15 +197,9 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-@functools.cache
-def _library_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return (SUITE, *{paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
-
-
 def is_own_code(code: types.CodeType) -> bool:
     """Whether code belongs to the program, and not to the standard library, an installed package or this one."""
-    return not code.co_filename.startswith((*_library_folders(), "<frozen", "<overhead"))
+    return not code.co_filename.startswith(_NOT_OWN)
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:

@@ -109,14 +109,13 @@ def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callab
     lacking = _lacking(found, arguments)
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
-    step = functools.partial(found, **arguments) if arguments else found
+    step: Callable[[], Any] = functools.partial(found, **arguments) if arguments else found
     made = _checked(step)
     # What a step returns may be callable too, such as a module: a function of the program is meant.
     if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
         if lacking := _lacking(made, {}):
             raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
-        returned: Callable[[], Any] = made
-        return returned
+        step = made
     return step
 
 
@@ -142,10 +141,9 @@ def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list
     except (TypeError, ValueError):  # a function written in C
         return []
     plain = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
-        for name in arguments:
-            if name not in parameters:
-                raise unknown_name("argument", name, [p.name for p in plain])
+    unknown = [name for name in arguments if name not in parameters]
+    if unknown and not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
+        raise unknown_name("argument", unknown[0], [p.name for p in plain])
     return [p.name for p in plain if p.default is p.empty and p.name not in arguments]
 
 

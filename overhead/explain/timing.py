@@ -78,6 +78,13 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
     __repr__ = __str__
 
 
+def untimed(tried: FoundCall, reason: str, figures: list[Figure]) -> CallTiming:
+    """What is known of a step that was not timed, for this reason."""
+    return CallTiming(
+        call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=figures
+    )
+
+
 class CallRatio(Struct, frozen=True, kw_only=True):
     """``complete`` of the row at ``position`` (from 1) over that of the row ``against``, measured in turn.
 

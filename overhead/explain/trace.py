@@ -141,9 +141,8 @@ class Trace:
         """The steps that took the host least: a quarter, three at least; all if they differ in their operations."""
         if not self.alike:
             return self
-        lengths = sorted(step.end - step.start for step in self.steps)
-        longest = lengths[: _quiet_number(lengths)][-1:]
-        return Trace([step for step in self.steps if step.end - step.start <= longest[0]])
+        longest = max(_quietest(step.end - step.start for step in self.steps), default=0.0)
+        return Trace([step for step in self.steps if step.end - step.start <= longest])
 
     @property
     def alike(self) -> bool:
@@ -162,14 +161,15 @@ class Trace:
         return any(step.device for step in self.steps)
 
 
-def _quiet_number(times: Sequence[object]) -> int:
-    return max(3, len(times) // 4)
+def _quietest(times: Iterable[float]) -> list[float]:
+    ordered = sorted(times)
+    return ordered[: max(3, len(ordered) // 4)]
 
 
 def quiet_mean(times: Iterable[float]) -> float:
     """The mean of the shortest quarter of these times, three at least; 0 for no times."""
-    ordered = sorted(times)
-    return statistics.fmean(ordered[: _quiet_number(ordered)]) if ordered else 0.0
+    quietest = _quietest(times)
+    return statistics.fmean(quietest) if quietest else 0.0
 
 
 def busy_ns(work: Iterable[DeviceWork]) -> float:

@@ -26,7 +26,7 @@ from overhead.explain.profiling import StepProfile
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, RankRow
 from overhead.explain.replay import save_replay, step_parts
 from overhead.explain.steps import StepSource
-from overhead.explain.timing import CallTiming, Timing
+from overhead.explain.timing import Timing, untimed
 from overhead.explain.trace import Trace, busy_ns
 from overhead.explain.verdict import WITHIN
 from overhead.reading.format import count, micro_of, percent, plain
@@ -65,9 +65,7 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
     profile = StepProfile(tried, "none", trace.device, trace=trace, host=host, step_ns=1e6 * step_ms, step_rule=given)
     figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
-    call = CallTiming(
-        call="step", status="unavailable", reason=NOT_IN_A_TRACE, wait="", on=trace.device, flags=[], figures=figures
-    )
+    call = untimed(tried, NOT_IN_A_TRACE, figures)
     found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
     others = [f"Only one process was read, of {trace.processes} with device work."] if trace.processes > 1 else []
     found = msgspec.structs.replace(found, not_seen=[_NOT_SEEN, *others, *found.not_seen])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from overhead.explain import record
 from overhead.explain.host_work import BETWEEN, PAGEABLE
-from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict, missing
+from overhead.explain.record import OperationRow, ReplayCheck, StepVerdict
 from overhead.explain.replay import StepParts
 from overhead.explain.trace import LOADER
 from overhead.reading.format import (
@@ -59,12 +59,6 @@ def time_text(time: Figure) -> str:
     return micro_spread(time) if times else unresolved(time)
 
 
-def why_unresolved(one: record.Alternative) -> str:
-    """Why the time of an alternative that was timed is not shown; empty if it is."""
-    unclear = one.step.measured and not resolved_times(one.step)
-    return f"time not resolved: {one.step.reason}".removesuffix(": ") if unclear else ""
-
-
 def verdict_sentences(found: record.Explanation) -> list[str]:
     """The verdict in sentences. If the time of the step is not known well enough, the first one says so, then why."""
     said, wall = list(found.verdict.sentences), found.step.wall
@@ -74,7 +68,7 @@ def verdict_sentences(found: record.Explanation) -> list[str]:
     unclear = unresolved or found.verdict.kind == "unclear"
     causes = host_causes({figure.name: figure.value for figure in found.host if figure.value is not None})
     if unclear and found.host and not causes:
-        causes = ["No likely cause was measured. overhead doctor names what disturbs this machine."]
+        causes = ["No cause on the host was measured. overhead doctor names what disturbs this machine."]
     said += [*python_sentence(found), *([] if unclear else causes)]
     return list(dict.fromkeys([*said[:1], *causes, *said[1:]] if unclear else said))
 
@@ -94,7 +88,7 @@ def host_causes(shares: Mapping[str, float]) -> list[str]:
         most = max(1, int(of["cores"]))
         said.append(f"PyTorch has {threads:g} threads for {cores} cores: torch.set_num_threads({most}).")
     if (slow := of.get("clock", 1.0)) >= _SLOWER:
-        said.append(f"A fixed loop takes {factor(slow)} its best time: the clock changes, or a hyperthread is busy.")
+        said.append(f"A fixed test loop takes {factor(slow)} its best time: another clock, or a busy hyperthread.")
     if others := int(of.get("python_threads", 0.0)):
         said.append(f"{count(others, 'other Python thread')} may hold the interpreter: move their work to processes.")
     if of.get("other_node"):
@@ -124,19 +118,13 @@ def check_replay(replayed_ns: float, measured: Figure) -> ReplayCheck:
     return ReplayCheck(replayed=replayed, measured=measured, ratio=ratio, ok=ok, reason=reason)
 
 
-def no_replay(reason: str) -> ReplayCheck:
-    """The check of a step that was not profiled."""
-    return ReplayCheck(replayed=missing("replayed", reason), measured=missing("measured", reason), reason=reason)
-
-
 def bound_of(parts: StepParts) -> tuple[record.BoundKind, float]:
     """What bounds the step, and how many times as long it takes as the next part (or as the step without waits)."""
     high, low = max(parts.host, parts.device), min(parts.host, parts.device)
     ratio = high / low if low > 0 else float("inf")
-    if parts.synchronisation_share >= _MUCH:
-        return "synchronisation", parts.step / parts.without_waits
     if parts.synchronisation_share >= _LITTLE:
-        return "mixed", parts.step / parts.without_waits
+        much = parts.synchronisation_share >= _MUCH
+        return "synchronisation" if much else "mixed", parts.step / parts.without_waits
     if ratio < _EQUAL:
         return "mixed", ratio
     return ("host" if parts.host > parts.device else "device"), ratio
@@ -165,7 +153,7 @@ def judge(
     said = [UNCHECKED] if check.unchecked else []
     said.append(_bound_sentence(kind, parts, factor(times) if times < math.inf else "many times"))
     if share is not None:
-        said.append(f"The device works in {percent(1 - share)} of a step; the other {percent(share)} are overhead.")
+        said.append(f"The device is idle for {percent(share)} of a step.")
     inside = sum(row.host_ns for row in operations if row.name != BETWEEN)
     if launches and parts.host > parts.device and 2 * inside > parts.host:
         number = count(round(launches), "launch").replace("launchs", "launches")
@@ -216,13 +204,13 @@ def _between(operations: Sequence[OperationRow]) -> float | None:
 
 
 def most_host_work(operations: Sequence[OperationRow]) -> list[str]:
-    """Sentences: which operations take most of the host's time, and how much is between them; none if not known."""
-    share, first = _between(operations), next((row for row in operations if row.name != BETWEEN), None)
+    """Sentences: which operation takes most of the host's time, and that of a data loader; none if it is little."""
+    first = next((row for row in operations if row.name != BETWEEN), None)
     whole = sum(row.host_ns for row in operations)
     said = []
-    if first is not None and share is not None:
+    if first is not None and first.host_ns >= _LITTLE * whole > 0:
         said.append(
-            f"Most host time in one place: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
+            f"Most host time in one operation: {first.name}{_at(first.site)}, {micro_of(first.host_ns)} µs in "
             f"{count(round(first.count), 'call')}."
         )
     loading = sum(row.host_ns for row in operations if row.name.startswith(LOADER))
@@ -239,9 +227,9 @@ def python_sentence(found: record.Explanation) -> list[str]:
     own = next((figure.value or 0.0 for figure in found.host if figure.name == "own_python"), 0.0)
     own_ns = min(share * whole, own * (found.replay.measured.value or 0.0))
     if 2 * own_ns >= share * whole:
-        return [f"{micro_of(own_ns)} of {micro_of(whole)} µs of host work are your own Python, outside the operations."]
-    rest = "the Python of libraries, and launches without an operation"
-    return [f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are outside the operations: {rest}."]
+        return [f"{micro_of(own_ns)} of {micro_of(whole)} µs of host work are your own Python, between operations."]
+    rest = "Python of libraries, and kernels that they launch"
+    return [f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are between PyTorch's operations: {rest}."]
 
 
 def judge_processor(wall: Figure, check: ReplayCheck, operations: Sequence[OperationRow]) -> StepVerdict:

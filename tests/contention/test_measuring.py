@@ -11,13 +11,13 @@ import pytest
 from overhead.contention.measuring import measure_contention
 from overhead.contention.placing import processors_of_peers
 from overhead.contention.plan import ContentionPlan, cases_of
-from overhead.machine.host import Host
 from overhead.measure.sampling.clock import every_processor
 from overhead.probes.base import device_id
 from overhead.profiles import profiles
 from overhead.results import Contention, Target
 from overhead.runner.run import run
 from tests.fakes.plugins import forget_plugins_afterwards
+from tests.machine.test_machine import SMI, FakeHost
 
 STACKS = Path(__file__).resolve().parents[1] / "fakes" / "stacks"
 SHORT = ContentionPlan(
@@ -34,19 +34,6 @@ class Pair(Faulty):
     def targets(self):
         return [Target(stack="pair", api="CUDA", adapter="A", device=str(n)) for n in range(2)]
 """
-
-
-class MadeHost(Host):
-    """A machine of made files. ``gpus``: rows of ``nvidia-smi``."""
-
-    def __init__(self, files: dict[str, str], gpus: list[list[str]] | None = None) -> None:
-        self.files, self.gpus = files, gpus or []
-
-    def read(self, path: str) -> str:
-        return self.files.get(path, "")
-
-    def nvidia_smi(self, *fields: str) -> list[list[str]]:
-        return self.gpus
 
 
 @pytest.fixture(autouse=True)
@@ -122,10 +109,10 @@ def test_peers_are_bound_to_cores_of_their_own() -> None:
     siblings = {f"/sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": str(n) for n in usable}
     targets = [Target(stack="torch", api="CUDA", adapter="A")] * 2
     assert processors_of_peers("free", targets) == [[], []]
-    assert processors_of_peers("core", targets, MadeHost(siblings)) == [[usable[0]], [usable[1]]]
+    assert processors_of_peers("core", targets, FakeHost(siblings)) == [[usable[0]], [usable[1]]]
     whole = {name: ",".join(map(str, usable)) for name in siblings}
-    assert processors_of_peers("core", targets, MadeHost(whole)) is None
-    assert processors_of_peers("node", targets, MadeHost({})) is None
+    assert processors_of_peers("core", targets, FakeHost(whole)) is None
+    assert processors_of_peers("node", targets, FakeHost()) is None
 
 
 def test_peers_are_bound_next_to_their_device() -> None:
@@ -135,4 +122,5 @@ def test_peers_are_bound_next_to_their_device() -> None:
     uuid = "00112233-4455-6677-8899-aabbccddeeff"
     target = Target(stack="torch", api="CUDA", adapter="A", device=device_id(bytes.fromhex(uuid.replace("-", ""))))
     files = {f"/sys/bus/pci/devices/{bus}/local_cpulist": f"{usable[1]}\n"}
-    assert processors_of_peers("node", [target], MadeHost(files, [[f"GPU-{uuid}", f"0000{bus}"]])) == [[usable[1]]]
+    gpus = {SMI.format("uuid,pci.bus_id"): f"GPU-{uuid}, 0000{bus}"}
+    assert processors_of_peers("node", [target], FakeHost(files, gpus)) == [[usable[1]]]

@@ -13,9 +13,11 @@ from rich.console import Console
 from overhead.blocks import terminal
 from overhead.blocks.parts import Drawing, Table, Text, cell_text
 from overhead.contention.brief import brief
+from overhead.contention.sections import section_of
 from overhead.contention.show import finding_sentences, rows_of, way_blocks
 from overhead.reading.findings import Finding, findings_of
 from overhead.reading.view import View
+from overhead.report import render
 from overhead.results import Contention, Limit, Placement, Way
 from tests.fakes.contention import h100, peers
 from tests.fakes.report import fingerprint, record
@@ -121,8 +123,6 @@ def test_a_row_is_one_line_of_a_terminal_of_120_columns() -> None:
 
 def test_the_names_of_lines_do_not_overlap_and_lie_inside_the_figure() -> None:
     drawn_text = pytest.importorskip("matplotlib.text").Text
-    from overhead.contention.sections import section_of
-
     stacks = ("torch", "cuda-driver", "cuda-graph", "vulkan", "dawn", "wgpu-native", "cupy", "triton")
     crowd = view(*(peers(stack, {1: 1 + i, 2: 8.0, 8: 9 + i / 99}) for i, stack in enumerate(stacks)))
     figure = next(part for part in section_of("processes")(crowd) if isinstance(part, Drawing)).draw()
@@ -136,8 +136,6 @@ def test_the_names_of_lines_do_not_overlap_and_lie_inside_the_figure() -> None:
 
 def test_the_page_names_the_run_that_it_comes_from_and_other_runs_add_nothing_to_it(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from overhead.report import render
-
     usual = fingerprint(record(), created="2026-01-05T03:04:05Z")
     assert not list(brief(View(usual)))
     page = (render([usual, h100()], tmp_path).parent / "pages/contention.html").read_text("utf-8")

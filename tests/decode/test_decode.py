@@ -15,8 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from overhead.decode import lowered
+from overhead.decode.arms import browser, cuda as cuda_arms
+from overhead.decode.arms.webgpu import WebGpuDecode
 from overhead.decode.decoders import DECODERS, MOST_TOKENS, PROMPT, SHAPES
-from overhead.decode.lowered import PADDING, with_padding
+from overhead.decode.lowered import PADDING, lowered_step, with_padding
+from overhead.decode.lowering.fusions import FUSIONS
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.attention import CachedAttention
 from overhead.decode.lowering.templates.elementwise import IndexWrite
@@ -89,8 +93,6 @@ def test_the_next_process_reads_a_large_reference_from_a_file(tmp_path: Path, mo
 
 
 def test_fusions_applied_one_by_one_give_the_same_program_as_all_at_once() -> None:
-    from overhead.decode.lowered import lowered_step
-    from overhead.decode.lowering.fusions import FUSIONS
     from overhead.decode.lowering.torch_export import lower
     from overhead.decode.reference import decode_step
 
@@ -132,8 +134,6 @@ def test_a_host_with_too_little_memory_refuses_with_the_missing_bytes(monkeypatc
     ids=lambda case: case.key,
 )
 def test_a_browser_page_refuses_patterns_callers_and_decoders_that_it_cannot_run(case: Case) -> None:
-    from overhead.decode.arms import browser
-
     session: Any = None
     with pytest.raises(Unsupported):
         browser.open_case(session, case)
@@ -304,9 +304,6 @@ OF_BATCHES = ("one key for all rows", "rows swapped")
 @LAVAPIPE
 @pytest.mark.parametrize("mutant", [*PROGRAMS, *STATES])
 def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from overhead.decode import lowered
-    from overhead.decode.arms.webgpu import WebGpuDecode
-
     params = {"fusions": 6, "batch": 4} if mutant in OF_BATCHES else {"fusions": 0}
     target, place = lavapipe(monkeypatch), WebGpuDecode.write_state
     if mutant in PROGRAMS:
@@ -320,9 +317,7 @@ def test_a_chain_with_a_wrong_program_is_unverified_when_it_opens(mutant: str, m
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    from overhead.decode.arms import cuda as decode
-
-    monkeypatch.setattr(decode, "_shared_on", functools.cache(decode._shared_on.__wrapped__))
+    monkeypatch.setattr(cuda_arms, "_shared_on", functools.cache(cuda_arms._shared_on.__wrapped__))
     return install_compiling(monkeypatch)
 
 
@@ -341,9 +336,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_cuda_c_decodes_verified_tokens_on_a_fake_driver(
     pattern: str, caller: Any, params: dict[str, Scalar], dispatches: int, cuda: Any
 ) -> None:
-    from overhead.decode.arms.cuda import open_case
-
-    chain = open_case(cuda, 0, case_of(pattern, caller, **params))
+    chain = cuda_arms.open_case(cuda, 0, case_of(pattern, caller, **params))
     check_counts(chain)
     assert chain.window()["dispatches"] == dispatches
     assert chain.device(2) is not None

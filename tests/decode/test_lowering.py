@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import overhead
+from overhead.decode.arms.webgpu import WebGpuProgram
 from overhead.decode.chain import LogitAgreement, compare_logits
 from overhead.decode.decoders import SHAPES
 from overhead.decode.lowering.buffers import as_tensor
@@ -19,6 +20,7 @@ from overhead.decode.lowering.kernel import WIDEST
 from overhead.decode.lowering.operation import UnsupportedOperation
 from overhead.decode.lowering.program import Program
 from overhead.decode.lowering.templates.gemv import GatedGemv, Gemv
+from overhead.probes.webgpu.library import library
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from overhead.decode.lowering.decoder import Decoder, FedBackStep, batched, randomised  # noqa: E402
@@ -37,9 +39,6 @@ def values_of(module: Any) -> dict[str, Any]:
 
 
 def run(module: Any, program: Program, steps: Sequence[dict[str, Any]]) -> list[list[Any]]:
-    from overhead.decode.arms.webgpu import WebGpuProgram
-    from overhead.probes.webgpu.library import library
-
     loaded = library("wgpu-native")
     adapters = loaded.webgpu.gpu.enumerate_adapters_sync()
     adapter = next(a for a in adapters if a.info["backend_type"] == "Vulkan")

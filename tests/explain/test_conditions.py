@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import gc
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,17 @@ from overhead.explain.conditions import HostMeasurement, condition_rows, is_far
 from overhead.explain.profiling import profile_step
 from overhead.explain.steps import step_named
 from overhead.explain.verdict import host_causes
-from overhead.machine.host import Host
+from tests.machine.test_machine import FakeHost
 
 SCHEDSTAT, STATUS = "/proc/thread-self/schedstat", "/proc/thread-self/status"
 CPU_STAT, CPU_MAX = "/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu.max"
 
 
-class CountingHost(Host):
+class CountingHost(FakeHost):
     """A host whose counters a step advances. ``files``: other files, by path."""
 
-    platform = "linux"
-
-    def __init__(self, files: dict[str, str] | None = None, cores: int = 8) -> None:
-        self.files, self.cores = files or {}, cores
+    def __init__(self, files: dict[str, str] | None = None) -> None:
+        super().__init__(files)
         self.now_ns = self.queued_ns = self.throttled_us = self.switches = 0
 
     def read(self, path: str) -> str:
@@ -36,12 +33,6 @@ class CountingHost(Host):
             CPU_STAT: f"nr_throttled 3\nthrottled_usec {self.throttled_us}",
         }
         return self.files.get(path, counters.get(path, ""))
-
-    def names(self, pattern: str) -> list[str]:
-        return sorted(path for path in self.files if fnmatch.fnmatch(path, pattern))
-
-    def usable_cores(self) -> int | None:
-        return self.cores
 
 
 def shares_of(host: CountingHost, work_ns: int, queued_ns: int = 0, throttled_ns: int = 0) -> dict[str, float]:

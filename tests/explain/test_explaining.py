@@ -92,10 +92,10 @@ def test_a_step_with_one_uncertain_time_gets_no_verdict(wall: float, issue: floa
 
 @pytest.mark.parametrize(("share", "status"), [(0.5, "differs"), (1.2, "ok")])
 def test_a_graph_that_is_faster_than_the_work_of_the_step_leaves_work_out(share: float, status: str) -> None:
-    profile, graph = profile_of(DECODE), decode_explained().alternatives[0]
+    profile, compiled = profile_of(DECODE), decode_explained().alternatives[1]
     busy = explanation(SOURCE, profile, timing_of(7e5, 7e5)).step.busy
     assert busy.value is not None
-    faster = msgspec.structs.replace(graph, step=Figure(name="step", value=share * busy.value))
+    faster = msgspec.structs.replace(compiled, name="CUDA graph", step=Figure(name="step", value=share * busy.value))
     found = explanation(SOURCE, profile, timing_of(7e5, 7e5), [faster]).alternatives[0]
     assert (found.status, found.gain.measured is None) == (status, status == "differs")
 

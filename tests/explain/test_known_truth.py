@@ -23,9 +23,9 @@ from overhead.explain.trace import Trace
 from overhead.explain.verdict import bound_of, check_replay, judge
 from overhead.results import Figure
 from tests.fakes import profiled_program as known
+from tests.fakes.explanations import DEVICE, trace_of
 from tests.fakes.profiled_program import Launch, Python, Read, SimulatedDevice, Wait
 
-DEVICE = SimulatedDevice(operation_cost_ns=4000, call_cost_ns=2000)
 PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
     "host": ([Launch(20_000, 2000)] * 20, "host"),
     "host, Python": ([Python(300_000), *[Launch(6000, 5000)] * 20], "host"),
@@ -46,10 +46,6 @@ PROGRAMS: dict[str, tuple[list[known.Part], BoundKind]] = {
 }
 
 
-def profile(parts: known.Parts, device: SimulatedDevice = DEVICE) -> Trace:
-    return read_chrome_trace(device.trace(parts)).without_first_step()
-
-
 def checked(parts: StepParts, truth_ns: float) -> ReplayCheck:
     return check_replay(parts.step, Figure(name="measured", value=truth_ns))
 
@@ -64,7 +60,7 @@ def is_host_work(ns: float, parts: known.Parts) -> bool:
 def test_a_simulated_program_gets_exact_counts_a_replay_within_3_per_cent_and_the_right_verdict(
     parts: list[known.Part], bound: BoundKind
 ) -> None:
-    trace, host, truth = profile(parts), DEVICE.host_times(parts), DEVICE.step_ns(parts)
+    trace, host, truth = trace_of(parts), DEVICE.host_times(parts), DEVICE.step_ns(parts)
     counts = step_counts(trace)
     launches = sum(isinstance(part, Launch) for part in parts)
     waits = sum(isinstance(part, Read | Wait) for part in parts)
@@ -88,7 +84,7 @@ def test_a_simulated_program_gets_exact_counts_a_replay_within_3_per_cent_and_th
 def test_a_synchronisation_has_its_line_and_the_time_that_the_host_waits() -> None:
     first, second = Launch(10_000, 50_000, line="a.py:3"), Launch(4000, 9000)
     parts: list[known.Part] = [first, Read(8000, line="a.py:4"), second, Wait(line="a.py:9")]
-    trace = profile(parts)
+    trace = trace_of(parts)
     rows = synchronisation_rows(trace)
     assert [(row.what, row.count, row.site.line) for row in rows] == [
         ("aten::item, cudaStreamSynchronize", 1, "a.py:4"),
@@ -126,7 +122,7 @@ def test_a_queue_that_is_full_only_in_the_host_profile_does_not_give_a_host_boun
 
 def test_host_work_does_not_contain_the_cost_of_the_profiler() -> None:
     parts = [Launch(10_000, 500)] * 20
-    trace, truth = profile(parts), DEVICE.step_ns(parts)
+    trace, truth = trace_of(parts), DEVICE.step_ns(parts)
     assert checked(step_parts(trace, HostTimes()), truth).ok is False
     assert checked(step_parts(trace, DEVICE.host_times(parts)), truth).ratio == pytest.approx(1, abs=0.01)
 
@@ -138,7 +134,7 @@ def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more(
         Launch(20_000, 500, "aten::linear"),
         Python(10_000),
     ] * 10
-    trace, host = profile(parts, device), device.host_times(parts)
+    trace, host = trace_of(parts, device), device.host_times(parts)
     assert host.call_ns(trace) == pytest.approx((2000 + 11_000) / 2)
     assert checked(step_parts(trace, host), device.step_ns(parts)).ratio == pytest.approx(1, abs=0.01)
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
@@ -146,7 +142,7 @@ def test_host_work_does_not_change_if_the_device_profiler_slows_some_calls_more(
 
 
 def test_steps_with_operations_of_their_own_get_the_times_of_the_device_profile() -> None:
-    trace = profile([Launch(10_000, 500)] * 20)
+    trace = trace_of([Launch(10_000, 500)] * 20)
     other = DEVICE.host_times([Launch(10_000, 500)] * 19)
     assert other.count_unknown_steps(trace) == len(trace.steps)
     assert other.call_ns(trace) == 0
@@ -159,7 +155,9 @@ def cost_in(step: known.Parts, device: SimulatedDevice) -> float:
     """The cost of an operation that ``profiler_cost`` finds from this step and a loop of launches."""
     loop = [Launch(10_000, 500)] * 9
     returns = ReturnTimes([device.return_ns(step)], [device.return_ns(loop)])
-    return profiler_cost(device.alone(step), device.alone(loop), returns, profile(step, device).blocked_ns).operation_ns
+    return profiler_cost(
+        device.alone(step), device.alone(loop), returns, trace_of(step, device).blocked_ns
+    ).operation_ns
 
 
 def test_the_profiler_cost_is_what_the_profiler_adds_until_a_step_returns() -> None:
@@ -177,7 +175,7 @@ def test_the_profiler_cost_for_a_step_that_waits_is_that_in_a_loop_of_launches()
 def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation() -> None:
     device = dataclasses.replace(DEVICE, entry_ns=3000)
     parts: list[known.Part] = [Python(50_000), *[Launch(10_000, 500)] * 20]
-    trace = profile(parts, device)
+    trace = trace_of(parts, device)
     host = device.host_times(parts)
     rows = {row.name: row.host_ns for row in operation_rows(trace, host)}
     assert rows == {BETWEEN: pytest.approx(50_000, rel=0.03), "aten::add_": pytest.approx(200_000, rel=0.03)}
@@ -186,7 +184,7 @@ def test_the_way_from_python_into_an_operation_counts_as_work_of_the_operation()
 
 def test_a_step_that_waits_for_something_the_profiler_cannot_see_gets_no_verdict() -> None:
     parts: list[known.Part] = [Launch(10_000, 2000)] * 20
-    found = step_parts(profile(parts), DEVICE.host_times(parts))
+    found = step_parts(trace_of(parts), DEVICE.host_times(parts))
     check = checked(found, 1.5 * DEVICE.step_ns(parts))
     verdict = judge(found, check)
     assert not check.ok
@@ -212,7 +210,7 @@ def test_a_random_simulated_program_is_replayed_within_3_per_cent(parts: list[kn
     truth = DEVICE.step_ns(parts)
     assume(truth > 20_000)
     assume(any(isinstance(part, Launch) for part in parts))  # a step of reads alone does not tell the cost of a call
-    trace = profile(parts)
+    trace = trace_of(parts)
     found = step_parts(trace, DEVICE.host_times(parts))
     assert step_counts(trace).launches.value == sum(isinstance(part, Launch) for part in parts)
     assert step_counts(trace).synchronisations.value == sum(isinstance(part, Read | Wait) for part in parts)

@@ -16,8 +16,7 @@ from overhead.explain.host_work import HostTimes, operation_rows, step_counts
 from overhead.explain.profiling import StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.steps import step_named
-from overhead.explain.trace import Trace
-from tests.fakes.explanations import profile_of
+from tests.fakes.explanations import trace_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
 
 TRAINING = """
@@ -130,12 +129,6 @@ PARTS: list[Part] = [
 
 def without_lines(parts: list[Part]) -> list[Part]:
     return [part if isinstance(part, Python) else replace(part, line="") for part in parts]
-
-
-def trace_of(parts: list[Part]) -> Trace:
-    trace = profile_of(parts).trace
-    assert trace is not None
-    return trace
 
 
 def test_operations_get_their_lines_by_their_order_in_the_step() -> None:

@@ -9,6 +9,7 @@ from overhead.explain.profiling import StepProfile
 from overhead.explain.record import Alternative, Explanation, missing
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
+from overhead.explain.trace import Trace
 from overhead.results import Figure
 from tests.fakes.profiled_program import Launch, Part, Parts, Python, Read, SimulatedDevice
 from tests.fakes.timings import call, timing
@@ -32,11 +33,15 @@ def timing_of(wall_ns: float, issue_ns: float, on: str = "NVIDIA H200") -> Timin
     return timing(call("build", figures, on=on))
 
 
+def trace_of(parts: Parts, device: SimulatedDevice = DEVICE) -> Trace:
+    """The profile of some steps, without the first."""
+    return read_chrome_trace(device.trace(parts)).without_first_step()
+
+
 def profile_of(parts: Parts, measured_ns: float | None = None) -> StepProfile:
     found = FoundCall(one_ns=1e6, waits=["torch"], said="", api="CUDA", adapter="NVIDIA H200")
-    trace = read_chrome_trace(DEVICE.trace(parts)).without_first_step()
     step_ns = measured_ns or DEVICE.step_ns(parts)
-    return StepProfile(found, "torch", "NVIDIA H200", trace, DEVICE.host_times(parts), 0.99 * step_ns)
+    return StepProfile(found, "torch", "NVIDIA H200", trace_of(parts), DEVICE.host_times(parts), 0.99 * step_ns)
 
 
 def decode_explained() -> Explanation:

@@ -35,6 +35,9 @@ def test_a_statement_loop_keeps_the_last_results_of_the_call(call: str) -> None:
     statement.issue(KEPT_RESULTS + 5)
     assert statement.keeps
     assert list(statement.results) == [4] * KEPT_RESULTS
+    statement.results.clear()
+    statement.issue_plain(3)
+    assert not statement.results
 
 
 @pytest.mark.parametrize("call", ["for i in range(3): f(i)", "a, b = 1, 2", "pass", "x: int"])

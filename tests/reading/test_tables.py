@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from overhead.reading.tables import COLUMNS, to_pandas
 from tests.fakes.report import crowded, fingerprint, record
 
 pytestmark = pytest.mark.needs("pandas")
 
 
 def test_the_data_frame_has_a_row_for_each_figure_and_drops_none() -> None:
-    from overhead.reading.tables import COLUMNS, to_pandas
-
     run = crowded()
     frame, empty = to_pandas(run), to_pandas(fingerprint())
     assert tuple(frame.columns) == tuple(empty.columns) == COLUMNS
@@ -23,8 +22,6 @@ def test_the_data_frame_has_a_row_for_each_figure_and_drops_none() -> None:
 
 
 def test_the_data_frame_has_values_and_parameters_in_their_columns() -> None:
-    from overhead.reading.tables import to_pandas
-
     frame = to_pandas(fingerprint(record("dawn", "per-k", 20_000, params={"k": 16, "wait": "poll"})))
     row = frame[frame.figure == "complete"].iloc[0]
     assert (row.stack, row.pattern, row.params, row.figure_unit) == ("dawn", "per-k", "k=16 wait=poll", "ns")

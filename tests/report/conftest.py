@@ -7,20 +7,17 @@ from typing import Any
 
 import pytest
 
+from overhead.report.core import pages
+
 
 def _strict(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:
     return list(make())
 
 
 @pytest.fixture(scope="package", autouse=True)
-def usual_contained() -> Iterator[Callable[..., list[Any]] | None]:
-    """The function that is replaced; None without the packages of the report, whose tests skip themselves."""
+def usual_contained() -> Iterator[Callable[..., list[Any]]]:
+    """The function that is replaced."""
+    usual = pages.contained
     with pytest.MonkeyPatch.context() as patch:
-        try:
-            from overhead.report.core import pages
-        except ImportError:
-            yield None
-        else:
-            usual = pages.contained
-            patch.setattr(pages, "contained", _strict)
-            yield usual
+        patch.setattr(pages, "contained", _strict)
+        yield usual

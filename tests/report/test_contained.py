@@ -11,8 +11,8 @@ import pytest
 
 from overhead.blocks.parts import Part, Text
 from overhead.reading.view import View
-from overhead.report import register, register_across
-from overhead.report.core import registry
+from overhead.report import register, register_across, render
+from overhead.report.core import pages, registry
 from overhead.report.core.machines import Machines
 from tests.fakes.report import fingerprint, record
 from tests.report.report_page import Page
@@ -40,9 +40,6 @@ def raises_across(machines: Machines) -> NoReturn:
 def test_a_section_that_fails_becomes_a_sentence_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], usual_contained: Any
 ) -> None:
-    from overhead.report import render
-    from overhead.report.core import pages
-
     monkeypatch.setattr(pages, "contained", usual_contained)
     registry.registered()
     registry.registered_across()

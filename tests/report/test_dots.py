@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from overhead.blocks.parts import Drawing
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
+from overhead.report.core.registry import registered, registered_each
 from overhead.results import Value
+from tests.report.test_page_facts import everything
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn")
 
@@ -54,10 +57,6 @@ def test_panels_of_dots_share_one_axis_and_a_short_axis_has_ticks_between_powers
 def test_every_text_of_a_figure_is_at_least_12_px_as_drawn() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
-
-    from overhead.blocks.parts import Drawing
-    from overhead.report.core.registry import registered, registered_each
-    from tests.report.test_page_facts import everything
 
     view, pixels = View(everything()), 672 / (5.6 * 72)
     parts = [part for s in registered() for part in s.build(view)]

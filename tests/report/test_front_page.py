@@ -11,10 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Drawing, Table, cell_text
 from overhead.reading.dispatch_costs import GROUPS, DispatchCosts, dispatch_costs
 from overhead.reading.glossary import GLOSSARY
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
+from overhead.report import render
+from overhead.report.core import draw
+from overhead.report.core.headline_figure import headline_figure, rows_drawn
+from overhead.report.core.pages import GlossaryLinks
+from overhead.report.sections.front import headline, stacks
 from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page
@@ -24,17 +30,12 @@ pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    from overhead.report import render
-
     out = tmp_path_factory.mktemp("front")
     return Page(render([fingerprint(*gpu_run())], out).read_text(encoding="utf-8"))
 
 
 def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
-    from overhead.blocks.parts import Table, cell_text
-    from overhead.report.sections.front import stacks
-
     python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
     compiled = record("dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN)
     view = View(fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=H200))
@@ -66,8 +67,6 @@ def test_the_first_place_of_each_term_links_to_the_glossary(front: Page) -> None
 
 
 def test_glossary_links_escape_the_text() -> None:
-    from overhead.report.core.pages import GlossaryLinks
-
     link = GlossaryLinks("pages/cases.html")
     assert link("<b> from Python & noisy") == (
         '&lt;b&gt; <a class="term" href="../pages/method.html#term-from-python">from Python</a> &amp; '
@@ -77,8 +76,6 @@ def test_glossary_links_escape_the_text() -> None:
 
 
 def test_the_front_page_of_a_run_without_a_resolved_cost_has_the_reasons(tmp_path: Path) -> None:
-    from overhead.report import render
-
     noisy = render([fingerprint(record("dawn", status="noisy", **VULKAN))], tmp_path).read_text(encoding="utf-8")
     words = re.sub("<[^>]*>", "", noisy)
     assert "does not resolve the cost of a dispatch" in words
@@ -91,8 +88,6 @@ def test_the_front_page_of_a_run_without_a_resolved_cost_has_the_reasons(tmp_pat
 
 
 def test_a_run_of_a_plugins_stack_alone_counts_as_measured_on_the_front_page(tmp_path: Path) -> None:
-    from overhead.report import render
-
     text = render([fingerprint(record("my-stack", api="CPU", adapter="CPU"))], tmp_path).read_text(encoding="utf-8")
     assert "No stack could be measured" not in "".join(p.read_text() for p in tmp_path.rglob("*.html"))
     assert "the cheapest single unit of work here goes through my-stack (CPU)" in re.sub("<[^>]*>", "", text)
@@ -115,10 +110,6 @@ def many_stacks() -> DispatchCosts:
 
 
 def test_of_many_stacks_the_figure_has_the_cheapest_of_each_group_and_the_table_has_all() -> None:
-    from overhead.blocks.parts import Drawing, Table
-    from overhead.report.core.headline_figure import rows_drawn
-    from overhead.report.sections.front import headline, stacks
-
     costs = many_stacks()
     drawn = rows_drawn(costs)
     sizes = [sum(row.group == group for row in drawn) for group in GROUPS]
@@ -131,8 +122,6 @@ def test_of_many_stacks_the_figure_has_the_cheapest_of_each_group_and_the_table_
 
 
 def test_the_rows_of_one_group_have_no_title() -> None:
-    from overhead.report.core.headline_figure import headline_figure
-
     costs = dispatch_costs(View(fingerprint(record("dawn", **VULKAN), record("vulkan", **VULKAN))))
     assert costs is not None
     labels = [label.get_text() for label in headline_figure(costs).axes[0].get_yticklabels()]
@@ -143,9 +132,6 @@ def test_the_rows_of_one_group_have_no_title() -> None:
 @pytest.mark.parametrize("many", [False, True])
 def test_the_values_in_the_headline_figure_do_not_overlap_and_none_is_cut_off(many: bool) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    from overhead.report.core import draw
-    from overhead.report.core.headline_figure import headline_figure
 
     near = [
         record("cuda-driver", each=4_000.0, more=(met(3_900.0, 4_400.0),), **GPU),

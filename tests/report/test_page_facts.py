@@ -12,7 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Drawing, Table, cell_text
 from overhead.reading.view import View
+from overhead.report.core import draw
+from overhead.report.core.registry import registered
 from overhead.results import Fingerprint
 from tests.fakes.report import crowded, cuda_run, training_run
 
@@ -31,9 +34,6 @@ def everything() -> Fingerprint:
 
 def page_facts() -> str:
     """The numbers in tables of all sections but those that repeat the input or other sections."""
-    from overhead.report.core import draw
-    from overhead.report.core.registry import registered
-
     view = View(everything())
     with draw.style():
         return "".join(
@@ -46,8 +46,6 @@ def page_facts() -> str:
 
 
 def _facts(part: object) -> Iterator[str]:
-    from overhead.blocks.parts import Drawing, Table, cell_text
-
     table = part.table if isinstance(part, Drawing) else part
     if isinstance(table, Table) and table.numeric:
         for row in table.rows:
@@ -62,10 +60,6 @@ def test_the_numbers_of_all_pages_equal_the_recorded_ones() -> None:
 
 @pytest.mark.slow
 def test_drawing_a_figure_twice_gives_the_same_bytes() -> None:
-    from overhead.blocks.parts import Drawing
-    from overhead.report.core import draw
-    from overhead.report.core.registry import registered
-
     def drawings() -> dict[str, str]:
         view = View(everything())
         with draw.style():

@@ -11,9 +11,14 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from overhead.blocks.parts import Text
 from overhead.errors import BadFile, UsageError
 from overhead.loading.files import write_fingerprint
 from overhead.loading.reduce import load
+from overhead.report import build, register, render
+from overhead.report.core import draw, registry
+from overhead.report.core.page_list import pages
+from overhead.report.core.registry import registered
 from overhead.results import Fingerprint, Machine, MissingStack
 from tests.fakes.report import crowded, fingerprint, record
 from tests.report.report_page import Page
@@ -23,8 +28,6 @@ pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from overhead.report import render
-
     folder = tmp_path_factory.mktemp("crowded")
     render([crowded()], folder)
     return folder
@@ -113,9 +116,6 @@ ALWAYS = {"ladder", "lines", "waits", "machine", "missing", "records"}
 
 
 def test_every_section_is_on_its_page_in_order(out: Path) -> None:
-    from overhead.report.core.page_list import pages
-    from overhead.report.core.registry import registered
-
     found = set()
     for page in pages():
         path = out / page.path
@@ -142,8 +142,6 @@ def test_dawns_null_backend_is_in_tables_but_not_in_figures(all_text: str, out: 
 
 
 def test_the_newest_machine_is_shown_in_full(tmp_path: Path) -> None:
-    from overhead.report import render
-
     runs = [fingerprint(record("numpy", api="CPU"), created=f"2026-01-0{day}T00:00:00Z") for day in (1, 3)]
     runs.append(msgspec.structs.replace(runs[0], created="2026-01-02T00:00:00Z", machine=OTHER))
     text = render(runs, tmp_path).read_text(encoding="utf-8")
@@ -152,8 +150,6 @@ def test_the_newest_machine_is_shown_in_full(tmp_path: Path) -> None:
 
 
 def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_path: Path) -> None:
-    from overhead.report import build
-
     local, references = tmp_path / "local", tmp_path / "references"
     for folder in (local, references):
         folder.mkdir()
@@ -169,8 +165,6 @@ def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_p
 def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from overhead.report import build
-
     folder = tmp_path / "runs"
     folder.mkdir()
     write_fingerprint(folder / "good.json", without_figures())
@@ -189,18 +183,12 @@ def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
 
 
 def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: Path) -> None:
-    from overhead.report import render
-
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write the page"):
         render([without_figures()], tmp_path / "file")
 
 
 def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
-    from overhead.blocks.parts import Text
-    from overhead.report import register, render
-    from overhead.report.core import registry
-
     register("mine", "My own", 15)(lambda view: [Text([f"{len(view.fingerprint.records)} records <&>"])])
     try:
         text = render([without_figures()], tmp_path).read_text(encoding="utf-8")
@@ -215,8 +203,6 @@ def test_a_decorated_function_becomes_a_section(tmp_path: Path) -> None:
 
 def test_drawing_a_page_does_not_change_the_users_matplotlib_settings() -> None:
     import matplotlib
-
-    from overhead.report.core import draw
 
     before = dict(matplotlib.rcParams)
     with draw.style():

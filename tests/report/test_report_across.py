@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Drawing
+from overhead.claims.registry import claims
 from overhead.errors import UsageError
 from overhead.loading.files import write_fingerprint
 from overhead.reading.published import publications
+from overhead.report import build, render
 from overhead.report.across.beside import fingerprint as beside, over_time
 from overhead.report.across.vendors import vendor, vendors
 from overhead.report.core.draw import PAPER
@@ -42,8 +44,6 @@ def run(index: int, gpu: str = "NVIDIA H200", each: float = 20_000.0, day: int =
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report on eleven NVIDIA machines, one AMD machine and one with software adapters."""
-    from overhead.report import render
-
     folder = tmp_path_factory.mktemp("across")
     others = [run(i, each=10_000.0 + 1_000 * i, day=i + 1) for i in range(10)]
     amd = run(20, "AMD Radeon RX 7900 XTX", each=15_000.0, day=20)
@@ -87,8 +87,6 @@ def test_a_run_with_other_environment_variables_is_no_source_of_sections() -> No
 
 
 def test_the_page_of_claims_has_a_verdict_on_every_claim(out: Path) -> None:
-    from overhead.claims.registry import claims
-
     text = (out / "pages" / "claims.html").read_text(encoding="utf-8")
     for claim in claims():
         assert claim.said.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") in text, claim.id
@@ -126,8 +124,6 @@ def test_a_section_that_the_shown_run_lacks_comes_whole_from_another_run_which_i
     assert len(machines.views) == 1
     assert machines.own.fingerprint.created[:10] == "2026-01-02"
     assert len(machines.runs) == 3
-    from overhead.report import build
-
     out = tmp_path / "out"
     build([tmp_path], out)
     named = {path.name: "From the quick run of" in path.read_text("utf-8") for path in out.rglob("*.html")}

@@ -11,6 +11,8 @@ from overhead.blocks.parts import Table, cell_text, without_pictures
 from overhead.reading.graphs import graphs
 from overhead.reading.synchronising import synchronised
 from overhead.reading.view import View
+from overhead.report.core import draw
+from overhead.report.core.registry import registered
 from overhead.results import Comparison, Figure, Fingerprint, Record, Value
 from tests.fakes.report import (
     MAKING,
@@ -28,9 +30,6 @@ from tests.fakes.report import (
 def sections(file: Fingerprint) -> dict[str, list[Any]]:
     """The parts of the sections ``launches`` and ``synchronisation`` for this run."""
     pytest.importorskip("matplotlib")
-    from overhead.report.core import draw
-    from overhead.report.core.registry import registered
-
     with draw.style():
         return {s.name: list(s.build(View(file))) for s in registered() if s.name in ("launches", "synchronisation")}
 

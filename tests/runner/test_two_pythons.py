@@ -19,6 +19,7 @@ from overhead.errors import UsageError
 from overhead.loading.reduce import load, reduce_journal
 from overhead.profiles import Plan
 from overhead.results import Fingerprint
+from overhead.runner.interpreter import find_interpreters
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
 from overhead.runner.run import Interrupted
@@ -30,11 +31,7 @@ pytestmark = [
 ]
 PLUGIN = Path(__file__).parents[1] / "fakes" / "stacks" / "steady.py"
 PROCESSES = 2
-
-
 PLAN = Plan(processes=PROCESSES, target=0.5, sampling_s=1.0, wall_s=60.0, case_s=0.05, max_rounds=6)
-
-
 short_run = functools.partial(run_with, plan=PLAN)
 """A run with a small budget."""
 
@@ -182,8 +179,6 @@ def test_a_stack_that_one_of_two_pythons_lacks_ends_the_run_without_files(tmp_pa
 
 
 def test_another_interpreter_sees_this_package_and_no_other_of_this_environment(tmp_path: Path) -> None:
-    from overhead.runner.interpreter import find_interpreters
-
     (one,) = find_interpreters([sys.executable])
     folder = Path(one.environment["PYTHONPATH"].split(os.pathsep)[0])
     assert [path.name for path in folder.iterdir()] == ["overhead"]

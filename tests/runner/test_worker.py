@@ -12,26 +12,12 @@ from overhead.probes.base import Chain, Probe, Space, Unsupported
 from overhead.results import Case, OneOffLine, OpenedLine, Target
 from overhead.runner import worker
 from overhead.runner.workers import Assignment, Job, Pause, Ready
+from tests.fakes.chains import Steady
+from tests.fakes.machine import FakeClock
 from tests.fakes.workers import Parent
 
 TARGET = Target(stack="fake", api="CPU", adapter="A")
 CASES = [Case(pattern="per-submit", params={"n": n}) for n in range(3)]
-
-
-class Idle(Chain):
-    """A chain that does nothing."""
-
-    def issue(self, n: int) -> None:
-        return
-
-    def wait(self) -> None:
-        return
-
-    def executed(self) -> int:
-        return 0
-
-    def opening(self) -> dict[str, float]:
-        return {"compile": 5.0}
 
 
 class Fake(Probe):
@@ -46,7 +32,7 @@ class Fake(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         if case.params["n"] == 1:
             raise Unsupported("not here")
-        return Idle()
+        return Steady(FakeClock(), opening=lambda: {"compile": 5.0})
 
 
 def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list[int]]:

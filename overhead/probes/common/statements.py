@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import itertools
 import linecache
@@ -23,8 +24,11 @@ def _overhead_statement(_overhead_repeat, _overhead_keep):
     _overhead_setup
     _overhead_n = yield
     while True:
-        if _overhead_n < 0:
+        if _overhead_n == -1:
             _overhead_finish
+        elif _overhead_n < 0:
+            for _overhead_i in _overhead_repeat(None, -1 - _overhead_n):
+                _overhead_plain
         else:
             for _overhead_i in _overhead_repeat(None, _overhead_n):
                 _overhead_call
@@ -70,6 +74,10 @@ class StatementLoop:
         found = inspect.getgeneratorlocals(self._loop) if self._loop is not None else {}
         return {name: value for name, value in found.items() if not name.startswith(_OWN)}
 
+    def issue_plain(self, n: int) -> None:
+        """Run CALL n times without keeping results, which gives each call new memory for its own."""
+        self.issue(-1 - n)
+
     def wait(self) -> None:
         """Run the statements of ``wait_text``."""
         self.issue(-1)
@@ -102,10 +110,12 @@ class StatementLoop:
         for part, body in self._parts.items():
             for node in body:
                 ast.increment_lineno(node, first[part])
+        plain = copy.deepcopy(self._parts["CALL"])
         kept = _keeping(self._parts["CALL"]) if keep else None
         self.keeps = kept is not None
         blocks = {
             f"{_OWN}setup": self._parts["SETUP"],
+            f"{_OWN}plain": plain,
             f"{_OWN}call": [*self._parts["CALL"], *(kept or [])],
             f"{_OWN}finish": self._parts["--wait"],
         }

@@ -247,14 +247,15 @@ class Site:
             root="../" if "/" in path else "",
             links=links,
             drawn_from=one,
-            **{"skipped": (), "linked": str, "answers": "", "data": "", **shown},
+            **shown,
         )
         _fresh(self.out / path).write_text(text, encoding="utf-8")
 
 
 def rendered(sections: Sequence[PageSection], **values: Any) -> str:
     """One page as HTML. ``values``: what the template names, except its styles, its script and its colours."""
-    return page_text(sections, colour=colour, **values)
+    usual = {"answers": "", "data": "", "root": "", "links": (), "skipped": (), "place": str, "linked": str}
+    return page_text(sections, colour=colour, **(usual | values))
 
 
 def _fresh(path: Path) -> Path:

@@ -128,6 +128,8 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--arg and --against are for a STEP")
     if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
+    if not 0 < a.seconds < 1e9:
+        raise UsageError("--seconds: seconds above zero")
     written = [path for path in (a.out, a.html, a.chrome) if path is not None]
     for path in written:
         if [*written, *a.trace].count(path) > 1:

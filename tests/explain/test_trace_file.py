@@ -211,6 +211,7 @@ def test_the_replayed_step_is_written_for_perfetto(tmp_path: Path, capsys: pytes
     "options",
     [[], ["step", "--trace", "t"], ["--trace", "t", "--arg", "a=1"], ["a.py:f", "--step-ms", "1"]]
     + [["--trace", "t", "--step-ms", text] for text in ("0", "-1", "nan", "inf")]
+    + [["a.py:f", "--seconds", text] for text in ("0", "-3", "nan", "inf")]
     + [["--trace", "t.json", "--out", "t.json"], ["--trace", "t.json", "--chrome", "a.json", "--out", "a.json"]],
 )
 def test_options_that_do_not_fit_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,8 +95,9 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         return own | extras
     if target in ("lint", "bench", "site"):
         return own
-    # JAX takes another 350 MB, ONNX Runtime 150, Ray 200. The tests run them; else they must be chosen explicitly.
-    own |= {"wgpu", "torch"} | ({"jax", "onnx", "ray"} if target == "test" else set())
+    # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL with PoCL 160, MLX 40. The tests run them;
+    # else they must be chosen explicitly.
+    own |= {"wgpu", "torch"} | ({"jax", "mlx", "onnx", "opencl", "ray", "warp"} if target == "test" else set())
     return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
 
 

@@ -70,8 +70,9 @@ def _namespaces() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     **{name: functools.partial(_module, name) for name in (
-        "check_jsonschema", "cupy", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib", "numba",
-        "onnxruntime", "onnxscript", "pandas", "pip", "ray", "seaborn", "torch", "triton", "vulkan", "wgpu", "wgpudawn",
+        "check_jsonschema", "cupy", "cutlass", "hatchling", "jax", "jinja2", "jsonschema", "material", "matplotlib",
+        "mlx", "numba", "numba_cuda", "onnxruntime", "onnxscript", "pandas", "pip", "pocl_binary_distribution",
+        "pyopencl", "ray", "seaborn", "torch", "triton", "vulkan", "warp", "wgpu", "wgpudawn",
     )},
     "chromium": lambda: _program("chromium", "chromium-browser", "google-chrome"),
     "firefox": lambda: _program("firefox-esr", "firefox"),

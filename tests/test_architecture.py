@@ -42,7 +42,7 @@ SLICE_ARROWS = {("claims", "decode"): "some claims are about tokens"}
 """Which slice may import which other one, and why."""
 HEAVY = {
     "numpy", "scipy", "pandas", "matplotlib", "numba", "torch", "wgpu", "wgpudawn", "vulkan", "cupy", "jax", "triton",
-    "onnxruntime",
+    "onnxruntime", "warp", "pyopencl", "mlx",
 }  # fmt: skip
 
 SAME_NAME = {
@@ -154,7 +154,10 @@ def test_the_modules_that_a_family_of_stacks_names_register_one() -> None:
     assert named <= registered
     assert {module for module in registered if module.startswith("overhead.probes.")} - named == {
         "overhead.probes.floor",
+        "overhead.probes.mlx",
         "overhead.probes.numpy",
+        "overhead.probes.pyopencl",
+        "overhead.probes.warp",
     }
 
 

@@ -19,7 +19,9 @@ INSTALLED_WITH = {"llvmlite": "numba", "markupsafe": "jinja2", "triton": "torch"
 DISTRIBUTIONS = {
     "cuda": "cuda-bindings",
     "cupy": "cupy-cuda13x",
+    "cutlass": "nvidia-cutlass-dsl",
     "onnxruntime_ep_webgpu": "onnxruntime-ep-webgpu",
+    "warp": "warp-lang",
 }
 
 

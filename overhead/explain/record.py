@@ -164,7 +164,7 @@ class Alternative(_Part, kw_only=True):
         if self.status == "differs":
             return "other results"
         if self.status != "ok" or self.kind != "measured":
-            return "the same program" if self.kind == "condition" else ""
+            return "against the step as the host runs it" if self.kind == "condition" else ""
         if not self.same_results:
             return "results not compared"
         if self.compared is None:

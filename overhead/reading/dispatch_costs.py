@@ -28,6 +28,9 @@ _LEFT_OUT_FROM = 1.03
 """The mean of all samples is shown if it is at least so many times the quiet cost. Closer values mean the same."""
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
+_ARRAYS, _KERNELS, _WEBGPU, _OTHERS = "operations on arrays", "a kernel of your own", "WebGPU and Vulkan", "others"
+GROUPS = (_ARRAYS, _KERNELS, _WEBGPU, _OTHERS)
+"""What a person chooses between, in the order of the headline figure."""
 _ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
 
 
@@ -37,31 +40,38 @@ class _Entry:
 
     stack: str
     label: str
+    group: str
     params: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
 
 
 _ENTRIES = (
-    _Entry("cuda-driver", "CUDA driver"),
-    _Entry("cupy", "CuPy RawKernel", {"operation": "raw-kernel"}),
-    _Entry("cupy", "CuPy add"),
-    _Entry("torch", "PyTorch x.add_(1)"),
-    _Entry("torch-compile", "torch.compile, 1 op"),
-    _Entry("triton", "Triton jit"),
-    _Entry("jax", "JAX jit"),
-    _Entry("vulkan", "raw Vulkan"),
-    _Entry("dawn", "WebGPU, Dawn"),
-    _Entry("wgpu-native", "WebGPU, wgpu-native"),
-    _Entry("chromium", "WebGPU, Chromium"),
-    _Entry("firefox", "WebGPU, Firefox"),
-    _Entry("safari", "WebGPU, Safari"),
-    _Entry("numpy", "NumPy x += 1"),
+    _Entry("torch", "PyTorch x.add_(1)", _ARRAYS),
+    _Entry("torch-compile", "torch.compile, 1 op", _ARRAYS),
+    _Entry("jax", "JAX jit", _ARRAYS),
+    _Entry("cupy", "CuPy add", _ARRAYS),
+    _Entry("mlx", "MLX add + async_eval", _ARRAYS),
+    _Entry("numpy", "NumPy x += 1", _ARRAYS),
+    _Entry("cuda-driver", "CUDA driver", _KERNELS),
+    _Entry("cuda-core", "cuda.core launch", _KERNELS),
+    _Entry("cupy", "CuPy RawKernel", _KERNELS, {"operation": "raw-kernel"}),
+    _Entry("numba-cuda", "numba-cuda jit", _KERNELS),
+    _Entry("triton", "Triton jit", _KERNELS),
+    _Entry("warp", "Warp launch", _KERNELS),
+    _Entry("cute-dsl", "CuTe DSL, TVM-FFI", _KERNELS),
+    _Entry("pyopencl", "PyOpenCL enqueue", _KERNELS),
+    _Entry("vulkan", "raw Vulkan", _WEBGPU),
+    _Entry("dawn", "WebGPU, Dawn", _WEBGPU),
+    _Entry("wgpu-native", "WebGPU, wgpu-native", _WEBGPU),
+    _Entry("chromium", "WebGPU, Chromium", _WEBGPU),
+    _Entry("firefox", "WebGPU, Firefox", _WEBGPU),
+    _Entry("safari", "WebGPU, Safari", _WEBGPU),
 )
 """Known stacks. A stack that is not listed, such as a plugin's, has a row for its base case under its own name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``records``: the case of each kind (caller, or batched).
+    """One way to call a stack. ``group``: one of ``GROUPS``; ``records``: the case of each kind (caller, or batched).
 
     ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
     ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that
@@ -70,6 +80,7 @@ class DispatchRow:
 
     label: str
     stack: str
+    group: str
     marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
     remarks: Mapping[Kind, str]
@@ -164,7 +175,7 @@ def targets_shown(view: View) -> tuple[list[TargetView], bool]:
 def _rows(view: View, target: TargetView) -> Iterator[DispatchRow]:
     if target.stack == "cuda-graph":  # a graph's node stands in the row of the launch that it replaces
         return
-    entries = [e for e in _ENTRIES if e.stack == target.stack] or [_Entry(target.stack, target.stack)]
+    entries = [e for e in _ENTRIES if e.stack == target.stack] or [_Entry(target.stack, target.stack, _OTHERS)]
     yield from (row for entry in entries if (row := _row(view, target, entry)) is not None)
 
 
@@ -182,7 +193,7 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
         remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    return DispatchRow(entry.label + where, target.stack, marks, found, remarks, python)
+    return DispatchRow(entry.label + where, target.stack, entry.group, marks, found, remarks, python)
 
 
 def _costs(record: Record) -> tuple[Value, ...]:

@@ -32,6 +32,8 @@ STACK_NAMES = {
     "cuda-driver": "the CUDA driver", "cuda-graph": "CUDA graphs", "cupy": "CuPy", "torch": "PyTorch",
     "torch-compile": "torch.compile", "triton": "Triton", "jax": "JAX", "vulkan": "raw Vulkan", "dawn": "Dawn",
     "wgpu-native": "wgpu-native", "chromium": "Chromium", "firefox": "Firefox", "safari": "Safari", "numpy": "NumPy",
+    "mlx": "MLX", "cuda-core": "cuda.core", "numba-cuda": "numba-cuda", "warp": "Warp", "cute-dsl": "CuTe DSL",
+    "pyopencl": "PyOpenCL",
 }  # fmt: skip
 """Stacks inside a sentence."""
 GRAPH_MAKERS = {

@@ -1,7 +1,7 @@
-"""A small network with separate weights for each element: on arrays, and as source text for WGSL and CUDA C.
+"""A small network with separate weights for each element: on arrays, and as statements of every language.
 
-The text has no loops and no arrays, so the position of each weight is a constant. Then libraries add no bounds checks,
-and compilers need not unroll loops. The compilers behind Vulkan did not unroll them.
+The statements have no loops and no arrays, so the position of each weight is a constant. Then libraries add no bounds
+checks, and compilers need not unroll loops. The compilers behind Vulkan did not unroll them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from overhead.workloads.base import Field
+import numpy as np
 
-Language = Literal["wgsl", "cuda"]
-DECLARE = {"wgsl": "let", "cuda": "const float"}
-_TANH = {"wgsl": "tanh", "cuda": "tanhf"}
+from overhead.workloads.base import Array, Field
+
+Activation = Literal["tanh", "relu", "none"]
+_TEXT: dict[Activation, str] = {"tanh": "tanh({})", "relu": "max({}, 0.0)", "none": "{}"}
 
 
 def weight_fields(widths: Sequence[int]) -> tuple[Field, ...]:
@@ -23,15 +24,26 @@ def weight_fields(widths: Sequence[int]) -> tuple[Field, ...]:
     return tuple(f for i, (wide, out) in layers for f in (Field(f"w{i}", (wide, out)), Field(f"b{i}", (out,))))
 
 
-def network_text(language: Language, seen: Sequence[str], widths: Sequence[int]) -> str:
-    """Source text that computes ``out0``, ``out1``, ... from the input expressions ``seen``, one statement a neuron."""
-    lines = [f"{DECLARE[language]} seen{j} = {value};" for j, value in enumerate(seen)]
+def random_weights(fields: Sequence[Field], elements: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Random values for these fields, with a standard deviation of 0.5."""
+    return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in fields}
+
+
+def network_text(
+    seen: Sequence[str], widths: Sequence[int], hidden: Activation = "tanh", last: Activation = "tanh"
+) -> str:
+    """Statements that compute ``out0``, ``out1``, ... from the input expressions ``seen``, one statement a neuron.
+
+    ``hidden``, ``last``: the functions of the hidden layers and of the last one.
+    """
+    lines = [f"seen{j} = {value}" for j, value in enumerate(seen)]
     below = [f"seen{j}" for j in range(len(seen))]
     for i, width in enumerate(widths[1:], 1):
-        names = [f"out{k}" if i == len(widths) - 1 else f"layer{i}_{k}" for k in range(width)]
+        at_end = i == len(widths) - 1
+        names = [f"out{k}" if at_end else f"layer{i}_{k}" for k in range(width)]
         for k, name in enumerate(names):
             sum_of = dot_text(below, [f"w{i}({j * width + k}u)" for j in range(len(below))])
-            lines.append(f"{DECLARE[language]} {name} = {_TANH[language]}(b{i}({k}u) + {sum_of});")
+            lines.append(f"{name} = {_TEXT[last if at_end else hidden].format(f'b{i}({k}u) + {sum_of}')}")
         below = names
     return "\n".join(lines)
 
@@ -41,8 +53,12 @@ def dot_text(left: Sequence[str], right: Sequence[str]) -> str:
     return " + ".join(f"{a} * {b}" for a, b in zip(left, right, strict=True))
 
 
-def network_on_arrays(xp: Any, x: Any, fixed: dict[str, Any], layers: int) -> Any:
+def network_on_arrays(
+    xp: Any, x: Any, fixed: dict[str, Any], layers: int, hidden: Activation = "tanh", last: Activation = "tanh"
+) -> Any:
     """The outputs (elements, outputs) for the inputs ``x`` (elements, inputs); each element has its own weights."""
     for i in range(1, layers + 1):
-        x = xp.tanh((x[:, None, :] @ fixed[f"w{i}"])[:, 0, :] + fixed[f"b{i}"])
+        x = (x[:, None, :] @ fixed[f"w{i}"])[:, 0, :] + fixed[f"b{i}"]
+        function = last if i == layers else hidden
+        x = xp.tanh(x) if function == "tanh" else xp.clip(x, 0.0, None) if function == "relu" else x
     return x

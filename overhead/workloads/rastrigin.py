@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from overhead.workloads import _network, register
+from overhead.workloads import register
+from overhead.workloads._statements import DECLARE, Language
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
 DIMENSIONS = 2000
@@ -15,9 +16,9 @@ AT_ONCE = 20
 """Genes per iteration of the loop. The compilers behind Vulkan do not unroll a loop with bounds checks."""
 
 
-def _terms(language: _network.Language, cos: str, rounded: str) -> str:
+def _terms(language: Language, cos: str, rounded: str) -> str:
     """Statements for the genes of one iteration, in WGSL or CUDA C. All genes are loaded before the first is used."""
-    declare, ten = _network.DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
+    declare, ten = DECLARE[language], {"wgsl": "10.0", "cuda": "10.0f"}[language]
     loads = [f"{declare} y{k} = genes(d + {k}u) + shift;" for k in range(AT_ONCE)]
     sums = [
         f"sum = sum + y{k} * y{k} - {ten} * {cos}(TURN * (y{k} - {rounded}(y{k}))) + {ten};" for k in range(AT_ONCE)

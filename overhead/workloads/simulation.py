@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from overhead.workloads import _network, register
+from overhead.workloads._statements import DECLARE, Language, statements
 from overhead.workloads.base import Array, Arrays, Field, Workload
 
 DAYS, ASSETS, SIGNALS, HELD = 1500, 16, 6, 4
 _LAYER_WIDTHS = (8, 16, 6)
 
 
-def _body(language: _network.Language, larger: str) -> str:
+def _body(language: Language, larger: str) -> str:
     """Statements of one step (one day). ``larger``: the name of the function for the maximum of two numbers."""
     seen = [f"signals(day * {SIGNALS}u + {j}u)" for j in range(SIGNALS)] + ["memory[0]", "memory[1]"]
     returns = [f"returns(day * {ASSETS}u + {a}u)" for a in range(ASSETS)]
@@ -24,8 +25,8 @@ def _body(language: _network.Language, larger: str) -> str:
     day = {"wgsl": "let", "cuda": "const unsigned int"}[language]
     return f"""
 {day} day = t % {DAYS}u;
-{_network.network_text(language, seen, _LAYER_WIDTHS)}
-{_network.DECLARE[language]} gain = {gain};
+{statements(language, _network.network_text(seen, _LAYER_WIDTHS))}
+{DECLARE[language]} gain = {gain};
 wealth = wealth + SHARE * gain;
 peak = {larger}(peak, wealth);
 fall = {larger}(fall, peak - wealth);
@@ -59,7 +60,7 @@ class Simulation(Workload):
     # WGSL allows an absolute error of 1e-5 for tanh. After the second layer (16 weights of 0.5) it is at most 5e-5.
     tolerance = 1e-4
     scale: ClassVar = {"memory": 1.0, "wealth": 0.3, "peak": 0.3, "fall": 0.3}
-    missing: ClassVar = {"triton": "its blocks hold one number an element, not the 16 of a hidden layer"}
+    missing: ClassVar = {"triton": "its language has no tanh"}
 
     wgsl = _body("wgsl", "max")
     cuda = _body("cuda", "fmaxf")
@@ -71,7 +72,7 @@ class Simulation(Workload):
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random weights of the networks, and signals and returns of the market."""
-        genes = {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed if not f.shared}
+        genes = _network.random_weights([f for f in self.fixed if not f.shared], elements, rng)
         market = {"signals": rng.uniform(-1, 1, (DAYS, SIGNALS)), "returns": rng.normal(0, 0.01, (DAYS, ASSETS))}
         return {**genes, **market}
 

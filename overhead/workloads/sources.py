@@ -167,16 +167,23 @@ extern "C" __global__ void {name}({head}{parameter}) {{
 def triton(workload: Workload, elements: int) -> str:
     """A module with the jitted kernels ``once`` and ``fused``; arguments ``(state, counters, inputs, steps, BLOCK)``.
 
-    Every field must have one number per element.
+    Every field of the state must have one number per element.
     """
     constants = "\n".join(f"{k} = tl.constexpr({float(v)!r})" for k, v in workload.constants.items())
-    body = dedent(workload.triton).strip()
+    lookups = "".join(
+        f"\n\n@triton.jit\ndef {f.name}_of(inputs, i, inside, k):\n    return tl.load(inputs + {place})\n"
+        for f, at in _offsets(workload.fixed, elements)
+        for place in [f"{at} + k" if f.shared else f"{at} + k * {elements} + i, mask=inside, other=0.0"]
+        if f in _looked_up(workload)
+    )
+    body = _calls(dedent(workload.triton).strip(), (f.name for f in _looked_up(workload)), "inputs, i, inside")
     loads = "\n".join(
         [
             *(
                 f"{f.name} = tl.load({buffer} + {at} + i, mask=inside, other=0.0)"
                 for buffer, fields in (("state", workload.state), ("inputs", workload.fixed))
                 for f, at in _offsets(fields, elements)
+                if buffer == "state" or f in _plain(workload)
             ),
             "t = tl.load(counters + i, mask=inside, other=0)",
         ]
@@ -200,7 +207,7 @@ def {name}(state, counters, inputs, steps, BLOCK: tl.constexpr):
 """
         for name, lines in bodies.items()
     )
-    return f"import triton\nimport triton.language as tl\n\n{constants}\n{kernels}"
+    return f"import triton\nimport triton.language as tl\n\n{constants}\n{lookups}{kernels}"
 
 
 def _plain(workload: Workload) -> list[Field]:
@@ -236,8 +243,8 @@ def _copies(workload: Workload, elements: int, *, save: bool) -> list[str]:
     return lines
 
 
-def _calls(body: str, names: Iterable[str]) -> str:
-    """The body with ``name(`` replaced by ``name_of(i, ``, because WGSL has no macros."""
+def _calls(body: str, names: Iterable[str], passed: str = "i") -> str:
+    """The body with ``name(`` replaced by ``name_of(i, ``, because WGSL and Triton have no macros."""
     for name in names:
-        body = re.sub(rf"\b{name}\(", f"{name}_of(i, ", body)
+        body = re.sub(rf"\b{name}\(", f"{name}_of({passed}, ", body)
     return body

@@ -18,6 +18,7 @@ from overhead import scratch
 _BEFORE = """
 #include <math.h>
 #define __cosf cosf
+#define rsqrtf(x) (1.0f / sqrtf(x))
 #define __global__
 #define __device__ static
 #define __shared__ static
@@ -186,9 +187,11 @@ def fake_triton(monkeypatch: Any) -> None:
 
     language.load, language.store = load, store
     language.sum, language.sqrt, language.sin, language.cos, language.exp = np.sum, np.sqrt, np.sin, np.cos, np.exp
-    language.float32, language.float16 = np.float32, np.float16
+    language.floor, language.minimum, language.maximum = np.floor, np.minimum, np.maximum
+    language.rsqrt = lambda x: np.float32(1) / np.sqrt(x)
+    language.float32, language.float16, language.uint32 = np.float32, np.float16, np.uint32
     module: Any = ModuleType("triton")
     module.language = language
-    module.jit = lambda do_not_specialize: _Kernel
+    module.jit = lambda function=None, do_not_specialize=(): function or _Kernel
     monkeypatch.setitem(sys.modules, "triton", module)
     monkeypatch.setitem(sys.modules, "triton.language", language)

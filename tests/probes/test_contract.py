@@ -20,10 +20,13 @@ from overhead.checking.findings import Findings
 from overhead.probes.base import Probe
 from overhead.probes.vulkan import adapters
 from overhead.results import Api, Case, Scalar, Target
-from tests.fakes import cuda_driver, cupy
+from tests.fakes import cuda_driver, cuda_libraries, cupy, warp
 from tests.fakes.of_step import of_step
 
-HEAVY = ("wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime")
+HEAVY = (
+    "wgpu", "wgpudawn", "cffi", "vulkan", "numba", "llvmlite", "torch", "jax", "cupy", "triton", "onnxruntime", "warp",
+    "pyopencl", "mlx",
+)  # fmt: skip
 
 
 def _nothing(patch: pytest.MonkeyPatch) -> None:
@@ -38,6 +41,10 @@ def _swiftshader(patch: pytest.MonkeyPatch) -> None:
 def _fake_cupy(patch: pytest.MonkeyPatch) -> None:
     cuda_driver.install(patch)
     patch.setitem(sys.modules, "cupy", cupy.module())
+
+
+def _fake_warp(patch: pytest.MonkeyPatch) -> None:
+    warp.install(patch)
 
 
 def _never(case: Case) -> bool:
@@ -93,6 +100,11 @@ SUBJECTS = (
         without=lambda case: case.params["maker"] == "torch",
     ),
     Subject("cupy", "CUDA", ("cxx",), _fake_cupy),
+    *(Subject(stack, "CUDA", ("cxx",), cuda_libraries.install) for stack in ("cuda-core", "cute-dsl", "numba-cuda")),
+    Subject("warp", parts=("warp",), window={"precision": "uint32"}),
+    Subject("warp", "CUDA", prepare=_fake_warp),
+    Subject("pyopencl", "OpenCL", ("pyopencl", "pocl_binary_distribution"), window={"precision": "uint32"}),
+    Subject("mlx", parts=("mlx",), window={"precision": "int32"}),
 )
 
 

@@ -57,7 +57,7 @@ def root(tmp_path: Path, script: ModuleType, monkeypatch: pytest.MonkeyPatch) ->
     ("target", "cuda", "chosen", "extras"),
     [
         ("report", None, "", "report torch wgpu"),
-        ("test", None, "", "dev jax onnx ray report torch wgpu"),
+        ("test", None, "", "dev jax mlx onnx opencl ray report torch warp wgpu"),
         ("lint", 13000, "", "dev"),
         ("report", 13010, "", "cuda13 report torch wgpu"),
         ("report", 14000, "", "cuda13 report torch wgpu"),
@@ -98,7 +98,7 @@ def test_make_sets_up_the_environment_only_once(
     monkeypatch.setattr(script, "install_torch", lambda cuda: False)
     script.set_up("test")
     stamp = json.loads((root / ".venv" / "overhead-setup.json").read_text())
-    assert stamp["extras"] == ["dev", "jax", "onnx", "ray", "report", "torch", "wgpu"]
+    assert stamp["extras"] == ["dev", "jax", "mlx", "onnx", "opencl", "ray", "report", "torch", "warp", "wgpu"]
     assert stamp["left_out"] == ["torch"]
     calls.clear()
     script.set_up("report")

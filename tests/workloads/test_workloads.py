@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,11 @@ from overhead.results import Scalar, Target
 from overhead.runner.schedule import Choice
 from overhead.workloads import UNROLLED, workloads
 from tests.workloads.workload_arms import ALL, NAMES, PLAIN, case, counts, plant
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(1)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -67,6 +73,46 @@ def test_the_check_finds_a_wrong_late_step_of_a_chaotic_workload(monkeypatch: py
     monkeypatch.setattr("overhead.probes.common.array_workload.step_of", late)
     with pytest.raises(Unverified, match="redone"):
         verified(NumpyWork(case("acrobot", "per-submit")))
+
+
+def energy_of(name: str, s: dict[str, Any], fixed: dict[str, Any]) -> Any:
+    """The energy of each element of a workload from mechanics; per mass, but for the pole on its cart."""
+    if name == "mountaincar":
+        return s["speed"] ** 2 / 2 + 0.0025 / 3 * np.sin(3 * s["position"])
+    if name == "cartpole":
+        cart, both = 1.1 / 2 * s["speed"] ** 2, 0.05 * s["speed"] * s["spin"] * np.cos(s["theta"])
+        return cart + both + 0.05 / 3 * s["spin"] ** 2 + 0.05 * 9.8 * np.cos(s["theta"])
+    apart = fixed["masses"] - np.stack([s["x"], s["y"]], axis=1)[:, None]
+    return (s["vx"] ** 2 + s["vy"] ** 2) / 2 - 6.674e-3 * (1 / np.sqrt((apart**2).sum(2) + 0.01)).sum(1)
+
+
+@pytest.mark.parametrize(("name", "share"), [("cartpole", 1e-3), ("mountaincar", 0.15), ("nbody", 1e-3)])
+def test_without_a_policy_the_energy_of_an_element_stays(name: str, share: float, rng: np.random.Generator) -> None:
+    """A constant that is off by 30 % changes the energies by more than this share of their range."""
+    workload = copy.copy(workloads()[name])
+    workload.constants = {**workload.constants, "DT": 1e-4}  # type: ignore[misc]
+    fixed = {k: v if k == "masses" else np.zeros_like(v) for k, v in workload.inputs(50, rng).items()}
+    state = workload.start(50, rng)
+    if name == "mountaincar":  # far from the walls, and no faster than its limit
+        state = {"position": 0.1 * state["position"] - 0.5, "speed": 0.1 * state["speed"]}
+    first = energy_of(name, state, fixed)
+    for t in range(200):
+        state = workload.step(np, state, fixed, np.array([t], np.int32))
+        assert np.abs(energy_of(name, state, fixed) - first).max() < share * np.ptp(first)
+
+
+def test_pi_counts_the_points_of_the_published_generator(rng: np.random.Generator) -> None:
+    workload = workloads()["pi"]
+    state, fixed = workload.start(256, rng), workload.inputs(256, rng)
+    for t in range(workload.steps):
+        state = workload.step(np, state, fixed, np.array([t], np.int32))
+    assert 4 * state["hits"].mean() / 100_000 == pytest.approx(np.pi, abs=5 * 1.64 / np.sqrt(256 * 100_000))
+    counter = np.arange(200_000, dtype=np.uint32) + np.uint32(200_000 * int(fixed["worker"][0]))
+    mixed = counter * np.uint32(747796405) + np.uint32(2891336453)
+    word = ((mixed >> ((mixed >> np.uint32(28)) + np.uint32(4))) ^ mixed) * np.uint32(277803737)
+    draw = ((word >> np.uint32(22)) ^ word) >> np.uint32(18)
+    x, y = (draw.reshape(-1, 2).T + 0.5) / 2**14
+    assert state["hits"][0] == np.count_nonzero(x * x + y * y < 1)
 
 
 def test_the_check_finds_a_missing_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A workload on NumPy arrays, one step per call. ``ArrayWork`` also serves CuPy."""
+"""A workload on NumPy arrays, one step per call. ``ArrayWork`` also serves CuPy and MLX."""
 
 from __future__ import annotations
 

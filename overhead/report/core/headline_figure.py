@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
+from overhead.reading.dispatch_costs import GROUPS, KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
 from overhead.reading.format import MICRO, percent, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ROWS_DRAWN = 14
-"""Rows that are drawn, the cheapest ones."""
+_MOST_ROWS = 12
 _MARKERS: dict[Kind, str] = {"python": "o", "browser": "^", "compiled": "D", "batched": "s"}
 _PLACES: dict[Kind, dict[str, Any]] = {
     "python": {"xytext": (0, 4.5), "ha": "center", "va": "bottom"},
@@ -31,6 +31,8 @@ _FURTHEST = 4
 """An interval is drawn up to this multiple of its value, and down to this part of it."""
 _MET_ALPHA = 0.3
 _ROW_INCHES = 0.4
+_TITLE_ROWS, _TITLE_ABOVE = 0.65, 0.75
+"""Height of the title of a group, and its distance from the middle of its first row, in rows."""
 _TITLE_LETTERS, _ABOUT_LETTERS = 90, 150
 _FONT, _SMALL = 9, 8
 _BAND = "#f1f3f5"
@@ -38,35 +40,53 @@ _SHARES = (3.6, 1.0)
 """Widths of the panels of costs and of CPU time."""
 
 
+def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
+    """At most 12 rows, by group and then by cost.
+
+    While there are more, the dearest row of the largest group goes. If several groups are the largest, it is the
+    dearest row of them all.
+    """
+    kept = list(costs.rows)
+    while len(kept) > _MOST_ROWS:
+        sizes = Counter(row.group for row in kept)
+        largest = max(sizes.values())
+        del kept[max(i for i, row in enumerate(kept) if sizes[row.group] == largest)]
+    return tuple(sorted(kept, key=lambda row: GROUPS.index(row.group)))
+
+
 @style()
 def headline_figure(costs: DispatchCosts) -> Figure:
-    """The headline figure: a row for each stack, a mark with its printed value for each caller.
+    """The headline figure: rows of stacks by group, a mark with its printed value for each caller.
 
     A second panel shows Python's share of the CPU time where the run resolves it for at least one row.
     """
-    rows = costs.rows[:ROWS_DRAWN]
+    rows = rows_drawn(costs)
+    titles, places = _group_layout(rows)
     split = any(row.python is not None for row in rows)
     shares = _SHARES if split else _SHARES[:1]
-    figure, (ax, *others) = new_figure([_ROW_INCHES * len(rows)], len(shares), around=1.3, width=WIDE_INCHES,
+    figure, (ax, *others) = new_figure([_ROW_INCHES * (places[-1] + 1)], len(shares), around=1.3, width=WIDE_INCHES,
                                        shares=shares, sharey=True)  # fmt: skip
     ax.set_xscale("log")
     _limits(ax, rows)
-    for y, row in enumerate(rows):
+    for number, (y, row) in enumerate(zip(places, rows, strict=True)):
         _draw_row(ax, row, y)
-        if y % 2 == 0:
+        if sum(one.group == row.group for one in rows[:number]) % 2 == 0:
             band = ax.axhspan(y - 0.5, y + 0.5, xmin=-1, xmax=2, color=_BAND, linewidth=0, zorder=-2, clip_on=False)
             band.set_in_layout(False)
-    ax.set_ylim(len(rows) - 0.45, -0.55)
-    ax.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=_FONT)
+    ax.set_ylim(places[-1] + 0.55, -0.55)
+    ax.set_yticks([*places, *titles], [*(row.label for row in rows), *titles.values()], fontsize=_FONT)
+    for label in ax.get_yticklabels()[len(rows) :]:
+        label.set(fontsize=_SMALL, fontweight="bold")
     for own in (ax, *others):
         own.tick_params(axis="y", length=0)
         own.grid(False, axis="y")
         own.spines["left"].set_visible(False)
         own.patch.set_visible(False)
     plain_log_ticks(ax.xaxis, close=1e3)
-    ax.set_title(f"{MICRO} per dispatch; sorted by the cost from Python, else from compiled code", fontsize=_FONT)
+    within = "in each group " if titles else ""
+    ax.set_title(f"{MICRO} per dispatch; {within}sorted by cost from Python, else compiled code", fontsize=_FONT)
     for own in others:
-        _draw_shares(figure, own, rows)
+        _draw_shares(figure, own, rows, places)
     run = costs.view.fingerprint
     about = (
         f"The cost of one more dispatch in a chain, waiting not included. overhead, {run.profile} run of "
@@ -75,6 +95,20 @@ def headline_figure(costs: DispatchCosts) -> Figure:
     figure.supxlabel(textwrap.fill(about, _ABOUT_LETTERS), x=0.01, ha="left", fontsize=_SMALL, color=MUTED)
     _legend(figure, costs.title, rows)
     return figure
+
+
+def _group_layout(rows: tuple[DispatchRow, ...]) -> tuple[dict[float, str], list[float]]:
+    """The titles of groups by their places on the y axis, and the places of the rows. One group has no title."""
+    titles: dict[float, str] = {}
+    places: list[float] = []
+    y, several = 0.0, len({row.group for row in rows}) > 1
+    for row in rows:
+        if several and row.group not in titles.values():
+            y += _TITLE_ROWS
+            titles[y - _TITLE_ABOVE] = row.group
+        places.append(y)
+        y += 1
+    return titles, places
 
 
 def _limits(ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
@@ -160,12 +194,12 @@ def _draw_met(ax: Axes, row: DispatchRow, kind: Kind, y: float) -> None:
         ax.vlines(middle / 1e3, *ends, color=own, linewidth=1.6, zorder=2)
 
 
-def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...]) -> None:
+def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...], places: list[float]) -> None:
     """A bar of the CPU time of a call from Python: Python's share, and the rest."""
     from matplotlib.patches import Patch
 
     python, rest = LAYER_COLOURS.values()
-    for y, row in enumerate(rows):
+    for y, row in zip(places, rows, strict=True):
         if row.python is None:
             ax.text(0, y, "not split", va="center", fontsize=_SMALL, color=MUTED)
             continue

@@ -23,6 +23,12 @@ STACK_COLOURS = {
     "triton": "#5b50b5",
     "cupy": "#b5304f",
     "jax": "#7a5c00",
+    "mlx": "#c41fd6",
+    "cuda-core": "#5f1c3d",
+    "numba-cuda": "#1c1ce0",
+    "warp": "#2b3e1e",
+    "cute-dsl": "#770303",
+    "pyopencl": "#d1122f",
     "floor": "#4d5b68",
     "fake": "#7a4a1e",
 }

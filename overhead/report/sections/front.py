@@ -23,7 +23,7 @@ from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
 from overhead.report.core.case_line import line_link
-from overhead.report.core.headline_figure import ROWS_DRAWN, headline_figure
+from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.registry import register
 
 _TIMES = [f"{what}, {MICRO}" for what in ("one more", "CPU time", "next run", "met")]
@@ -84,8 +84,8 @@ def _caption(costs: DispatchCosts) -> str:
             "CPU time is split where calls from Python and from compiled code alternated in one process; the table of "
             "stacks has the time of each caller over all processes."
         )
-    if len(costs.rows) > ROWS_DRAWN:
-        said.append(f"The table of stacks has {count(len(costs.rows) - ROWS_DRAWN, 'dearer row')} more.")
+    if more := len(costs.rows) - len(rows_drawn(costs)):
+        said.append(f"The table of stacks has {count(more, 'more row')}, the dearest of the largest groups.")
     return " ".join(said)
 
 

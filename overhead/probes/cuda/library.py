@@ -1,0 +1,106 @@
+"""Base classes of the stacks whose library launches a kernel on the words of a session: CuTe DSL, numba, cuda.core."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from overhead.probes.base import Chain, Space, Unsupported, vary
+from overhead.probes.common.availability import import_library
+from overhead.probes.common.loops import Issue, alternating
+from overhead.probes.cuda import api
+from overhead.probes.cuda.chains import CudaChain
+from overhead.probes.cuda.cuda_driver import DriverProbe
+from overhead.probes.cuda.session import CudaSession
+from overhead.results import Case, Target
+
+_ARGUMENTS = (8, 16, 0)
+"""Numbers of kernel arguments besides 1."""
+
+
+class DeviceWords:
+    """The words of a session as an array for other libraries, by the CUDA Array Interface. ``kind``: of its numbers."""
+
+    def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
+        place = {"shape": session.seeds.shape, "data": (session.words, False), "strides": None}
+        self.__cuda_array_interface__ = {**place, "typestr": kind, "version": 3}
+
+
+class LibraryLaunches(CudaChain):
+    """n launches of the step by a library on the default stream. In the pattern ``wait-each`` a wait follows each.
+
+    A kernel without arguments contains the address of the words as a constant. ``hashes``: SHA-256 by kernel file.
+    """
+
+    hashes: Mapping[str, str] = {}
+
+    def __init__(self, library: Any, ordinal: int, case: Case) -> None:
+        self.library, self.ordinal = library, ordinal
+        super().__init__(api.driver(), ordinal, case)
+
+    def make_loop(self, count: int) -> Issue:
+        """A function of n that launches the step n times with ``count`` arguments."""
+        raise NotImplementedError
+
+    def build(self) -> None:
+        """Make the loop, and compile the step by a launch that does not count."""
+        if self.case.pattern not in ("per-submit", "wait-each"):
+            raise Unsupported(f"this stack has no {self.case.pattern}")
+        loop = self.make_loop(int(self.case.params["arguments"]))
+        loop(1)
+        self.session.reset()
+        self.latency = self.case.pattern == "wait-each"
+        self.overlap = "serial" if self.latency else "pipelined"
+        self._issue = alternating(functools.partial(loop, 1), self._wait) if self.latency else loop
+        self.details = {**self.case.params, "stream": "default", "precision": "uint32"}
+
+    def issue(self, n: int) -> None:
+        """Launch n times; returns before the device has run the kernels, unless each launch is waited for."""
+        self._issued = self._issue(n)
+
+    def kernels(self) -> dict[str, str]:
+        """SHA-256 of each kernel file in use."""
+        return {**super().kernels(), **self.hashes}
+
+
+class LibraryProbe(DriverProbe):
+    """A library that launches kernels on the devices of the driver. ``arguments``: number of the kernel's arguments.
+
+    ``package``: the module with the ``__version__`` of the first of ``distributions``. ``entries``: the ways into the
+    library, the usual one first, which are the values of the parameter ``entry``; none if there is only one way.
+    """
+
+    package: ClassVar[str]
+    chain: ClassVar[type[LibraryLaunches]]
+    entries: ClassVar[tuple[str, ...]] = ()
+
+    def targets(self) -> list[Target]:
+        """The devices of the driver, with the version of the library."""
+        found = super().targets()
+        version = {self.distributions[0]: str(import_library(self.package, self.mend).__version__)}
+        self.library()
+        return [msgspec.structs.replace(target, versions={**target.versions, **version}) for target in found]
+
+    def library(self) -> Any:
+        """The module of the library. Raises ``Unavailable`` if it cannot be used."""
+        return import_library(self.package, self.mend)
+
+    def space(self, target: Target) -> Space:
+        """The cases by way into the library and number of arguments, and one with a wait after each launch."""
+        entry = {"entry": self.entries[0]} if self.entries else {}
+        base = Case(pattern="per-submit", unit="launch", params={**entry, "arguments": 1, "wait": "stream"})
+        ways = [vary(base, "entry", name) for name in self.entries[1:]]
+        each = vary(base, "pattern", "wait-each")
+        extra = [*ways, *(vary(way, "arguments", count) for way in ways for count in _ARGUMENTS)]
+        return Space(base, {"arguments": _ARGUMENTS}, extra, self.allows, early=[each, *ways])
+
+    def allows(self, case: Case) -> bool:
+        """Whether the library has such a case."""
+        return True
+
+    def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target."""
+        return self.chain(self.library(), int(target.options["ordinal"]), case)

@@ -1,0 +1,78 @@
+"""numba-cuda: ``kernel[grid, block](*arrays)`` of a kernel in Python, with and without a given signature."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from overhead.errors import install_command
+from overhead.probes import register
+from overhead.probes.base import Unavailable
+from overhead.probes.common.availability import import_library
+from overhead.probes.common.loops import Action, Issue
+from overhead.probes.cuda.library import DeviceWords, LibraryLaunches, LibraryProbe
+from overhead.probes.cuda.session import CUDA_GRID, GROUP_SIZE
+from overhead.probes.kernels import lcg
+from overhead.workloads.sources import sha256_of
+
+STEP = "def step({}):\n    i = cuda.grid(1)\n    x[i] = x[i] * scale + shift\n"
+
+
+class NumbaLaunches(LibraryLaunches):
+    """Launches by numba-cuda. Each argument is an array of the words, of which the kernel uses the first."""
+
+    def make_wait(self) -> Action:
+        """``synchronize`` of the default stream."""
+        self.library.select_device(self.ordinal)
+        wait: Action = self.library.default_stream().synchronize
+        return wait
+
+    def make_loop(self, count: int) -> Issue:
+        """Define the kernel, and compile it now if its signature is given, else at the first launch."""
+        cuda, words = self.library, DeviceWords(self.session)
+        names = ["x", *(f"y{i}" for i in range(1, count))][:count]
+        numbers = {"scale": np.uint32(lcg.MULTIPLIER), "shift": np.uint32(lcg.INCREMENT)}
+        scope: dict[str, Any] = {"cuda": cuda, "x": words, **numbers}
+        text = STEP.format(", ".join(names))
+        exec(text, scope)
+        self.hashes = {"step_numba": sha256_of(text)}
+        arrays, place = (cuda.as_cuda_array(words),) * count, (CUDA_GRID, GROUP_SIZE)
+        is_configured = self.case.params["entry"] == "configured"
+        kernel = cuda.jit(f"void({', '.join(['uint32[::1]'] * count)})" if is_configured else None)(scope["step"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numba says once for each kernel that the grid is small
+            launch = kernel[place]
+
+        def configured(n: int) -> None:
+            for _ in repeat(None, n):
+                launch(*arrays)
+
+        def by_jit(n: int) -> None:
+            for _ in repeat(None, n):
+                kernel[place](*arrays)
+
+        return configured if is_configured else by_jit
+
+
+@register
+class NumbaCudaProbe(LibraryProbe):
+    """numba-cuda. ``entry=jit`` calls ``step[4, 64](x)``. ``entry=configured`` calls ``launch(x)``, where ``launch`` is
+    ``step[4, 64]`` of a step whose signature was given, so that a launch does not look at the types."""
+
+    name = "numba-cuda"
+    title = "numba-cuda"
+    mend = f"{install_command('numba-cuda')} (numba-cuda[cu12] where the driver is for CUDA 12)"
+    distributions = ("numba-cuda", "numba", "cuda-core", "cuda-bindings")
+    package = "numba_cuda"
+    chain = NumbaLaunches
+    entries = ("jit", "configured")
+
+    def library(self) -> Any:
+        """The module ``numba.cuda`` of the package numba-cuda."""
+        found = import_library("numba.cuda", self.mend)
+        if getattr(found, "implementation", "") != "NVIDIA":
+            raise Unavailable("numba.cuda is the one of numba itself, not that of numba-cuda", self.mend)
+        return found

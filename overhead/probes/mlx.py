@@ -1,0 +1,118 @@
+"""MLX: additions that are evaluated one by one or all at once, and workloads, on the CPU, on CUDA and on Metal."""
+
+from __future__ import annotations
+
+import os
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from overhead.errors import install_command
+from overhead.probes import register
+from overhead.probes.base import Chain, Probe, Space, Unsupported, vary
+from overhead.probes.common.array_workload import ArrayWork
+from overhead.probes.common.availability import import_library
+from overhead.probes.common.step import count_steps, start_values
+from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
+from overhead.results import Case, Pattern, Scalar, Target
+
+_AFTER_EACH: dict[Pattern, str] = {"per-submit": "async_eval", "wait-each": "eval", "one-pass": ""}
+"""By pattern, what is called after each addition. An addition alone is only noted."""
+
+
+@register
+class MlxProbe(Probe):
+    """MLX. A unit is ``x = mx.add(x, 1)``. MLX only notes it; an evaluation runs everything that is noted.
+
+    ``per-submit`` starts an evaluation after each unit, and ``one-pass`` after all. MLX divides an evaluation into
+    command buffers or CUDA graphs (``MLX_MAX_OPS_PER_BUFFER``)."""
+
+    name = "mlx"
+    title = "MLX"
+    mend = f'{install_command("mlx")} (for an NVIDIA GPU: pip install "mlx[cuda13]")'
+    distributions = ("mlx", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13", "mlx-metal")
+
+    def targets(self) -> list[Target]:
+        """The CPU, and the GPUs that the installed MLX can use."""
+        mx = import_library("mlx.core", self.mend)
+        versions = {"mlx": mx.__version__}
+        found = [Target(stack=self.name, api="CPU", adapter="CPU", versions=versions)]
+        api = "Metal" if mx.metal.is_available() else "CUDA"
+        for index in range(mx.device_count(mx.gpu) if mx.is_available(mx.gpu) else 0):
+            name = str(mx.device_info(mx.Device(mx.gpu, index))["device_name"])
+            found.append(Target(stack=self.name, api=api, adapter=name, device=str(index), versions=versions))
+        return found
+
+    def space(self, target: Target) -> Space:
+        """The cases of the addition by pattern, and of the workloads."""
+        base = Case(pattern="per-submit", unit="launch")
+        star = Space(base, early=[vary(base, "pattern", pattern) for pattern in ("one-pass", "wait-each")])
+        return with_workloads(star, [WorkloadArm("per-submit", bodies=("separate",))], software=target.api == "CPU")
+
+    def open(self, target: Target, case: Case) -> Chain:
+        """The chain of the case, on the device of the target, which becomes MLX's default one."""
+        mx = import_library("mlx.core", self.mend)
+        mx.set_default_device(mx.Device(mx.cpu if target.api == "CPU" else mx.gpu, int(target.device or 0)))
+        if "elements" in case.params:
+            return verified(MlxWork(mx, case))
+        if case.pattern not in _AFTER_EACH:
+            raise Unsupported(f"MLX has no {case.pattern}")
+        return MlxAdditions(mx, case)
+
+
+class MlxAdditions(Chain):
+    """n additions of 1 to 256 int32, each to the result of the previous one."""
+
+    def __init__(self, mx: Any, case: Case) -> None:
+        self._mx, self._called = mx, _AFTER_EACH[case.pattern]
+        self.latency = case.pattern == "wait-each"
+        self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
+        self.max_n = 1 << 20 if self._called else 1 << 16  # a noted operation takes 1.7 kB on the host
+        self._x = mx.array(start_values())
+
+    def issue(self, n: int) -> None:
+        """Add n times; returns before the additions are done, unless each is waited for."""
+        x, add = self._x, self._mx.add
+        if self._called:
+            after = getattr(self._mx, self._called)
+            for _ in repeat(None, n):
+                x = add(x, 1)
+                after(x)
+        else:
+            for _ in repeat(None, n):
+                x = add(x, 1)
+        self._x = x
+
+    def wait(self) -> None:
+        """Return when the newest array is computed. In ``one-pass`` this starts the evaluation."""
+        self._mx.eval(self._x)
+
+    def executed(self) -> int:
+        """The number of additions to all elements. Raises ``Unverified`` if they disagree."""
+        return count_steps(np.array(self._x))
+
+    def window(self) -> dict[str, Scalar]:
+        """What is timed: operation, what follows each, precision, and the variables that MLX reads."""
+        variables = {name: value[:200] for name, value in os.environ.items() if name.startswith("MLX_")}
+        return {"operation": "mx.add(x, 1)", "after_each": self._called, "precision": "int32", **variables}
+
+
+class MlxWork(ArrayWork):
+    """n steps of array operations, each started by ``mx.async_eval``."""
+
+    def __init__(self, mx: Any, case: Case) -> None:
+        self.xp, self.on_host = mx, mx.default_device() == mx.cpu
+        super().__init__(case)
+
+    def issue(self, n: int) -> None:
+        """Run n steps; returns before they are done."""
+        values, step, start = self.values, self._step, self.xp.async_eval
+        for _ in repeat(None, n):
+            values = step(values)
+            start(values)
+        self.values = values
+
+    def wait(self) -> None:
+        """Return when the newest state is computed."""
+        self.xp.eval(self.values)

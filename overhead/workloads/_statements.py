@@ -1,0 +1,50 @@
+"""Statements in one notation, as source text for WGSL, CUDA C and Triton.
+
+A statement is a line ``name = expression``. An expression has the operators that all three languages share, numbers
+like ``0.5``, indices like ``3u``, and the functions below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Literal
+
+Language = Literal["wgsl", "cuda", "triton"]
+DECLARE: dict[Language, str] = {"wgsl": "let", "cuda": "const float"}
+"""How a statement declares a number with a fraction; Triton needs no declaration."""
+_DECLARE_WHOLE: dict[Language, str] = {"wgsl": "let", "cuda": "const unsigned int"}
+_FUNCTIONS: dict[str, dict[Language, str]] = {
+    "sin": {"wgsl": "sin", "cuda": "sinf", "triton": "tl.sin"},
+    "cos": {"wgsl": "cos", "cuda": "cosf", "triton": "tl.cos"},
+    "tanh": {"wgsl": "tanh", "cuda": "tanhf"},
+    "floor": {"wgsl": "floor", "cuda": "floorf", "triton": "tl.floor"},
+    "min": {"wgsl": "min", "cuda": "fminf", "triton": "tl.minimum"},
+    "max": {"wgsl": "max", "cuda": "fmaxf", "triton": "tl.maximum"},
+    "rsqrt": {"wgsl": "inverseSqrt", "cuda": "rsqrtf", "triton": "tl.rsqrt"},
+}
+_CALL = re.compile(rf"\b({'|'.join(_FUNCTIONS)})\(")
+_DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+")
+_INDEX = re.compile(r"\b(\d+)u\b")
+
+
+def statements(language: Language, text: str, changed: Collection[str] = (), *, whole: bool = False) -> str:
+    """The statements of ``text`` in a language. A name is declared, unless it is a variable that they change.
+
+    ``whole``: numbers are unsigned integers of 32 bits.
+    """
+    lines = [line.strip().split(" = ", 1) for line in text.splitlines() if line.strip()]
+    declare = (_DECLARE_WHOLE if whole else DECLARE).get(language, "")
+    return "\n".join(
+        _statement(language, name if name in changed else f"{declare} {name}".strip(), value) for name, value in lines
+    )
+
+
+def _statement(language: Language, name: str, value: str) -> str:
+    value = _CALL.sub(lambda call: f"{_FUNCTIONS[call[1]][language]}(", value)
+    if language == "triton":
+        value = _INDEX.sub(r"\1", value)
+        return f"{name} = {value}"
+    if language == "cuda":
+        value = _DECIMAL.sub(r"\g<0>f", value)
+    return f"{name} = {value};"

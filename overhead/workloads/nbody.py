@@ -1,0 +1,99 @@
+"""Bodies in a frozen field: 512 bodies, 200 steps, each attracted by 512 masses that do not move.
+
+The sizes and constants are the published ones. The published field is the start of the bodies themselves, and each
+leaves out its own place. Here the places of the masses are drawn apart, and all of them attract every body. Bodies that
+attract each other need all positions after every step, which one fused kernel without a barrier cannot have.
+"""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import Any, ClassVar
+
+import numpy as np
+
+from overhead.workloads import register
+from overhead.workloads._statements import Language, statements
+from overhead.workloads.base import Array, Arrays, Field, Workload
+
+_MASSES = 512
+_AT_ONCE = 8
+"""Masses per iteration of the loop, as in ``rastrigin``."""
+_SUMS = ("pull_x", "pull_y")
+_LOOPS: dict[Language, tuple[str, str]] = {
+    "wgsl": (
+        f"var pull_x = 0.0;\nvar pull_y = 0.0;\nfor (var j = 0u; j < {2 * _MASSES}u; j = j + {2 * _AT_ONCE}u) {{",
+        "}",
+    ),
+    "cuda": (
+        f"float pull_x = 0.0f, pull_y = 0.0f;\nfor (unsigned int j = 0u; j < {2 * _MASSES}u; j += {2 * _AT_ONCE}u) {{",
+        "}",
+    ),
+    "triton": (f"pull_x = 0.0 * x\npull_y = 0.0 * x\nfor j in range(0, {2 * _MASSES}, {2 * _AT_ONCE}):", ""),
+}
+"""By language the start of the loop over the masses, and its end."""
+
+
+def _body(language: Language) -> str:
+    """Statements of one step. All positions of an iteration are loaded before the first is used."""
+    loads = [
+        f"d{axis}{k} = masses(j + {2 * k + at}u) - {axis}" for k in range(_AT_ONCE) for at, axis in enumerate("xy")
+    ]
+    pulls = [
+        f"""near{k} = rsqrt(dx{k} * dx{k} + dy{k} * dy{k} + SOFT)
+        weight{k} = near{k} * near{k} * near{k}
+        pull_x = pull_x + dx{k} * weight{k}
+        pull_y = pull_y + dy{k} * weight{k}"""
+        for k in range(_AT_ONCE)
+    ]
+    begin, end = _LOOPS[language]
+    move = "vx = vx + DT * G * pull_x\nvy = vy + DT * G * pull_y\nx = x + DT * vx\ny = y + DT * vy"
+    inner = indent(statements(language, "\n".join(loads + pulls), _SUMS), "    ")
+    return f"{begin}\n{inner}\n{end}\n{statements(language, move, ('x', 'y', 'vx', 'vy'))}"
+
+
+@register
+class NBody(Workload):
+    """A body in the field of 512 masses, in two dimensions: semi-implicit Euler."""
+
+    name = "nbody"
+    title = "512 bodies in a frozen field, 200 steps"
+    about = (
+        "one semi-implicit Euler step (0.01 s) of a body that 512 resting masses attract, in two dimensions; the sizes "
+        "are the published ones"
+    )
+    constants: ClassVar = {"DT": 0.01, "G": 6.674e-3, "SOFT": 0.01}
+    state = (Field("x"), Field("y"), Field("vx"), Field("vy"))
+    fixed = (Field("masses", (_MASSES, 2), shared=True),)
+    turns = _MASSES // _AT_ONCE + 1
+    steps = 200
+    elements = (512,)
+    small = (512,)
+    contracts = False
+    # The terms of a pull are at most 38, and their absolute values add up to about 2,000. So a sum of 512 terms is off
+    # by at most 512 * 6e-8 * 2000 / 2 = 0.03, and a velocity by DT * G times that: 2e-6.
+    tolerance = 1e-5
+    scale: ClassVar = {"x": 1.0, "y": 1.0, "vx": 1.0, "vy": 1.0}
+
+    wgsl = _body("wgsl")
+    cuda = _body("cuda")
+    triton = _body("triton")
+
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Positions and velocities between -1 and 1."""
+        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Random positions of the masses."""
+        return {"masses": rng.uniform(-1, 1, (_MASSES, 2))}
+
+    def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
+        """The pull of all masses on every body, then one step."""
+        c = self.constants
+        x, y, vx, vy = (state[f.name] for f in self.state)
+        dx, dy = fixed["masses"][:, 0] - x[:, None], fixed["masses"][:, 1] - y[:, None]
+        near = 1.0 / xp.sqrt(dx * dx + dy * dy + c["SOFT"])
+        weight = near * near * near
+        vx = vx + c["DT"] * c["G"] * (dx * weight).sum(1)
+        vy = vy + c["DT"] * c["G"] * (dy * weight).sum(1)
+        return {"x": x + c["DT"] * vx, "y": y + c["DT"] * vy, "vx": vx, "vy": vy}

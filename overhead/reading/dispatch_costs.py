@@ -31,7 +31,7 @@ _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 _ARRAYS, _KERNELS, _WEBGPU, _OTHERS = "operations on arrays", "a kernel of your own", "WebGPU and Vulkan", "others"
 GROUPS = (_ARRAYS, _KERNELS, _WEBGPU, _OTHERS)
 """What a person chooses between, in the order of the headline figure."""
-_ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
+ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
     marks = {kind: costs for kind, r in found.items() if (costs := _costs(r))}
     if operand := _other_operand(target, found.get("compiled")):
         remarks["compiled"] = "; ".join(filter(None, [remarks.get("compiled"), operand]))
-    if "batched" not in found and target.stack in _ONE_PASS_STACKS:
+    if "batched" not in found and target.stack in ONE_PASS_STACKS:
         remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
@@ -234,15 +234,18 @@ def _case(target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
 
 
 def _batched(view: View, target: TargetView, entry: _Entry, caller: Caller) -> Record | None:
-    """One pass with many dispatches, by the caller of the row; for CUDA a node of the graph of such launches."""
+    """One pass with many dispatches, by the caller of the row, or a node of the stack's graph of such launches."""
     if entry.params:
         return None
     if target.stack in _GRAPH_MAKERS and target.first.api == "CUDA":
         graph = view.best("cuda-graph")
         nodes = with_fields(graph.records if graph is not None else (), pattern="replay", workload="step")
         return next((r for r in nodes if r.params.get("maker") == _GRAPH_MAKERS[target.stack]), None)
-    own = with_fields(target.records, pattern="one-pass", workload="step", caller=caller)
-    return next((r for r in own if not target.varied(r)), None)
+    passes, graphs = (
+        with_fields(target.records, pattern=pattern, workload="step", caller=caller)
+        for pattern in ("one-pass", "replay")
+    )
+    return next((r for r in passes if not target.varied(r)), None) or next(iter(graphs), None)
 
 
 def why_unresolved(record: Record) -> str:

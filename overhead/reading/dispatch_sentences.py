@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from overhead.reading.dispatch_costs import KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, why_unresolved
+from overhead.reading.dispatch_costs import (
+    KIND_TITLES,
+    ONE_PASS_STACKS,
+    DispatchCosts,
+    DispatchRow,
+    Kind,
+    mark_text,
+    why_unresolved,
+)
 from overhead.reading.format import (
     MICRO,
     cost_text,
@@ -84,7 +92,8 @@ def _batches(costs: DispatchCosts) -> str:
         times = f", {number(within(less.value, 0.05))} times less" if less is not None and less.floor > 1 else ""
         said.append(f"{cost} through {row.name}{times}")
     batch = told[0][0].records["batched"]
-    how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else "In one pass"
+    passes = "In one pass" if batch.stack in ONE_PASS_STACKS else "In a batch"
+    how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else passes
     return f"{how}, called {CALLER_WORDS[told[0][1].caller]}, a dispatch costs {'; '.join(said)}."
 
 

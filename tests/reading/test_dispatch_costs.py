@@ -173,6 +173,15 @@ def test_the_sentence_on_batches_names_both_speeds_and_prefers_webgpu_to_a_cuda_
     )
 
 
+def test_a_node_of_the_graph_of_a_stack_is_its_batch() -> None:
+    graph = record("warp", each=300.0, pattern="replay", params={"entry": "graph"}, **GPU)
+    launch = record("warp", each=9_000.0, params={"entry": "launch"}, **GPU)
+    costs = dispatch_costs(View(fingerprint(launch, graph)))
+    assert costs is not None
+    assert costs.rows[0].records["batched"].pattern == "replay"
+    assert costs.rows[0].marks["batched"][0].value == pytest.approx(0.3)
+
+
 def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None:
     native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)

@@ -29,7 +29,7 @@ _LEFT_OUT_FROM = 1.03
 _GRAPH_MAKERS = {"cuda-driver": "driver", "torch": "torch"}
 """The stack whose launches a CUDA graph records, and the value of ``maker`` of that graph."""
 _ARRAYS, _KERNELS, _WEBGPU, _OTHERS = "operations on arrays", "a kernel of your own", "WebGPU and Vulkan", "others"
-GROUPS = (_ARRAYS, _KERNELS, _WEBGPU, _OTHERS)
+ROW_GROUPS = (_ARRAYS, _KERNELS, _WEBGPU, _OTHERS)
 """What a person chooses between, in the order of the headline figure."""
 ONE_PASS_STACKS = WEBGPU_STACKS | {"vulkan", "chromium", "firefox", "safari"}
 
@@ -71,7 +71,7 @@ _ENTRIES = (
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
-    """One way to call a stack. ``group``: one of ``GROUPS``; ``records``: the case of each kind (caller, or batched).
+    """One way to call a stack. ``group``: of ``ROW_GROUPS``; ``records``: the case of each kind (caller, or batched).
 
     ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
     ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that

@@ -107,5 +107,6 @@ def _coordinate(at: Any) -> Any:
     """What ``_body`` draws at these places. The masks clear the bits that a shift of signed integers fills."""
     mixed = at * 747796405 + (2891336453 - 2**32)
     high = (mixed >> 28) & 15
-    word = (((mixed >> (high + 4)) & ((1 << (28 - high)) - 1)) ^ mixed) * 277803737
+    below = ((high * 0 + 1) << (28 - high)) - 1
+    word = (((mixed >> (high + 4)) & below) ^ mixed) * 277803737
     return ((word >> 17) & 32767) | 1

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from overhead.blocks.parts import Drawing, Table, cell_text
-from overhead.reading.dispatch_costs import GROUPS, DispatchCosts, dispatch_costs
+from overhead.reading.dispatch_costs import ROW_GROUPS, DispatchCosts, dispatch_costs
 from overhead.reading.glossary import GLOSSARY
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
@@ -112,8 +112,8 @@ def many_stacks() -> DispatchCosts:
 def test_of_many_stacks_the_figure_has_the_cheapest_of_each_group_and_the_table_has_all() -> None:
     costs = many_stacks()
     drawn = rows_drawn(costs)
-    sizes = [sum(row.group == group for row in drawn) for group in GROUPS]
-    cheapest = [[row for row in costs.rows if row.group == group] for group in GROUPS]
+    sizes = [sum(row.group == group for row in drawn) for group in ROW_GROUPS]
+    cheapest = [[row for row in costs.rows if row.group == group] for group in ROW_GROUPS]
     assert [*drawn] == [row for group, size in zip(cheapest, sizes, strict=True) for row in group[:size]]
     assert (sum(sizes), sizes[-1], max(sizes)) == (12, 1, 4)
     table = next(part for part in stacks(costs.view) if isinstance(part, Table))
@@ -126,7 +126,7 @@ def test_the_rows_of_one_group_have_no_title() -> None:
     assert costs is not None
     labels = [label.get_text() for label in headline_figure(costs).axes[0].get_yticklabels()]
     assert sorted(labels) == ["WebGPU, Dawn", "raw Vulkan"]
-    assert set(GROUPS) < {label.get_text() for label in headline_figure(many_stacks()).axes[0].get_yticklabels()}
+    assert set(ROW_GROUPS) < {label.get_text() for label in headline_figure(many_stacks()).axes[0].get_yticklabels()}
 
 
 @pytest.mark.parametrize("many", [False, True])

@@ -6,7 +6,15 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from overhead.reading.dispatch_costs import GROUPS, KIND_TITLES, DispatchCosts, DispatchRow, Kind, mark_text, met_range
+from overhead.reading.dispatch_costs import (
+    KIND_TITLES,
+    ROW_GROUPS,
+    DispatchCosts,
+    DispatchRow,
+    Kind,
+    mark_text,
+    met_range,
+)
 from overhead.reading.format import MICRO, percent, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
@@ -51,7 +59,7 @@ def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
         sizes = Counter(row.group for row in kept)
         largest = max(sizes.values())
         del kept[max(i for i, row in enumerate(kept) if sizes[row.group] == largest)]
-    return tuple(sorted(kept, key=lambda row: GROUPS.index(row.group)))
+    return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))
 
 
 @style()

@@ -88,8 +88,10 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
     """The times of the host, without what the profiler costs if a step took ``step_ns`` without it; 0: not known."""
     from scipy.optimize import brentq
 
+    quiet = trace.quiet()
+
     def beyond(cost_ns: float) -> float:
-        return step_parts(trace.quiet(), HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
+        return step_parts(quiet, HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
 
     if not step_ns or beyond(0.0) <= WITHIN * step_ns or beyond(_MOST_COST_NS) > 0:
         return HostTimes()

@@ -111,18 +111,19 @@ def try_call(
         statement = StatementLoop(call, spec.setup, spec.wait)
         _checked(statement, statement.open)
         finish = statement.wait
+    if not any(wait.keeps for wait in waits):
+        statement.drop_results()
     _checked(statement, finish)
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
-    issue = statement.issue if any(wait.keeps for wait in waits) else statement.issue_plain
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
         said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
-        first=_checked(statement, lambda: first_answer(issue, finish, one_ns)) if spec.first else None,
+        first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
         packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
     )
     return found, statement, finish

@@ -36,7 +36,8 @@ def test_a_statement_loop_keeps_the_last_results_of_the_call(call: str) -> None:
     assert statement.keeps
     assert list(statement.results) == [4] * KEPT_RESULTS
     statement.results.clear()
-    statement.issue_plain(3)
+    statement.drop_results()
+    statement.issue(3)
     assert not statement.results
 
 

@@ -24,10 +24,10 @@ def _overhead_statement(_overhead_repeat, _overhead_keep):
     _overhead_setup
     _overhead_n = yield
     while True:
-        if _overhead_n == -1:
+        if _overhead_n is None:
             _overhead_finish
         elif _overhead_n < 0:
-            for _overhead_i in _overhead_repeat(None, -1 - _overhead_n):
+            for _overhead_i in _overhead_repeat(None, -_overhead_n):
                 _overhead_plain
         else:
             for _overhead_i in _overhead_repeat(None, _overhead_n):
@@ -58,7 +58,7 @@ class StatementLoop:
         self._lines: list[tuple[str, int, str]] = []
         self.file = f"<overhead statement {next(_NAMES)}>"
         self._code = self._compile(texts, keep)
-        self._loop: Generator[None, int, None] | None = None
+        self._loop: Generator[None, int | None, None] | None = None
 
     def open(self) -> None:
         """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP raises."""
@@ -66,7 +66,8 @@ class StatementLoop:
         exec(self._code, scope)
         self._loop = scope["_overhead_statement"](itertools.repeat, self.results.append)
         next(self._loop)
-        self.issue: Callable[[int], None] = self._loop.send
+        self._send: Callable[[int | None], None] = self._loop.send
+        self.issue: Callable[[int], None] = self._send
 
     @property
     def names(self) -> Mapping[str, Any]:
@@ -74,13 +75,14 @@ class StatementLoop:
         found = inspect.getgeneratorlocals(self._loop) if self._loop is not None else {}
         return {name: value for name, value in found.items() if not name.startswith(_OWN)}
 
-    def issue_plain(self, n: int) -> None:
-        """Run CALL n times without keeping results, which gives each call new memory for its own."""
-        self.issue(-1 - n)
+    def drop_results(self) -> None:
+        """From now on ``issue`` keeps no results: kept ones give each call new memory for its own."""
+        send = self._send
+        self.issue = lambda n: send(-n)
 
     def wait(self) -> None:
         """Run the statements of ``wait_text``."""
-        self.issue(-1)
+        self._send(None)
 
     def close(self) -> None:
         """End the loop, and drop the kept results."""

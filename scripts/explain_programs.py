@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from overhead.explain.conditions import busy_processes
+
 BOUNDS = {
     "amp_training": "host",
     "boolean_index": "host",
@@ -32,7 +34,6 @@ BOUNDS = {
     "two_streams": "device",
 }
 """What bounds each program, by its construction."""
-_BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
 _LONGEST_S = 300
 Step = Any
 
@@ -195,13 +196,10 @@ def main() -> int:
     wrong = False
     for name in given.names or BOUNDS:
         for busy in given.busy:
-            others = [subprocess.Popen([sys.executable, "-S", "-c", _BUSY]) for _ in range(busy)]
             began = time.monotonic()
-            found = explained(name)
+            with busy_processes(busy):
+                found = explained(name)
             found |= {"seconds": round(time.monotonic() - began), "busy": busy}
-            for one in others:
-                one.kill()
-                one.wait()
             verdict = found.get("verdict", {}).get("kind", "failed")
             wrong |= verdict not in (BOUNDS[name], "unclear")
             print(f"{name:16} {busy:3} busy  {BOUNDS[name]:7} {verdict:7} {found['seconds']:4} s", flush=True)

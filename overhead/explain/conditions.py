@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -34,6 +34,15 @@ HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 
 Condition = tuple[str, list[float], list[float]]
 """Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
+
+
+@contextlib.contextmanager
+def busy_processes(number: int) -> Iterator[None]:
+    """A context beside which so many processes keep processors busy."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(number):
+            stack.callback(stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _BUSY])).kill)
+        yield
 
 
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
@@ -156,8 +165,7 @@ class HostMeasurement:
         busy = contextlib.ExitStack()
 
         def begin_busy() -> None:
-            for _ in range(number):
-                busy.callback(busy.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _BUSY])).kill)
+            busy.enter_context(busy_processes(number))
             time.sleep(0.05)
 
         made: list[tuple[object, str, Callable[[], object], Callable[[], object]]] = [

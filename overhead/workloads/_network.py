@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from overhead.workloads.base import Array, Field
+from overhead.workloads.base import Array, Field, Workload
 
 Activation = Literal["tanh", "relu", "none"]
 _TEXT: dict[Activation, str] = {"tanh": "tanh({})", "relu": "max({}, 0.0)", "none": "{}"}
@@ -24,9 +24,16 @@ def weight_fields(widths: Sequence[int]) -> tuple[Field, ...]:
     return tuple(f for i, (wide, out) in layers for f in (Field(f"w{i}", (wide, out)), Field(f"b{i}", (out,))))
 
 
-def random_weights(fields: Sequence[Field], elements: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Random values for these fields, with a standard deviation of 0.5."""
-    return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in fields}
+class NetworkWorkload(Workload):
+    """A workload in which each element has the weights of its own network."""
+
+    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Each part of the state between -1 and 1."""
+        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
+
+    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Random weights, with a standard deviation of 0.5; none for what all elements share."""
+        return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed if not f.shared}
 
 
 def network_text(

@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import numpy as np
-
 from overhead.workloads import _network, register
 from overhead.workloads._statements import statements
-from overhead.workloads.base import Array, Arrays, Field, Workload
+from overhead.workloads.base import Arrays, Field
 
 _LAYER_WIDTHS = (6, 16, 3)
 _SEEN = ("cos1", "sin1", "cos2", "sin2", "omega1 / SPIN1", "omega2 / SPIN2")
@@ -40,7 +38,7 @@ omega2 = min(max(omega2 + DT * push2, -SPIN2), SPIN2)
 
 
 @register
-class Acrobot(Workload):
+class Acrobot(_network.NetworkWorkload):
     """An acrobot with two links. A network 6-16-3 controls the torque on the second joint.
 
     The torque is a smooth function, so that single steps can be checked.
@@ -76,14 +74,6 @@ class Acrobot(Workload):
 
     wgsl = statements("wgsl", _STEP, _CHANGED)
     cuda = statements("cuda", _STEP, _CHANGED)
-
-    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Angles and velocities between -1 and 1."""
-        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
-
-    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Random weights of the networks."""
-        return _network.random_weights(self.fixed, elements, rng)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Controls of all networks, then one Euler step."""

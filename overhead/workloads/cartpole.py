@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import numpy as np
-
 from overhead.workloads import _network, register
 from overhead.workloads._statements import statements
-from overhead.workloads.base import Array, Arrays, Field, Workload
+from overhead.workloads.base import Arrays, Field
 
 _LAYER_WIDTHS = (4, 8, 2)
 _CHANGED = ("x", "speed", "theta", "spin")
@@ -36,7 +34,7 @@ spin = min(max(spin + DT * twist, -SPIN), SPIN)
 
 
 @register
-class CartPole(Workload):
+class CartPole(_network.NetworkWorkload):
     """A pole on a cart. A network 4-8-2 pushes the cart; a wall at each end of the track stops it."""
 
     name = "cartpole"
@@ -73,14 +71,6 @@ class CartPole(Workload):
     wgsl = statements("wgsl", _STEP, _CHANGED)
     cuda = statements("cuda", _STEP, _CHANGED)
     triton = statements("triton", _STEP)
-
-    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Places, angles and velocities between -1 and 1."""
-        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
-
-    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Random weights of the networks."""
-        return _network.random_weights(self.fixed, elements, rng)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Forces of all networks, then one Euler step."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from overhead.workloads import _network, register
 from overhead.workloads._statements import statements
-from overhead.workloads.base import Array, Arrays, Field, Workload
+from overhead.workloads.base import Array, Arrays, Field
 
 _LAYER_WIDTHS = (2, 3)
 _CHANGED = ("position", "speed")
@@ -28,7 +28,7 @@ position = reached
 
 
 @register
-class MountainCar(Workload):
+class MountainCar(_network.NetworkWorkload):
     """A car in a valley. Its policy adds force to the right or to the left; a wall at each end stops it."""
 
     name = "mountaincar"
@@ -61,10 +61,6 @@ class MountainCar(Workload):
             "position": rng.uniform(c["LEFT"], c["RIGHT"], elements),
             "speed": rng.uniform(-c["SPEED"], c["SPEED"], elements),
         }
-
-    def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Random policies."""
-        return _network.random_weights(self.fixed, elements, rng)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Forces of all policies, then one step."""

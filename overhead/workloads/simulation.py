@@ -11,7 +11,7 @@ import numpy as np
 
 from overhead.workloads import _network, register
 from overhead.workloads._statements import DECLARE, Language, statements
-from overhead.workloads.base import Array, Arrays, Field, Workload
+from overhead.workloads.base import Array, Arrays, Field
 
 DAYS, ASSETS, SIGNALS, HELD = 1500, 16, 6, 4
 _LAYER_WIDTHS = (8, 16, 6)
@@ -36,7 +36,7 @@ memory[1] = out{HELD + 1};
 
 
 @register
-class Simulation(Workload):
+class Simulation(_network.NetworkWorkload):
     """A simulation with a network 8-16-6 in each step. Two of its outputs are inputs of the next step."""
 
     name = "simulation"
@@ -72,7 +72,7 @@ class Simulation(Workload):
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random weights of the networks, and signals and returns of the market."""
-        genes = _network.random_weights([f for f in self.fixed if not f.shared], elements, rng)
+        genes = super().inputs(elements, rng)
         market = {"signals": rng.uniform(-1, 1, (DAYS, SIGNALS)), "returns": rng.normal(0, 0.01, (DAYS, ASSETS))}
         return {**genes, **market}
 

@@ -1,4 +1,4 @@
-"""Programs whose bound is known: ``overhead explain`` on each, on a quiet host and beside busy processes.
+"""Run ``overhead explain`` on programs whose bound is known, with and without busy processes beside them.
 
 python scripts/explain_programs.py [--busy N ...] [--out FILE] [NAME ...]
 overhead explain scripts/explain_programs.py:encoder

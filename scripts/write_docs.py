@@ -262,7 +262,7 @@ def columns() -> str:
 
 
 def explained() -> str:
-    """What ``explain`` says of the programs whose bound is known."""
+    """A table of what ``overhead explain`` says of the programs of ``explain_programs.py``."""
     runs = json.loads(_EXPLAINED.read_text("utf-8"))
     tree = ast.parse(_PROGRAMS.read_text("utf-8"))
     constants = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}

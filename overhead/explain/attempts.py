@@ -104,7 +104,11 @@ def _ready(job: AttemptJob) -> StepFunction:
 
 
 def prepare_step(job: AttemptJob) -> tuple[StepFunction, StepFunction, float]:
-    """Seed, load, warm up: one step, the step that holds its state, seconds to make it. Raises ``NotPossible``."""
+    """Seed, load and warm up the step, and make the alternative.
+
+    Returns a function that runs one step, the function of the program that holds the state, and the seconds that it
+    took to make the first. Raises ``NotPossible``, or what the step or the alternative raises.
+    """
     import numpy as np
 
     random.seed(_SEED)

@@ -100,7 +100,10 @@ def handing_over_spec(spec: CallSpec) -> Iterator[None]:
 
 
 def setup_of(function: Callable[[], object], name: str) -> str:
-    """Text that defines ``name`` as this function elsewhere: import, pickle or its script. Raises ``UsageError``."""
+    """Python text that defines ``name`` as this function in another process. Raises ``UsageError`` if there is none.
+
+    The text imports the function, or unpickles it (needs ``cloudpickle``), or runs the script that defines it.
+    """
     if not callable(function):
         raise UsageError(f"{function!r:.100}: neither a statement (text) nor a function")
     if os.environ.get(VARIABLE):

@@ -63,8 +63,10 @@ class Changes:
         self._attempted, self._timed = attempted, timed
         self._sampled_s, self._longer = _ALONE_S, False
         self._began = time.monotonic()
-        self.ends, self.loading_s = math.inf, 3.0
-        """When all ends, by ``time.monotonic()``, compilation left out; seconds in which a process loads the step."""
+        self.ends = math.inf
+        """When everything must end, by ``time.monotonic()``. Compilation gets more time."""
+        self.loading_s = 3.0
+        """How long a process takes to load the step, s."""
 
     def time_alone(self) -> Timing:
         """The times of the step, without alternatives."""

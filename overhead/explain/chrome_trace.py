@@ -159,7 +159,7 @@ def steps_of(events: Iterable[TraceEvent]) -> list[StepTrace]:
 
 
 def _started(ordered: Sequence[_T], start: float, end: float) -> Sequence[_T]:
-    """Those that start in this time, of a sequence in order."""
+    """The elements that start in this time. ``ordered``: by start."""
     return ordered[bisect.bisect_left(ordered, start, key=_start) : bisect.bisect_left(ordered, end, key=_start)]
 
 

@@ -37,6 +37,7 @@ _SHORTEST_NS = 1000.0
 _LEAST_WAITS = 0.01
 """The step is tried without synchronisations if they block for at least this share of it."""
 _LEAST_BUSY = 0.9
+"""A CUDA graph that takes less than this share of the device work of the step does not contain all of it."""
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
 
 
@@ -101,14 +102,15 @@ def explain(
 
 
 def _left_out(profile: StepProfile) -> Collection[str]:
-    """The alternatives that would change nothing: of another library, or of what the step does not do."""
+    """The names of alternatives that do not apply: the step uses another library, or does not upload or wait."""
     if profile.library not in ("torch", "none"):
         return ALTERNATIVES
-    waits = synchronisation_rows(profile.trace) if profile.trace is not None else []
-    unknown = profile.trace is None
+    if profile.trace is None:
+        return [PINNED]
+    waits = synchronisation_rows(profile.trace)
     does = {
         PINNED: any(row.what.endswith(PAGEABLE) for row in waits),
-        UNSYNCHRONISED: unknown or sum(row.blocked_ns for row in waits) >= _LEAST_WAITS * profile.step_ns,
+        UNSYNCHRONISED: sum(row.blocked_ns for row in waits) >= _LEAST_WAITS * profile.step_ns,
     }
     return [name for name, done in does.items() if not done]
 
@@ -164,7 +166,7 @@ def explanation(
 
 
 def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
-    """The alternative; a record of launches lacks some if it takes less time than the device works on the step."""
+    """The alternative; ``differs`` if it is a CUDA graph that is shorter than the device work of the step."""
     captures = one.name in ALTERNATIVES and ALTERNATIVES[one.name].captures
     if not captures or busy.low is None or (one.step.value or math.inf) >= _LEAST_BUSY * busy.low:
         return one

@@ -25,7 +25,10 @@ from overhead.results import Figure
 
 @dataclass(frozen=True)
 class ProfilerCost:
-    """What the profiler costs, ns: for each operation, nested ones too; and PyTorch's way from Python into one."""
+    """What the profiler costs, ns. ``operation_ns``: for each operation, nested ones too.
+
+    ``entry_ns``: the time that PyTorch needs to get from Python into an operation.
+    """
 
     operation_ns: float = 0.0
     entry_ns: float = 0.0
@@ -98,7 +101,7 @@ class HostTimes:
         return between
 
     def call_ns(self, trace: Trace) -> float:
-        """What CUPTI adds to a runtime call outside of waits, ns: the median over the steps; 0 if there is none."""
+        """How much longer CUPTI makes a runtime call that does not wait, ns: the median over steps; 0 without calls."""
         found = []
         for step in trace.steps:
             usual, parts = self._usual.get(_names(step)), _Parts(step, 0.0)
@@ -201,7 +204,10 @@ def _count(name: str, counts: Sequence[int]) -> Figure:
 
 
 def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
-    """The outermost operations by name and line, with the way into each, most host work first; and what is between."""
+    """A row for each outermost operation by name and line, most host work first, and one for the work between them.
+
+    The time that PyTorch needs to get from Python into an operation belongs to the operation.
+    """
     found: dict[_Key, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     between, call_ns, steps = 0.0, host.call_ns(trace), len(trace.steps)
     for step in trace.steps:

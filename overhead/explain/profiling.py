@@ -90,7 +90,7 @@ class StepProfile:
 
 
 _Measured = tuple[StepProfile, ReturnTimes]
-"""What the child measured besides the traces."""
+"""The profile without its traces, and the return times: what the child process sends."""
 _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Measured).decode
 
 

@@ -118,7 +118,7 @@ def replayed_step_ns(model: QueueModel) -> float:
 
 
 def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
-    """Write a step that is replayed after itself for Perfetto, in Chrome's JSON. Raises ``CannotWrite``."""
+    """Write a replayed step for Perfetto (Chrome's JSON); the same step runs before it. Raises ``CannotWrite``."""
     model = queue_model(trace, host)
     queue, step, spans = _Queue(model), model.steps[len(model.steps) // 2], list[_Span]()
     queue.run([*step] * _ROUNDS)
@@ -220,7 +220,7 @@ def launch_delays_ns(trace: Trace) -> tuple[float, float]:
 
 
 def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
-    """The mean time of a step as recorded, without what lies between steps, and when all are replayed once, ns."""
+    """The mean time of a step, ns: as recorded, without the time between steps, and in one replay of all steps."""
     ended = max(max([step.end, *(work.end for work in step.device)]) for step in trace.steps)
     between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
     model = queue_model(trace, HostTimes())

@@ -21,7 +21,7 @@ from overhead.errors import one_line
 SUITE = str(Path(__file__).parents[1]) + os.sep
 _FOLDERS = operator.itemgetter("stdlib", "platstdlib", "purelib", "platlib")(sysconfig.get_paths())
 _NOT_OWN = (SUITE, *_FOLDERS, "<frozen", "<overhead")
-"""How the file names begin of code that does not belong to the program."""
+"""The beginnings of file names of code that does not belong to the program."""
 _MOST = 100_000
 """How many objects are visited. A step that reaches more is described in part."""
 _HIDDEN = ("_parameters", "_buffers", "_modules")

@@ -79,7 +79,7 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
 
 
 def untimed(tried: FoundCall, reason: str, figures: list[Figure]) -> CallTiming:
-    """What is known of a step that was not timed, for this reason."""
+    """The result for a step that was not timed. ``reason``: why not."""
     return CallTiming(
         call="step()", status="unavailable", reason=reason, wait=tried.said, on=tried.adapter, flags=[], figures=figures
     )

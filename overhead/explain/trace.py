@@ -126,7 +126,7 @@ class StepTrace:
 
 @dataclass(frozen=True)
 class Trace:
-    """The profiled steps, in order. ``device``: its name. ``processes``: that were recorded; the steps are of one."""
+    """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded; one is read."""
 
     steps: Sequence[StepTrace]
     device: str = ""

@@ -85,7 +85,10 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:
-    """The times of the host, without what the profiler costs if a step took ``step_ns`` without it; 0: not known."""
+    """The times of the host. If the replay takes longer than ``step_ns``, a cost of the profiler is subtracted.
+
+    ``step_ns``: a step without a profiler; 0 if it is not known.
+    """
     from scipy.optimize import brentq
 
     quiet = trace.quiet()

@@ -18,12 +18,12 @@ from overhead.probes.workload_chain import WorkloadArm, verified, with_workloads
 from overhead.results import Case, Pattern, Scalar, Target
 
 _AFTER_EACH: dict[Pattern, str] = {"per-submit": "async_eval", "wait-each": "eval", "one-pass": ""}
-"""By pattern, what is called after each addition. An addition alone is only noted."""
+"""The call after each addition, by pattern. Without a call the addition waits for the next evaluation."""
 
 
 @register
 class MlxProbe(Probe):
-    """MLX. A unit is ``x = mx.add(x, 1)``. MLX only notes it; an evaluation runs everything that is noted.
+    """MLX. A unit is ``x = mx.add(x, 1)``. MLX computes nothing until an evaluation, which runs all units so far.
 
     ``per-submit`` starts an evaluation after each unit, and ``one-pass`` after all. MLX divides an evaluation into
     command buffers or CUDA graphs (``MLX_MAX_OPS_PER_BUFFER``)."""
@@ -68,7 +68,7 @@ class MlxAdditions(Chain):
         self._mx, self._called = mx, _AFTER_EACH[case.pattern]
         self.latency = case.pattern == "wait-each"
         self.overlap = "pipelined" if case.pattern == "per-submit" else "serial"
-        self.max_n = 1 << 20 if self._called else 1 << 16  # a noted operation takes 1.7 kB on the host
+        self.max_n = 1 << 20 if self._called else 1 << 16  # an operation that waits takes 1.7 kB on the host
         self._x = mx.array(start_values())
 
     def issue(self, n: int) -> None:

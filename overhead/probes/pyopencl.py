@@ -85,7 +85,7 @@ class OpenclChain(InOrderChain):
         self.warm_up(1)
 
     def _launch(self, queue: Any) -> Callable[[], Any]:
-        """A function that launches the step on a queue, and returns its event."""
+        """A function that launches the step on a queue; it returns the event of the launch."""
         kernel = self._cl.Kernel(self._program, "advance")
         if self._by_call:
             return functools.partial(kernel, queue, *_GROUPS, self._words)

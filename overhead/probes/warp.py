@@ -66,7 +66,7 @@ class WarpProbe(Probe):
 
 
 class WarpWords:
-    """256 words on a device of Warp, and the launch of the step, whose kernel is loaded."""
+    """An array of 256 numbers on a device, and calls that launch the step on it. Its kernel is loaded before."""
 
     def __init__(self, wp: Any, name: str, arguments: int) -> None:
         from overhead.probes.kernels import step_warp
@@ -115,7 +115,7 @@ class WarpLaunches(InOrderChain):
 
 
 class WarpGraph(Chain):
-    """A graph of n nodes that is launched once (``replay``), or one of fixed size that is launched n times."""
+    """A graph of n launches that runs once (``replay``), or a graph of fixed size that runs n times."""
 
     def __init__(self, words: WarpWords, case: Case) -> None:
         self._words, self._params, self._kept = words, case.params, dict[int, Any]()

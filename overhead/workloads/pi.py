@@ -36,7 +36,7 @@ _LOOPS: dict[Language, tuple[str, str]] = {
         "hits = hits + (DRAWN - misses.to(tl.float32))",
     ),
 }
-"""By language what comes before the statements of an iteration, and what comes after."""
+"""The lines before and after the statements of an iteration, by language."""
 
 
 def _body(language: Language) -> str:
@@ -104,7 +104,7 @@ class Pi(Workload):
 
 
 def _coordinate(at: Any) -> Any:
-    """What ``_body`` draws at these places. The masks clear the bits that a shift of signed integers fills."""
+    """The numbers that the kernels draw at these places. Masks clear the bits that a shift of int32 fills."""
     mixed = at * 747796405 + (2891336453 - 2**32)
     high = (mixed >> 28) & 15
     below = ((high * 0 + 1) << (28 - high)) - 1

@@ -20,7 +20,7 @@ _MEND = install_command("cute")
 
 
 class CuteLaunches(LibraryLaunches):
-    """Calls of a function of ``cute.compile``, which launches the kernel. Each argument is a tensor of the words."""
+    """Calls of a compiled function that launches the kernel. All arguments are tensors on the same memory."""
 
     def make_wait(self) -> Action:
         """``synchronize`` of torch's current stream, which is the default stream."""
@@ -30,7 +30,7 @@ class CuteLaunches(LibraryLaunches):
         return wait_action(self._place, "stream")
 
     def make_loop(self, count: int) -> Issue:
-        """Compile the function, and prepare its arguments, unless the entry is to convert the tensors at each call."""
+        """Compile the function. Make its arguments now, unless the entry converts tensors at each call."""
         entry, convert = str(self.case.params["entry"]), self.library.cute.runtime.from_dlpack
         with_ffi = entry.startswith("tvm-ffi")
         self.hashes = {"step_cute.py": source("step_cute.py")[1]}
@@ -84,10 +84,10 @@ class CuteDslProbe(LibraryProbe):
     entries = ("tvm-ffi", "tensors", "tvm-ffi-from-dlpack", "from-dlpack")
 
     def library(self) -> Any:
-        """The module ``cutlass``, where torch reaches a CUDA device."""
+        """The module ``cutlass``. It needs a CUDA device that torch can use."""
         cuda_torch()
         return super().library()
 
     def allows(self, case: Case) -> bool:
-        """Whether there is something to convert, if the case is to convert at each call."""
+        """False for a case that converts tensors at each call and has none."""
         return case.params["arguments"] != 0 or not str(case.params["entry"]).endswith("from-dlpack")

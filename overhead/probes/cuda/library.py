@@ -1,4 +1,4 @@
-"""Base classes of the stacks whose library launches a kernel on the words of a session: CuTe DSL, numba, cuda.core."""
+"""What cuda.core, numba-cuda and CuTe DSL share: a library launches the step on memory of the CUDA driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARGUMENTS = (8, 16, 0)
 
 
 class DeviceWords:
-    """The words of a session as an array for other libraries, by the CUDA Array Interface. ``kind``: of its numbers."""
+    """The memory of a session as an array for other libraries (CUDA Array Interface). ``kind``: type of a number."""
 
     def __init__(self, session: CudaSession, kind: str = "<u4") -> None:
         place = {"shape": session.seeds.shape, "data": (session.words, False), "strides": None}
@@ -32,7 +32,7 @@ class DeviceWords:
 class LibraryLaunches(CudaChain):
     """n launches of the step by a library on the default stream. In the pattern ``wait-each`` a wait follows each.
 
-    A kernel without arguments contains the address of the words as a constant. ``hashes``: SHA-256 by kernel file.
+    In a kernel without arguments the address of the memory is a constant. ``hashes``: SHA-256 by kernel file.
     """
 
     hashes: Mapping[str, str] = {}
@@ -42,11 +42,11 @@ class LibraryLaunches(CudaChain):
         super().__init__(api.driver(), ordinal, case)
 
     def make_loop(self, count: int) -> Issue:
-        """A function of n that launches the step n times with ``count`` arguments."""
+        """A function ``loop(n)`` that launches the step n times with ``count`` arguments."""
         raise NotImplementedError
 
     def build(self) -> None:
-        """Make the loop, and compile the step by a launch that does not count."""
+        """Make the loop. Its first launch compiles the step and is not counted."""
         if self.case.pattern not in ("per-submit", "wait-each"):
             raise Unsupported(f"this stack has no {self.case.pattern}")
         loop = self.make_loop(int(self.case.params["arguments"]))

@@ -22,7 +22,7 @@ STEP = "def step({}):\n    i = cuda.grid(1)\n    x[i] = x[i] * scale + shift\n"
 
 
 class NumbaLaunches(LibraryLaunches):
-    """Launches by numba-cuda. Each argument is an array of the words, of which the kernel uses the first."""
+    """Launches by numba-cuda. All arguments are the same array, and the kernel uses the first argument."""
 
     def make_wait(self) -> Action:
         """``synchronize`` of the default stream."""
@@ -59,8 +59,11 @@ class NumbaLaunches(LibraryLaunches):
 
 @register
 class NumbaCudaProbe(LibraryProbe):
-    """numba-cuda. ``entry=jit`` calls ``step[4, 64](x)``. ``entry=configured`` calls ``launch(x)``, where ``launch`` is
-    ``step[4, 64]`` of a step whose signature was given, so that a launch does not look at the types."""
+    """numba-cuda. ``entry=jit`` calls ``step[4, 64](x)``, which looks at the types of the arguments each time.
+
+    For ``entry=configured`` the types are given when ``step`` is compiled, and ``launch = step[4, 64]`` is made once;
+    then the call is ``launch(x)``.
+    """
 
     name = "numba-cuda"
     title = "numba-cuda"

@@ -1,4 +1,4 @@
-"""The step in Warp, in place, with one, 8 and 16 arguments; what exceeds one is not read. Imported only with Warp."""
+"""The step as kernels of Warp with 1, 8 and 16 arrays. Each changes the first array. Imported only with Warp."""
 # ruff: noqa: PLR0913
 # mypy: ignore-errors
 

@@ -46,33 +46,36 @@ class _Entry:
 
 _ENTRIES = (
     _Entry("torch", "PyTorch x.add_(1)", _ARRAYS),
-    _Entry("torch-compile", "torch.compile, 1 op", _ARRAYS),
     _Entry("jax", "JAX jit", _ARRAYS),
     _Entry("cupy", "CuPy add", _ARRAYS),
+    _Entry("torch-compile", "torch.compile, 1 op", _ARRAYS),
     _Entry("mlx", "MLX add + async_eval", _ARRAYS),
     _Entry("numpy", "NumPy x += 1", _ARRAYS),
     _Entry("cuda-driver", "CUDA driver", _KERNELS),
-    _Entry("cuda-core", "cuda.core launch", _KERNELS),
-    _Entry("cupy", "CuPy RawKernel", _KERNELS, {"operation": "raw-kernel"}),
-    _Entry("numba-cuda", "numba-cuda jit", _KERNELS),
     _Entry("triton", "Triton jit", _KERNELS),
     _Entry("warp", "Warp launch", _KERNELS),
     _Entry("cute-dsl", "CuTe DSL, TVM-FFI", _KERNELS),
+    _Entry("numba-cuda", "numba-cuda jit", _KERNELS),
+    _Entry("cuda-core", "cuda.core launch", _KERNELS),
+    _Entry("cupy", "CuPy RawKernel", _KERNELS, {"operation": "raw-kernel"}),
     _Entry("pyopencl", "PyOpenCL enqueue", _KERNELS),
-    _Entry("vulkan", "raw Vulkan", _WEBGPU),
     _Entry("dawn", "WebGPU, Dawn", _WEBGPU),
     _Entry("wgpu-native", "WebGPU, wgpu-native", _WEBGPU),
     _Entry("chromium", "WebGPU, Chromium", _WEBGPU),
     _Entry("firefox", "WebGPU, Firefox", _WEBGPU),
     _Entry("safari", "WebGPU, Safari", _WEBGPU),
+    _Entry("vulkan", "raw Vulkan", _WEBGPU),
 )
-"""Known stacks. A stack that is not listed, such as a plugin's, has a row for its base case under its own name."""
+"""Known stacks; in each group those that most people choose between come first. A stack that is not listed, such as a
+plugin's, has a row for its base case under its own name.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class DispatchRow:
     """One way to call a stack. ``group``: of ``ROW_GROUPS``; ``records``: the case of each kind (caller, or batched).
 
+    ``rank``: the row with the highest goes first where the figure has no room.
     ``marks``: by kind, the costs above zero in microseconds with their intervals: one, or both of two speeds.
     ``remarks``: by kind, why a cost is not resolved, and what differs in operation. ``python``: the share (0 to 1) that
     Python takes of the CPU time of a call from Python; None where it is not resolved.
@@ -84,6 +87,7 @@ class DispatchRow:
     marks: Mapping[Kind, tuple[Value, ...]]
     records: Mapping[Kind, Record]
     remarks: Mapping[Kind, str]
+    rank: int
     python: Value | None = None
 
     @property
@@ -193,7 +197,8 @@ def _row(view: View, target: TargetView, entry: _Entry) -> DispatchRow | None:
         remarks["batched"] = "not measured in this run"
     python = _python_share(view, found)
     where = " (CPU)" if target.first.api == "CPU" else " (software)" if target.software else ""
-    return DispatchRow(entry.label + where, target.stack, entry.group, marks, found, remarks, python)
+    rank = _ENTRIES.index(entry) if entry in _ENTRIES else len(_ENTRIES)
+    return DispatchRow(entry.label + where, target.stack, entry.group, marks, found, remarks, rank, python)
 
 
 def _costs(record: Record) -> tuple[Value, ...]:

@@ -9,7 +9,7 @@ from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range, over_quiet
 from overhead.reading.dispatch_sentences import lead_sentences
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, factor
+from overhead.reading.format import MICRO, between, count, factor, grouped
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import reasons_said, why
 from overhead.reading.next_run import next_run_sentence
@@ -130,4 +130,4 @@ def _reasons(cases: Sequence[tuple[TargetView, Record]]) -> list[str]:
 
 def _missing(run: Fingerprint) -> Iterator[Part]:
     yield from missing_blocks(run.unavailable)
-    yield Text([*(f"Note: {flag}" for flag in run.flags), *filter(None, [left_out(len(run.left_out))])])
+    yield Text([*(f"Note: {note}" for note in grouped(run.flags)), *filter(None, [left_out(len(run.left_out))])])

@@ -109,16 +109,18 @@ def many_stacks() -> DispatchCosts:
     return found
 
 
-def test_of_many_stacks_the_figure_has_the_cheapest_of_each_group_and_the_table_has_all() -> None:
+def test_of_many_stacks_the_figure_has_those_most_chosen_and_the_cheapest_of_each_group_and_the_table_has_all() -> None:
     costs = many_stacks()
     drawn = rows_drawn(costs)
     sizes = [sum(row.group == group for row in drawn) for group in ROW_GROUPS]
-    cheapest = [[row for row in costs.rows if row.group == group] for group in ROW_GROUPS]
-    assert [*drawn] == [row for group, size in zip(cheapest, sizes, strict=True) for row in group[:size]]
+    cheapest = [next(row for row in costs.rows if row.group == group) for group in ROW_GROUPS]
     assert (sum(sizes), sizes[-1], max(sizes)) == (12, 1, 4)
+    assert all(row in drawn for row in cheapest)
+    assert {"torch", "jax", "cuda-driver", "triton", "warp", "dawn", "wgpu-native"} <= {row.stack for row in drawn}
     table = next(part for part in stacks(costs.view) if isinstance(part, Table))
     assert len({str(row[0]) for row in table.rows}) == len(costs.rows) == len(STACKS)
-    assert "6 more" in next(part.caption for part in headline(costs.view) if isinstance(part, Drawing))
+    caption = next(part.caption for part in headline(costs.view) if isinstance(part, Drawing))
+    assert all(row.label in caption for row in costs.rows if row not in drawn)
 
 
 def test_the_rows_of_one_group_have_no_title() -> None:

@@ -74,12 +74,14 @@ class CudaChain(SessionChain):
     places = 1
     """Number of sets of words in memory. The units use them in turn."""
     steps_of_a_unit = 1
+    may_own_stream = True
+    """Whether the session makes a stream of its own, unless the case names the default stream."""
 
     def __init__(self, driver: CudaDriver, ordinal: int, case: Case) -> None:
         self.case = case
         self.wait_spins = case.params.get("wait") != "event-blocking"
         self.details: dict[str, Scalar] = {}
-        own_stream = case.params.get("stream") != "default"
+        own_stream = self.may_own_stream and case.params.get("stream") != "default"
         self.use_session(CudaSession(driver, ordinal, own_stream=own_stream, places=self.places))
 
     def make_wait(self) -> Action:

@@ -35,6 +35,7 @@ class LibraryLaunches(CudaChain):
     In a kernel without arguments the address of the memory is a constant. ``hashes``: SHA-256 by kernel file.
     """
 
+    may_own_stream = False
     hashes: Mapping[str, str] = {}
 
     def __init__(self, library: Any, ordinal: int, case: Case) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from overhead.reading.dispatch_costs import (
@@ -51,14 +50,13 @@ _SHARES = (3.6, 1.0)
 def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     """At most 12 rows, by group and then by cost.
 
-    While there are more, the dearest row of the largest group goes. If several groups are the largest, it is the
-    dearest row of them all.
+    While there are more, the row of the highest rank goes from the largest group, of several the first. The cheapest
+    row of a group stays.
     """
     kept = list(costs.rows)
     while len(kept) > _MOST_ROWS:
-        sizes = Counter(row.group for row in kept)
-        largest = max(sizes.values())
-        del kept[max(i for i, row in enumerate(kept) if sizes[row.group] == largest)]
+        groups = [[row for row in kept if row.group == group] for group in ROW_GROUPS]
+        kept.remove(max(max(groups, key=len)[1:], key=lambda row: row.rank))
     return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.format import micro_spread, plain, spread
+from overhead.reading.format import grouped, micro_spread, plain, spread
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import left_out
@@ -40,7 +40,7 @@ def machine(view: View) -> Iterator[Part]:
     yield Table("Identity", ["", ""], rows)
     yield Table("State while measuring", ["", ""], [(k, _said(v)) for k, v in sorted(run.volatile.items())])
     if run.flags:
-        yield Text([f"To know of this run: {'; '.join(run.flags)}."])
+        yield Text([f"To know of this run: {'. '.join(grouped(run.flags))}."])
     targets: list[list[str | Cell]] = []
     for t in view.targets:
         kind = "runs nothing" if not t.executes else "software" if t.software else "hardware"

@@ -18,7 +18,7 @@ from overhead.reading.dispatch_costs import (
 )
 from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentence
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, listed, plain
+from overhead.reading.format import MICRO, between, listed, plain
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
@@ -84,8 +84,9 @@ def _caption(costs: DispatchCosts) -> str:
             "CPU time is split where calls from Python and from compiled code alternated in one process; the table of "
             "stacks has the time of each caller over all processes."
         )
-    if more := len(costs.rows) - len(rows_drawn(costs)):
-        said.append(f"The table of stacks has {count(more, 'more row')}, the dearest of the largest groups.")
+    drawn = rows_drawn(costs)
+    if others := [row.label for row in costs.rows if row not in drawn]:
+        said.append(f"The table of stacks also has {listed(others)}.")
     return " ".join(said)
 
 

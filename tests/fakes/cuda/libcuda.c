@@ -26,7 +26,8 @@ struct graph { struct node *nodes; size_t count, room; };
 struct event { word time; };
 struct parameters { struct function *f; unsigned dims[7]; void **values; void **extra; void *kernel, *context; };
 
-static word busy_until;
+static word busy_until[2]; /* of the default stream, which other streams do not wait for, and of the others */
+static int stream_kind;    /* which of them the call is for */
 unsigned fake_calls[6]; /* of cuLaunchKernel, cuGraphLaunch, cuStreamSynchronize, cuCtxSynchronize, cuEventRecord, */
                         /* cuEventSynchronize */
 static struct graph *capturing;
@@ -44,13 +45,16 @@ static int setting(const char *name, int fallback) {
 
 static void work(word ns) {
     word begin = now();
-    busy_until = (busy_until > begin ? busy_until : begin) + ns;
+    word *busy = &busy_until[stream_kind];
+    *busy = (*busy > begin ? *busy : begin) + ns;
 }
 
 static void drain(word until) {
     while (now() < until) {
     }
 }
+
+static void drain_all(void) { for (int i = 0; i < 2; ++i) drain(busy_until[i]); }
 
 static result waited(void) { return setting("FAKE_CUDA_FAIL_WAIT", 0) ? INVALID : OK; }
 
@@ -123,7 +127,7 @@ result cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)0x10; ++retained
 result cuDevicePrimaryCtxRelease_v2(int d) { --retained; return OK; }
 result cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 0; *active = retained > 0; return OK; }
 result cuCtxSetCurrent(void *c) { return OK; }
-result cuCtxSynchronize(void) { ++fake_calls[3]; drain(busy_until); return capturing ? BAD_CAPTURE : waited(); }
+result cuCtxSynchronize(void) { ++fake_calls[3]; drain_all(); return capturing ? BAD_CAPTURE : waited(); }
 
 result cuModuleLoadData(struct module **m, const void *image) {
     const char *path = image;
@@ -150,9 +154,10 @@ result cuMemGetInfo_v2(size_t *free, size_t *total) {
 }
 result cuMemFree_v2(word p) { free((void *)p); return OK; }
 result cuMemcpyHtoD_v2(word to, const void *from, size_t size) { memcpy((void *)to, from, size); return OK; }
-result cuMemcpyDtoH_v2(void *to, word from, size_t size) { drain(busy_until); memcpy(to, (void *)from, size); return waited(); }
+result cuMemcpyDtoH_v2(void *to, word from, size_t size) { drain_all(); memcpy(to, (void *)from, size); return waited(); }
 result cuMemcpyDtoDAsync_v2(word to, word from, size_t size, void *s) {
     memcpy((void *)to, (void *)from, size);
+    stream_kind = !!s;
     work(LAUNCH_NS);
     return OK;
 }
@@ -160,14 +165,14 @@ result cuMemcpyDtoHAsync_v2(void *to, word from, size_t size, void *s) { memcpy(
 
 result cuStreamCreate(void **s, unsigned flags) { *s = malloc(1); return OK; }
 result cuStreamDestroy_v2(void *s) { free(s); return OK; }
-result cuStreamSynchronize(void *s) { ++fake_calls[2]; drain(busy_until); return capturing ? BAD_CAPTURE : waited(); }
+result cuStreamSynchronize(void *s) { ++fake_calls[2]; drain(busy_until[!!s]); return capturing ? BAD_CAPTURE : waited(); }
 
 result cuEventCreate(struct event **e, unsigned flags) { *e = calloc(1, sizeof **e); return OK; }
 result cuEventDestroy_v2(struct event *e) { free(e); return OK; }
 result cuEventRecord(struct event *e, void *s) {
-    word t = now();
+    word t = now(), busy = busy_until[!!s];
     ++fake_calls[4];
-    e->time = busy_until > t ? busy_until : t;
+    e->time = busy > t ? busy : t;
     return OK;
 }
 result cuEventQuery(struct event *e) { return now() >= e->time ? OK : NOT_READY; }
@@ -184,6 +189,7 @@ result cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz,
     fill(&node, f, values);
     node.groups = gx;
     node.threads = bx;
+    stream_kind = !!stream;
     if (!capturing) { run(&node); return OK; }
     if (capturing->count == capturing->room) {
         capturing->room = capturing->room ? 2 * capturing->room : 16;
@@ -214,6 +220,7 @@ result cuGraphInstantiateWithFlags(struct graph **exec, struct graph *g, unsigne
 result cuGraphUpload(struct graph *exec, void *s) { return OK; }
 result cuGraphLaunch(struct graph *exec, void *s) {
     ++fake_calls[1];
+    stream_kind = !!s;
     for (size_t i = 0; i < exec->count; ++i) run(&exec->nodes[i]);
     return OK;
 }

@@ -56,7 +56,7 @@ _ENTRIES = (
     _Entry("warp", "Warp launch", _KERNELS),
     _Entry("cute-dsl", "CuTe DSL, TVM-FFI", _KERNELS),
     _Entry("numba-cuda", "numba-cuda jit", _KERNELS),
-    _Entry("cuda-core", "cuda.core launch", _KERNELS),
+    _Entry("cuda-core", "cuda.core", _KERNELS),
     _Entry("cupy", "CuPy RawKernel", _KERNELS, {"operation": "raw-kernel"}),
     _Entry("pyopencl", "PyOpenCL enqueue", _KERNELS),
     _Entry("dawn", "WebGPU, Dawn", _WEBGPU),

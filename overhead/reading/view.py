@@ -120,10 +120,10 @@ class TargetView:
     def pattern_label(self, record: Record) -> str:
         """The pattern and the parameters that differ from the base case: ``per-k k=16``.
 
-        A case of another workload is called by it, without the parameters that it lacks.
+        A case of another workload than the step is called by it, without the parameters that it lacks.
         """
         varied = self.varied(record)
-        if "workload" in varied:
+        if record.workload != "step":
             varied = {k: v for k, v in varied.items() if v != "" and k != "workload"}
             return " ".join([plain(record.workload, 40), record.pattern, *words(varied)])
         return " ".join([record.pattern, *words(varied)])

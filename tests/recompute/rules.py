@@ -57,7 +57,7 @@ RULES: tuple[tuple[str, Compute], ...] = (
      lambda c, m, s: c.extremes(m, s)),
     (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),
     (r"from # boards", lambda c, m, s: [Value(max(one["boards"] for one in c.spreads["classes"].values()))]),
-    (r"# figures? (?:measured )?(?P<r>in neither|only (?:by |in )?this run|only (?:by |in )?the other)",
+    (r"# figures? (?:measured )?(?P<r>in neither|of (?:this|the other) run only)",
      lambda c, m, s: [c.left_out(m["r"], s)]),
     (r"^(?P<k>(?:One|Python's share) [^:]+): #", lambda c, m, s: [c.run.key(m["k"])[0]]),
     (r"(?:: |from )# (?:to|→) # µs|# µs, in eager mode #", lambda c, m, s: [*c.change(m.string, s)] * 2),

@@ -14,10 +14,10 @@ STACKS = {
     "CUDA driver": "cuda-driver",
     "PyTorch": "torch",
     "torch.compile": "torch-compile",
-    **{
-        name: name.lower()
-        for name in ("CuPy", "Triton", "JAX", "Vulkan", "Dawn", "wgpu-native", "NumPy", "Chromium", "Firefox")
-    },
+    "cuda.core": "cuda-core",
+    "CuTe DSL": "cute-dsl",
+    **{name: name.lower() for name in "CuPy Triton JAX Vulkan Dawn wgpu-native NumPy Chromium Firefox".split()},
+    **{name: name.lower() for name in "Warp numba-cuda PyOpenCL MLX".split()},
 }
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}
@@ -94,6 +94,8 @@ class Run:
         return next(r for names in free for r in own if {k for k, _ in wanted ^ r["params"].items()} == names)
 
     def batch(self, stack: str) -> Record:
+        if stack == "warp":
+            return self.case(stack, "", "replay", entry="graph")
         maker = {"cuda-driver": "driver", "torch": "torch"}.get(stack)
         nodes = (r for r in self.target("cuda-graph") if (r["pattern"], r["workload"]) == ("replay", "step"))
         return next(r for r in nodes if r["params"]["maker"] == maker) if maker else self.case(stack, "", "one-pass")

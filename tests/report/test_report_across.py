@@ -18,7 +18,7 @@ from overhead.report.across.beside import fingerprint as beside, over_time
 from overhead.report.across.vendors import vendor, vendors
 from overhead.report.core.draw import PAPER
 from overhead.report.core.machines import from_fingerprints, from_paths
-from overhead.results import Fingerprint, Gpu, Machine
+from overhead.results import Fingerprint, Gpu, Machine, Record
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.report.report_page import Page
 
@@ -154,3 +154,22 @@ def test_the_key_figures_are_drawn_beside_the_reference_and_over_time() -> None:
     assert "NVIDIA H100" in picture.title
     assert over_all.alt.endswith("of 3 runs")
     assert list(over_time(from_fingerprints(runs[:1]))) == []
+
+
+def test_a_chain_measured_in_one_way_here_is_shown_with_all_ways_of_another_run(tmp_path: Path) -> None:
+    known: dict[str, Any] = {"adapter": "NVIDIA H200", "api": "CUDA"}
+
+    def chain(stack: str, each: float) -> Record:
+        step = record(stack, each=each, **known)
+        return msgspec.structs.replace(step, workload="simulation", params={"elements": 4096}, unit="step")
+
+    stacks = ("cuda-graph", "cuda-driver", "torch")
+    for day, ways in ((1, stacks), (2, stacks[:1]), (3, stacks[:2])):
+        chains = [chain(stack, 9.0 * day + i) for i, stack in enumerate(ways)]
+        made = fingerprint(record("torch", **known), *chains, created=f"2026-01-0{day}T00:00:00Z", machine=machine(1))
+        write_fingerprint(tmp_path / f"{day}.json", made)
+    for newest, shown in ((2, ", run of 2026-01-01"), (3, "4,096 elements, 1,500 steps</")):
+        build([tmp_path / f"{day}.json" for day in range(1, newest + 1)], tmp_path / "out")
+        text = (tmp_path / "out" / "pages" / "chains.html").read_text("utf-8")
+        assert shown in text, newest
+        assert (", run of" in text) == (newest == 2)

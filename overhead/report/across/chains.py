@@ -43,12 +43,19 @@ def chains_section(machines: Machines) -> Iterator[Part]:
 
 
 def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
-    """All groups of each workload from one run: the first with a figure on a GPU, else the first that has any."""
+    """All groups of each workload from one run: that with the most ways on a GPU, else with the most.
+
+    The run shown, which is the first, needs half as many.
+    """
     every = [(view, group) for view in views for group in view.once(groups)]
+
+    def ways(one: tuple[View, Group]) -> tuple[bool, int]:
+        return one[1].on_gpu, len(one[1].arms) * (2 if one[0] is views[0] else 1)
+
     found = []
     for name in dict.fromkeys(group.workload for _, group in every):
         own = [one for one in every if one[1].workload == name]
-        shown, _ = max(own, key=lambda one: (one[1].on_gpu, bool(one[1].arms)))
+        shown, _ = max(own, key=ways)
         found += [one for one in own if one[0] is shown]
     return found
 

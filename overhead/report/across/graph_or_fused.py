@@ -47,7 +47,9 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         return
     base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
     question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
-    source = f"Run of {run_time(run.created)}{', other runs as named' if any(row.run for row in drawn) else ''}."
+    others = {bool(row.run) for row in drawn}
+    own = f"Run of {run_time(run.created)}"
+    source = f"{own}, other runs as named." if len(others) > 1 else "Runs as named." if True in others else f"{own}."
     yield Drawing(
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",

@@ -16,8 +16,8 @@ STACKS = {
     "torch.compile": "torch-compile",
     "cuda.core": "cuda-core",
     "CuTe DSL": "cute-dsl",
-    **{name: name.lower() for name in "CuPy Triton JAX Vulkan Dawn wgpu-native NumPy Chromium Firefox".split()},
-    **{name: name.lower() for name in "Warp numba-cuda PyOpenCL MLX".split()},
+    **{name: name.lower() for name in ("CuPy", "Triton", "JAX", "NumPy", "Warp", "numba-cuda", "PyOpenCL", "MLX")},
+    **{name: name.lower() for name in ("Vulkan", "Dawn", "wgpu-native", "Chromium", "Firefox")},
 }
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
 PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}

@@ -7,6 +7,7 @@ import re
 
 from overhead.machine.host import HOST, Host
 from overhead.machine.redaction import redact
+from overhead.measure.sampling.clock import INTERRUPTS, processors_serving_gpus
 from overhead.results import Volatile
 
 _CPU = "/sys/devices/system/cpu"
@@ -96,8 +97,10 @@ def _gpu(host: Host) -> Volatile:
         "gpu_busy_percent": "utilization.gpu",
         "gpu_persistence": "persistence_mode",
     }
-    rows = host.nvidia_smi(*fields.values())
-    return {name: [row[column] for row in rows] for column, name in enumerate(fields)}
+    rows = host.nvidia_smi(*fields.values(), "pci.bus_id")
+    near = [host.read(f"/sys/bus/pci/devices/{row[-1].lower()[-12:]}/local_cpulist") for row in rows]
+    found: Volatile = {name: [row[column] for row in rows] for column, name in enumerate(fields)}
+    return {**found, "gpu_processors": near if any(near) else []}
 
 
 def _linux(host: Host) -> Volatile:
@@ -106,11 +109,15 @@ def _linux(host: Host) -> Volatile:
 
     turbo = {"0": "on", "1": "off"}.get(host.read(f"{_CPU}/intel_pstate/no_turbo"), "")
     turbo = turbo or {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/cpufreq/boost"), "")
+    lists = host.names("/sys/devices/system/node/node[0-9]*/cpulist")
+    nodes = [f"{path.split('/')[-2]}: {host.read(path)}" for path in lists]
     mitigations = re.search(r"\bmitigations=\S+", host.read("/proc/cmdline"))
     return {
         "governor": spread("scaling_governor"),
         "energy_preference": spread("energy_performance_preference"),
         "turbo": turbo,
+        "numa_nodes": nodes if len(nodes) > 1 else [],
+        "gpu_interrupts": [str(one) for one in sorted(processors_serving_gpus(host.read(str(INTERRUPTS))))],
         "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
         "clock_source": host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "cpu_quota": quota if (quota := cpu_quota(host)) is not None else "",

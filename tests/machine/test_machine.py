@@ -21,8 +21,8 @@ H100 = {
     SMI.format("name,pci.device_id"): "NVIDIA H100 80GB HBM3, 0x233010DE",
     SMI.format("driver_version"): "580.95.05",
     SMI.format(
-        "clocks.sm,clocks.max.sm,temperature.gpu,pstate,utilization.gpu,persistence_mode"
-    ): "1980, 1980, 31, P0, 0, Enabled",
+        "clocks.sm,clocks.max.sm,temperature.gpu,pstate,utilization.gpu,persistence_mode,pci.bus_id"
+    ): "1980, 1980, 31, P0, 0, Enabled, 00000000:01:00.0",
 }
 PCI = "/sys/bus/pci/devices/0000:01:00.0/"
 CPU = "/sys/devices/system/cpu/"
@@ -105,6 +105,19 @@ def test_the_machine_id_depends_only_on_processor_memory_and_gpus() -> None:
     assert machine.identity(same).id == reference
     assert machine.identity(FakeHost(LINUX)).id != reference
     assert machine.identity(FakeHost(LINUX | {"/proc/cpuinfo": "model name : other"}, H100)).id != reference
+
+
+def test_the_state_has_the_processors_beside_each_gpu_and_those_that_serve_its_interrupts() -> None:
+    node = "/sys/devices/system/node/node{}/cpulist"
+    files = {
+        **LINUX, f"{PCI}local_cpulist": "8-15", node.format(0): "0-7", node.format(1): "8-15",
+        "/proc/interrupts": "      CPU0 CPU1 CPU2\n 33:  0  0  900  PCI-MSI  nvidia\n 34:  900  0  0  PCI-MSI  eth0\n",
+    }  # fmt: skip
+    found = machine.volatile(FakeHost(files, H100))
+    assert (found["gpu_processors"], found["gpu_interrupts"]) == (["8-15"], ["2"])
+    assert found["numa_nodes"] == ["node0: 0-7", "node1: 8-15"]
+    alone = machine.volatile(FakeHost(LINUX, H100))
+    assert not {"gpu_processors", "gpu_interrupts", "numa_nodes"} & {*alone}
 
 
 def test_the_machine_id_does_not_depend_on_the_nvidia_driver() -> None:

@@ -108,9 +108,8 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     longest = max([figure.holds_to if figure else 0, *(p.n for p in record.curve)])
     shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
-    if "maker" in own:
-        own["maker"] = f"made by {graph_maker(record)}"
-    what = " ".join([record.pattern, *(plain(str(v), 40) for _, v in sorted(own.items()))])
+    made = [f"made by {graph_maker(record)}"] if own.pop("maker", None) else []
+    what = " ".join([record.pattern, *words(dict(sorted(own.items()))), *made])
     return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed, longest)
 
 

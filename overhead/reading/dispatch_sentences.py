@@ -155,4 +155,4 @@ def trust_sentence(costs: DispatchCosts) -> str:
             f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
         )
     )
-    return f"{again} A program that is not pinned to a quiet processor often pays more{unpinned}."
+    return f"{again} A program that is not pinned to a quiet processor mostly pays more{unpinned}."

@@ -238,7 +238,7 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
     chains = [row for row in chains if row.graph]
     won = [row for row in chains if all(row.verdict(way) == "cheaper" for way in row.of_kind("fused-wgsl"))]
     below = all(steps and steps[2].ceiling < (steps[0] - steps[1]).floor for steps in map(_steps, won))
-    where = " where a step takes less than the graph adds to each" if below else ""
+    where = " where its step takes less than the graph adds to a CUDA step" if below else ""
     names = listed([f"{row.name} {_range(row)}{_added(row)}" for row in won])
     others = [
         f"{row.name.capitalize()}: fused WGSL is {', '.join(_by_verdict(row))}, beside the graph{_why(row)}."
@@ -264,11 +264,11 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
 
 
 def _added(row: WorkRow) -> str:
-    """`` (a step takes 0.09 µs, the graph adds 1.1)``; '' if one is unknown."""
+    """`` (its step takes 0.09 µs, the graph adds 1.1)``; '' if one is unknown."""
     if (steps := _steps(row)) is None:
         return ""
     graph, cuda, wgsl = steps
-    return f" (a step takes {number(wgsl.value / 1e3)} {MICRO}, the graph adds {number((graph - cuda).value / 1e3)})"
+    return f" (its step takes {number(wgsl.value / 1e3)} {MICRO}, the graph adds {number((graph - cuda).value / 1e3)})"
 
 
 def _steps(row: WorkRow) -> tuple[Value, Value, Value] | None:
@@ -287,7 +287,8 @@ def _why(row: WorkRow) -> str:
         return ""
     graph, cuda, wgsl = steps
     if (graph - cuda).floor < _LITTLE * cuda.value:
-        return f"; a step in CUDA takes {number(cuda.value / 1e3)} {MICRO}, and the graph adds little"
+        added = number((graph - cuda).value / 1e3)
+        return f"; a step in CUDA takes {number(cuda.value / 1e3)} {MICRO}, to which the graph adds {added}"
     if (slower := wgsl / cuda).floor > _LEAST_KERNEL_RATIO:
         return f"; a step of the WGSL kernel takes {number(slower.value)} times as long as one in CUDA"
     return ""

@@ -46,13 +46,15 @@ RULES: tuple[tuple[str, Compute], ...] = (
         c.beside_graph(m["w"], "fused CUDA", m["v"])]),
     (r"# times (?P<v>cheaper|dearer) through (?:Dawn|wgpu-native)", lambda c, m, s: [
         c.beside_graph(work_in(s), f"fused WGSL, {s.split()[-1]}", m["v"])]),
-    (r"(?P<w>[a-z]+) (?:# to )?# times \(a step takes #, the graph adds #\)", lambda c, m, s: [
+    (r"(?P<w>[a-z]+) (?:# to )?# times \(its step takes #, the graph adds #\)", lambda c, m, s: [
         *c.cheaper(m["w"]), c.step(m["w"], "WGSL"),
         c.way(m["w"], "a graph")[1].plus(c.step(m["w"], "fused CUDA"), -1)]),
     (r"# times cheaper than fused WGSL", lambda c, m, s: [c.least("a token", "WGSL").over(c.least("a token", ""))]),
     (r"step of the WGSL kernel takes # times", lambda c, m, s: [
         c.step(work_in(s), "WGSL").over(c.step(work_in(s), "fused CUDA"))]),
-    (r"(?:the step itself|a step in CUDA) takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
+    (r"a step in CUDA takes #", lambda c, m, s: [c.step(work_in(s), "fused CUDA")]),
+    (r"to which the graph adds #", lambda c, m, s: [
+        c.way(work_in(s), "a graph")[1].plus(c.step(work_in(s), "fused CUDA"), -1)]),
     (r"(?:# to )?# times as long where the (?P<l>host|device) (?:is|or both are) the limit \(# figures?\)",
      lambda c, m, s: c.extremes(m, s)),
     (r"(?P<k>(?:One|Python's share) [^;:(]+) \(# times\)", lambda c, m, s: [c.pairs[c.other(s), m["k"]][0]]),

@@ -49,7 +49,7 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
     question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
     others = {bool(row.run) for row in drawn}
     own = f"Run of {run_time(run.created)}"
-    source = f"{own}, other runs as named." if len(others) > 1 else "Runs as named." if True in others else f"{own}."
+    source = f"{own}, other runs as named." if len(others) > 1 else "" if True in others else f"{own}."
     yield Drawing(
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",

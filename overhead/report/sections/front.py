@@ -72,7 +72,7 @@ def _caption(costs: DispatchCosts) -> str:
     said = [
         "All values of this picture are of one run"
         + (" on one GPU." if costs.hardware else "; software adapters and the CPU do the work."),
-        "From compiled code the same calls are made without Python.",
+        "From compiled code: the calls of the same row without Python, of another operation where the row says so.",
         "A line through a mark is its interval. A dotted line joins a batch to single dispatches by the same caller.",
     ]
     if costs.has_met:

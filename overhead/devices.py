@@ -50,13 +50,20 @@ def same_device_if_ids_allow(one: Placed, other: Placed) -> bool:
 
 
 def same_device_across_apis(one: Placed, other: Placed) -> bool:
-    """Whether both have the same kind of adapter (or are both CPUs) and share a characteristic word of their names.
+    """Whether both have the same kind of adapter (or are both CPUs) and names that fit: each API has its own names.
 
-    Each API names a device differently.
+    They share a characteristic word, and do not name different models.
     """
     if (one.api == "CPU") != (other.api == "CPU") or one.software != other.software:
         return False
-    return same_adapter(one, other) or bool(_name_words(one.adapter) & _name_words(other.adapter))
+    shared = _name_words(one.adapter) & _name_words(other.adapter)
+    return same_adapter(one, other) or (bool(shared) and not names_differ_in_model(one, other))
+
+
+def names_differ_in_model(one: Placed, other: Placed) -> bool:
+    """Whether both adapter names have words with digits, as ``H100`` and ``A2000``, and none of them in common."""
+    models = [{word for word in _name_words(each.adapter) if re.search(r"\d", word)} for each in (one, other)]
+    return all(models) and not models[0] & models[1]
 
 
 def processor_kind(place: Placed) -> Processor:

@@ -45,6 +45,8 @@ def test_names_of_one_device_under_two_apis_share_a_characteristic_word() -> Non
     one = target("NVIDIA H200", "CUDA")
     assert same_device_across_apis(one, target("NVIDIA Graphics Device", "Vulkan"))
     assert not same_device_across_apis(target("AMD Graphics Device"), target("Intel Graphics Device", "OpenGL"))
+    assert same_device_across_apis(target("NVIDIA H100 80GB HBM3", "CUDA"), target("NVIDIA H100", "OpenCL"))
+    assert not same_device_across_apis(one, target("NVIDIA RTX A2000", "OpenCL"))
     assert not same_device_across_apis(one, target("NVIDIA H200", "CPU"))
     assert not same_device_across_apis(one, target("NVIDIA H200", "Vulkan", software=True))
 

@@ -61,7 +61,10 @@ class PyopenclProbe(Probe):
     def open(self, target: Target, case: Case) -> Chain:
         """The chain of the case, on the device of the target."""
         cl = import_library("pyopencl", self.mend)
-        return OpenclChain(cl, self._devices(cl)[int(target.device)], case)
+        found = self._devices(cl)[int(target.device) :][:1]
+        if [device.name.strip() for device in found] != [target.adapter]:
+            raise Unavailable(f"device {target.device} is not {target.adapter} any more")
+        return OpenclChain(cl, found[0], case)
 
 
 class OpenclChain(InOrderChain):

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
-from overhead.devices import is_board_id, without_brackets
+from overhead.devices import is_board_id, names_differ_in_model, without_brackets
 from overhead.reading.format import plain
 from overhead.results import VALUED, Caller, Comparison, Fingerprint, Pattern, Record, Scalar, scalar_text
 
@@ -205,9 +205,20 @@ def boards_of(records: Iterable[Record]) -> list[str]:
 
 
 def by_board(records: Sequence[Record]) -> list[list[Record]]:
-    """A list of records for each board, with those that name no board; only records of one list may be compared."""
-    found = [[r for r in records if r.device == board or not is_board_id(r.device)] for board in boards_of(records)]
+    """A list of records for each board; only records of one list may be compared.
+
+    A record that names no board is in the list of each board whose model its adapter may be, on a CPU in all.
+    """
+    first = {r.device: r for r in reversed(records) if is_board_id(r.device)}
+    found = [
+        [r for r in records if r.device == board or (r.device not in first and _may_be(r, first[board]))]
+        for board in boards_of(records)
+    ]
     return found or [list(records)]
+
+
+def _may_be(record: Record, on_board: Record) -> bool:
+    return record.api == "CPU" or record.software or not names_differ_in_model(record, on_board)
 
 
 def by_patterns(records: Iterable[Record]) -> list[Record]:

@@ -21,6 +21,8 @@ _EARLY_STEPS = 3
 _PREFIX_TOLERANCE = 1e-3
 _SPOTS = 20
 _SAMPLE = 64
+_WITHIN = 1.001
+"""An angle may be this many times half a period from 0, for rounding."""
 
 
 class Differs(Exception):
@@ -101,11 +103,16 @@ class Reference:
             yield state
 
     def distance(self, a: dict[str, Array], b: dict[str, Array]) -> float:
-        """The largest difference of two states, relative to the scales of the fields; infinite if not finite."""
+        """The largest difference of two states, relative to the scales of the fields; infinite if not finite.
+
+        It is infinite too if an angle of ``a`` was not brought back into its period around 0.
+        """
         scale = self.workload.scale
         apart = {k: np.abs(a[k].astype(np.float64) - b[k]) for k in scale}
         for k, period in self.workload.periods.items():
             apart[k] = np.minimum(apart[k] % period, -apart[k] % period)
+            if np.max(np.abs(a[k])) > _WITHIN * period / 2:
+                return float("inf")
         worst = [float(np.max(apart[k])) / scale[k] for k in scale]
         return max(worst) if np.isfinite(worst).all() else float("inf")
 

@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from overhead.errors import Unavailable, Unsupported
@@ -50,6 +51,14 @@ def test_opencl_without_a_platform_is_unavailable(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Unavailable, match="no device: PLATFORM_NOT_FOUND_KHR") as raised:
         target("pyopencl")
     assert raised.value.mend
+
+
+@pytest.mark.needs("pyopencl", "pocl_binary_distribution")
+def test_an_opencl_device_that_has_another_name_than_before_is_not_measured() -> None:
+    found = target("pyopencl")
+    for changed in ({"adapter": "NVIDIA H100"}, {"device": "99"}):
+        with pytest.raises(Unavailable):
+            opened("pyopencl", msgspec.structs.replace(found, **changed), "per-submit")
 
 
 @pytest.mark.needs("pyopencl", "pocl_binary_distribution")

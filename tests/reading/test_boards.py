@@ -53,3 +53,12 @@ def test_ways_to_run_a_chain_are_compared_on_one_board() -> None:
     assert [len(own.arms) for own in two] == [2, 1]
     assert {arm.record.stack for arm in together.arms} == {"torch", "cuda-graph"}
     assert not any({"torch", "cuda-graph"} <= {arm.record.stack for arm in own.arms} for own in two)
+    h100, a2000 = ({"adapter": f"NVIDIA {name}"} for name in ("H100 80GB HBM3", "RTX A2000"))
+    named = [
+        msgspec.structs.replace(eager, **h100),
+        msgspec.structs.replace(arm("torch", "per-submit", 8.0, 1), **a2000),
+    ]
+    unnamed = [msgspec.structs.replace(fused, device=str(i), **model) for i, model in enumerate((h100, a2000))]
+    for own in groups(View(fingerprint(*named, *unnamed))):
+        assert len({arm.record.adapter for arm in own.arms}) == 1
+        assert len(own.arms) == 2

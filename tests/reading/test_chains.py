@@ -164,7 +164,7 @@ def test_the_cheapest_way_is_told_for_sizes_with_a_gpu_alone() -> None:
     overview, said, *tables = chains_section(from_fingerprints([gpu()]))
     assert isinstance(overview, Table)
     cells = [[cell_text(cell) for cell in row] for row in overview.rows]
-    assert [(row[1], row[3]) for row in cells] == [("4,096", "dawn, fused off"), ("1,000,000", "dawn, fused")]
+    assert [(row[1], row[3]) for row in cells] == [("4,096", "dawn, fused checks=off"), ("1,000,000", "dawn, fused")]
     assert "1 size without a figure on a GPU" in str(said)
     assert any("unverified: off by 0.3" in str(table) for table in tables)
 

@@ -123,6 +123,21 @@ def test_of_many_stacks_the_figure_has_those_most_chosen_and_the_cheapest_of_eac
     assert all(row.label in caption for row in costs.rows if row not in drawn)
 
 
+def test_rows_without_a_cost_leave_the_figure_first_and_the_cheapest_from_python_stays() -> None:
+    failed = ("torch", "jax", "cupy", "triton", "warp", "cute-dsl")
+    records = [
+        record(name, each=1_000.0, caller="native", **GPU) if name == "cuda-driver" else
+        record(name, each=None, status="failed", reason="out of memory", **GPU) if name in failed else
+        record(name, each=2_000.0 if name == "pyopencl" else 4_000.0, **GPU)
+        for name in STACKS
+    ]  # fmt: skip
+    costs = dispatch_costs(View(fingerprint(*records)))
+    assert costs is not None
+    drawn = {row.stack for row in rows_drawn(costs)}
+    assert len(drawn) == 12
+    assert drawn == {*STACKS} - {*failed}
+
+
 def test_the_rows_of_one_group_have_no_title() -> None:
     costs = dispatch_costs(View(fingerprint(record("dawn", **VULKAN), record("vulkan", **VULKAN))))
     assert costs is not None

@@ -75,6 +75,27 @@ def test_the_check_finds_a_wrong_late_step_of_a_chaotic_workload(monkeypatch: py
         verified(NumpyWork(case("acrobot", "per-submit")))
 
 
+@pytest.mark.parametrize("name", ["acrobot", "cartpole"])
+def test_the_check_finds_an_angle_that_is_not_brought_back_into_its_period(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = workloads()[name]
+
+    def unwrapped(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
+        def run(s: dict[str, Any]) -> dict[str, Any]:
+            after = {**workload.step(xp, s, fixed, s["steps"][:1]), "steps": s["steps"] + 1}
+            for angle, period in workload.periods.items():
+                moved = after[angle] - s[angle]
+                after[angle] = s[angle] + moved - np.float32(period) * np.round(moved / np.float32(period))
+            return after
+
+        return run
+
+    monkeypatch.setattr("overhead.probes.common.array_workload.step_of", unwrapped)
+    with pytest.raises(Unverified, match="differs from the reference"):
+        verified(NumpyWork(case(name, "per-submit")))
+
+
 def energy_of(name: str, s: dict[str, Any], fixed: dict[str, Any]) -> Any:
     """The energy of each element of a workload from mechanics; per mass, but for the pole on its cart."""
     if name == "mountaincar":

@@ -14,6 +14,7 @@ from overhead.reading.dispatch_costs import (
     mark_text,
     met_range,
 )
+from overhead.reading.dispatch_sentences import cheapest
 from overhead.reading.format import MICRO, percent, plain
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, plain_log_ticks, style
 from overhead.report.core.palette import CALL_COLOURS, LAYER_COLOURS
@@ -50,13 +51,15 @@ _SHARES = (3.6, 1.0)
 def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     """At most 12 rows, by group and then by cost.
 
-    While there are more, the row of the highest rank goes from the largest group, of several the first. The cheapest
-    row of a group stays.
+    While there are more, a row without a cost goes; else one of the largest group, of several the first. It is that of
+    the highest rank, of several the dearest. The cheapest row of a group and the cheapest from Python stay.
     """
     kept = list(costs.rows)
     while len(kept) > _MOST_ROWS:
         groups = [[row for row in kept if row.group == group] for group in ROW_GROUPS]
-        kept.remove(max(max(groups, key=len)[1:], key=lambda row: row.rank))
+        dearer = [row for row in max(groups, key=len)[1:] if row is not cheapest(costs)]
+        others = [row for row in kept if not row.marks] or dearer
+        kept.remove(max(reversed(others), key=lambda row: row.rank))
     return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))
 
 

@@ -1,4 +1,6 @@
-"""Run ``overhead explain`` on programs whose bound is known, with and without busy processes beside them.
+"""Programs of which it is known whether the host or the device limits them, to try ``overhead explain`` on.
+
+Each is explained alone, and with ``--busy N`` also while N other processes keep processors busy.
 
 python scripts/explain_programs.py [--busy N ...] [--out FILE] [NAME ...]
 overhead explain scripts/explain_programs.py:encoder

@@ -32,7 +32,7 @@ def _near(target: Target, host: Host) -> list[int]:
     for uuid, bus in host.nvidia_smi("uuid", "pci.bus_id"):
         raw = uuid.removeprefix("GPU-").replace("-", "")
         if len(raw) == 32 and device_id(bytes.fromhex(raw)) == target.device:
-            return _numbers(host.read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/local_cpulist"))
+            return _numbers(host.processors_beside(bus))
     return []
 
 

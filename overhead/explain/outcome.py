@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from overhead.errors import file_text, one_line
+from overhead.errors import file_text
 from overhead.explain import state
 
 MOST_BYTES = 1 << 31
@@ -120,7 +120,7 @@ def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> li
                 values.append(_value(name, leaf))
                 room -= values[-1].data.nbytes
         except Exception as error:  # the class of the program may raise anything
-            left_out[name] = (1, f"cannot be read: {one_line(error)[:200]}")
+            left_out[name] = (1, state.why_unread(error))
     return values
 
 

@@ -69,6 +69,11 @@ def is_plain(value: Any) -> bool:
         return False
 
 
+def why_unread(error: Exception) -> str:
+    """Why a part of the state is not known: what the class of the program raised."""
+    return f"cannot be read: {one_line(error)[:200]}"
+
+
 def is_array(value: Any) -> bool:
     """Whether this is an array of any library: NumPy, PyTorch, JAX, CuPy."""
     try:
@@ -133,7 +138,7 @@ def _known_children(value: Any) -> tuple[list[tuple[str, Any]], str]:
         for part in itertools.islice(_children(value), _MOST + 1):
             found.append(part)
     except Exception as error:  # the class of the program may raise anything
-        return found, f"cannot be read: {one_line(error)[:200]}"
+        return found, why_unread(error)
     return found[:_MOST], f"has over {_MOST:,} parts" if len(found) > _MOST else ""
 
 

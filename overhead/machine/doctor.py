@@ -9,7 +9,6 @@ from typing import Any, Literal
 from overhead.machine.host import HOST, Host
 from overhead.machine.identity import identity
 from overhead.machine.state import volatile
-from overhead.measure.sampling.clock import INTERRUPTS, processors_serving_gpus
 
 _ADVICE = {
     "governor": "sudo cpupower frequency-set -g performance",
@@ -95,7 +94,7 @@ def _devices(host: Host, state: dict[str, Any]) -> Iterator[DoctorCheck]:
     if busy := [percent for percent in state.get("gpu_busy_percent", []) if percent.isdecimal() and int(percent) > 5]:
         yield _check("GPU in use", True, f"{', '.join(busy)} % busy")
     if host.platform == "linux":
-        if serving := sorted(processors_serving_gpus(host.read(str(INTERRUPTS)))):
-            yield _check("GPU interrupts", True, f"served by processor {', '.join(map(str, serving))}")
+        if serving := state.get("gpu_interrupts"):
+            yield _check("GPU interrupts", True, f"served by processor {', '.join(serving)}")
         loader = host.vulkan_loader()
         yield _check("Vulkan loader", not loader, loader or "missing", "bad")

@@ -55,6 +55,13 @@ class Host:
         rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
         return [row for row in rows if len(row) == len(fields)]
 
+    def processors_beside(self, bus: str) -> str:
+        """The processors next to a PCI device as ranges, such as ``0-3,8``; empty where the system does not tell.
+
+        ``bus``: as in ``pci.bus_id`` of ``nvidia-smi``.
+        """
+        return self.read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/local_cpulist")
+
     def psutil(self, function: str, **arguments: Any) -> Any:
         """The result of a psutil function. None if the function is missing or raises, which rare systems cause."""
         import psutil

@@ -98,7 +98,7 @@ def _gpu(host: Host) -> Volatile:
         "gpu_persistence": "persistence_mode",
     }
     rows = host.nvidia_smi(*fields.values(), "pci.bus_id")
-    near = [host.read(f"/sys/bus/pci/devices/{row[-1].lower()[-12:]}/local_cpulist") for row in rows]
+    near = [host.processors_beside(row[-1]) for row in rows]
     found: Volatile = {name: [row[column] for row in rows] for column, name in enumerate(fields)}
     return {**found, "gpu_processors": near if any(near) else []}
 

@@ -27,10 +27,6 @@ def weight_fields(widths: Sequence[int]) -> tuple[Field, ...]:
 class NetworkWorkload(Workload):
     """A workload in which each element has the weights of its own network."""
 
-    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Each part of the state between -1 and 1."""
-        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
-
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random weights, with a standard deviation of 0.5; none for what all elements share."""
         return {f.name: rng.normal(0, 0.5, (elements, *f.shape)) for f in self.fixed if not f.shared}

@@ -14,7 +14,7 @@ from overhead.workloads.base import Arrays, Field
 
 _LAYER_WIDTHS = (6, 16, 3)
 _SEEN = ("cos1", "sin1", "cos2", "sin2", "omega1 / SPIN1", "omega2 / SPIN2")
-_CHANGED = ("theta1", "theta2", "omega1", "omega2")
+_STATE = ("theta1", "theta2", "omega1", "omega2")
 _STEP = f"""
 sin1 = sin(theta1)
 cos1 = cos(theta1)
@@ -58,7 +58,7 @@ class Acrobot(_network.NetworkWorkload):
         "TURN": 2 * math.pi,
         "HALF": math.pi,
     }
-    state = (Field("theta1"), Field("theta2"), Field("omega1"), Field("omega2"))
+    state = tuple(map(Field, _STATE))
     fixed = _network.weight_fields(_LAYER_WIDTHS)
     steps = 500
     elements = (4096,)
@@ -72,8 +72,8 @@ class Acrobot(_network.NetworkWorkload):
     periods: ClassVar = {"theta1": 2 * math.pi, "theta2": 2 * math.pi}
     missing: ClassVar = {"triton": "its language has no tanh"}
 
-    wgsl = statements("wgsl", _STEP, _CHANGED)
-    cuda = statements("cuda", _STEP, _CHANGED)
+    wgsl = statements("wgsl", _STEP, _STATE)
+    cuda = statements("cuda", _STEP, _STATE)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:
         """Controls of all networks, then one Euler step."""

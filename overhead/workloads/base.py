@@ -112,7 +112,7 @@ class Workload(abc.ABC):
     scale: ClassVar[Mapping[str, float]]
     """Typical size of the values of each state field; differences are divided by it."""
     periods: ClassVar[Mapping[str, float]] = {}
-    """Periods of fields that wrap around, such as angles."""
+    """Periods of fields that wrap around, such as angles. A step leaves them within half a period of 0."""
 
     wgsl: ClassVar[str] = ""
     cuda: ClassVar[str] = ""
@@ -120,9 +120,9 @@ class Workload(abc.ABC):
     """Empty if the step is not written in this language. Then ``missing`` may contain the reason."""
     missing: ClassVar[Mapping[str, str]] = {}
 
-    @abc.abstractmethod
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """A start state in float64. Every field has the shape ``(elements, *shape)``."""
+        """A start state in float64, here between -1 and 1. Every field has the shape ``(elements, *shape)``."""
+        return {f.name: rng.uniform(-1, 1, (elements, *f.shape)) for f in self.state}
 
     def fresh(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """A start state in the precision of the workload."""

@@ -15,7 +15,7 @@ from overhead.workloads._statements import statements
 from overhead.workloads.base import Arrays, Field
 
 _LAYER_WIDTHS = (4, 8, 2)
-_CHANGED = ("x", "speed", "theta", "spin")
+_STATE = ("x", "speed", "theta", "spin")
 _STEP = f"""
 sin1 = sin(theta)
 cos1 = cos(theta)
@@ -55,7 +55,7 @@ class CartPole(_network.NetworkWorkload):
         "TURN": 2 * math.pi,
         "HALF": math.pi,
     }
-    state = (Field("x"), Field("speed"), Field("theta"), Field("spin"))
+    state = tuple(map(Field, _STATE))
     fixed = _network.weight_fields(_LAYER_WIDTHS)
     steps = 500
     elements = (4096,)
@@ -68,8 +68,8 @@ class CartPole(_network.NetworkWorkload):
     scale: ClassVar = {"x": 2.0, "speed": 5.0, "theta": 3.0, "spin": 10.0}
     periods: ClassVar = {"theta": 2 * math.pi}
 
-    wgsl = statements("wgsl", _STEP, _CHANGED)
-    cuda = statements("cuda", _STEP, _CHANGED)
+    wgsl = statements("wgsl", _STEP, _STATE)
+    cuda = statements("cuda", _STEP, _STATE)
     triton = statements("triton", _STEP)
 
     def step(self, xp: Any, state: Arrays, fixed: Arrays, t: Any) -> Arrays:

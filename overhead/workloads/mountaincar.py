@@ -16,9 +16,9 @@ from overhead.workloads._statements import statements
 from overhead.workloads.base import Array, Arrays, Field
 
 _LAYER_WIDTHS = (2, 3)
-_CHANGED = ("position", "speed")
+_STATE = ("position", "speed")
 _STEP = f"""
-{_network.network_text(_CHANGED, _LAYER_WIDTHS, last="none")}
+{_network.network_text(_STATE, _LAYER_WIDTHS, last="none")}
 push = min(max(out2 - out1, 0.0), 1.0) - min(max(out0 - out1, 0.0), 1.0)
 fast = min(max(speed + FORCE * push - GRAVITY * cos(3.0 * position), -SPEED), SPEED)
 reached = min(max(position + fast, LEFT), RIGHT)
@@ -38,7 +38,7 @@ class MountainCar(_network.NetworkWorkload):
         "sizes are the published ones, the arithmetic is ours"
     )
     constants: ClassVar = {"FORCE": 0.001, "GRAVITY": 0.0025, "SPEED": 0.07, "LEFT": -1.2, "RIGHT": 0.6}
-    state = (Field("position"), Field("speed"))
+    state = tuple(map(Field, _STATE))
     fixed = _network.weight_fields(_LAYER_WIDTHS)
     steps = 200
     elements = (4096,)
@@ -50,8 +50,8 @@ class MountainCar(_network.NetworkWorkload):
     tolerance = 5e-5
     scale: ClassVar = {"position": 1.0, "speed": 0.07}
 
-    wgsl = statements("wgsl", _STEP, _CHANGED)
-    cuda = statements("cuda", _STEP, _CHANGED)
+    wgsl = statements("wgsl", _STEP, _STATE)
+    cuda = statements("cuda", _STEP, _STATE)
     triton = statements("triton", _STEP)
 
     def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:

@@ -19,6 +19,7 @@ from overhead.workloads.base import Array, Arrays, Field, Workload
 _MASSES = 512
 _AT_ONCE = 8
 """Masses per iteration of the loop, as in ``rastrigin``."""
+_STATE = ("x", "y", "vx", "vy")
 _SUMS = ("pull_x", "pull_y")
 _LOOPS: dict[Language, tuple[str, str]] = {
     "wgsl": (
@@ -49,7 +50,7 @@ def _body(language: Language) -> str:
     begin, end = _LOOPS[language]
     move = "vx = vx + DT * G * pull_x\nvy = vy + DT * G * pull_y\nx = x + DT * vx\ny = y + DT * vy"
     inner = indent(statements(language, "\n".join(loads + pulls), _SUMS), "    ")
-    return f"{begin}\n{inner}\n{end}\n{statements(language, move, ('x', 'y', 'vx', 'vy'))}"
+    return f"{begin}\n{inner}\n{end}\n{statements(language, move, _STATE)}"
 
 
 @register
@@ -63,7 +64,7 @@ class NBody(Workload):
         "are the published ones"
     )
     constants: ClassVar = {"DT": 0.01, "G": 6.674e-3, "SOFT": 0.01}
-    state = (Field("x"), Field("y"), Field("vx"), Field("vy"))
+    state = tuple(map(Field, _STATE))
     fixed = (Field("masses", (_MASSES, 2), shared=True),)
     turns = _MASSES // _AT_ONCE + 1
     steps = 200
@@ -78,10 +79,6 @@ class NBody(Workload):
     wgsl = _body("wgsl")
     cuda = _body("cuda")
     triton = _body("triton")
-
-    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Positions and velocities between -1 and 1."""
-        return {f.name: rng.uniform(-1, 1, elements) for f in self.state}
 
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """Random positions of the masses."""

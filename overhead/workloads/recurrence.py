@@ -41,10 +41,6 @@ class Recurrence(Workload):
     x = x + H * v
     """
 
-    def start(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Positions and velocities between -1 and 1."""
-        return {"x": rng.uniform(-1, 1, elements), "v": rng.uniform(-1, 1, elements)}
-
     def inputs(self, elements: int, rng: np.random.Generator) -> dict[str, Array]:
         """A constant force for each oscillator."""
         return {"force": rng.uniform(-1, 1, elements)}

@@ -57,7 +57,10 @@ class NumbaKernel:
 
 
 def cute_compile(count: int, *given: Any, options: str = "") -> Launch:
-    """``cute.compile`` of a function whose kernel has ``count`` parameters. Only TVM-FFI finds the stream itself."""
+    """In place of ``cute.compile``: ``count`` is the number of tensors that the compiled function takes.
+
+    Without tensors, or without TVM-FFI, the function also takes the stream, as in CuTe DSL.
+    """
 
     def call(*arguments: Any) -> None:
         assert len(arguments) == count + (not count or not options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,20 +57,28 @@ def test_the_check_finds_a_wrong_mean_in_rmsnorm(precision: str, monkeypatch: py
         verified(NumpyWork(case(f"rmsnorm 896 {precision}", "per-submit", elements=64)))
 
 
-def test_the_check_finds_a_wrong_late_step_of_a_chaotic_workload(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the recomputed steps detect an error in a late step."""
-    acrobot = workloads()["acrobot"]
+def change_steps(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[..., None]) -> None:
+    """Make the NumPy stack call ``change(before, after)`` with the state before and after each step of a workload."""
 
-    def late(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
+    def changed(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
         def run(s: dict[str, Any]) -> dict[str, Any]:
-            after = {**acrobot.step(xp, s, fixed, s["steps"][:1]), "steps": s["steps"] + 1}
-            if s["steps"][0] > 60:
-                after["omega1"] = after["omega1"] * np.float32(1.01)
+            after = {**workloads()[name].step(xp, s, fixed, s["steps"][:1]), "steps": s["steps"] + 1}
+            change(s, after)
             return after
 
         return run
 
-    monkeypatch.setattr("overhead.probes.common.array_workload.step_of", late)
+    monkeypatch.setattr("overhead.probes.common.array_workload.step_of", changed)
+
+
+def test_the_check_finds_a_wrong_late_step_of_a_chaotic_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the recomputed steps detect an error in a late step."""
+
+    def late(before: dict[str, Any], after: dict[str, Any]) -> None:
+        if before["steps"][0] > 60:
+            after["omega1"] = after["omega1"] * np.float32(1.01)
+
+    change_steps(monkeypatch, "acrobot", late)
     with pytest.raises(Unverified, match="redone"):
         verified(NumpyWork(case("acrobot", "per-submit")))
 
@@ -79,19 +87,12 @@ def test_the_check_finds_a_wrong_late_step_of_a_chaotic_workload(monkeypatch: py
 def test_the_check_finds_an_angle_that_is_not_brought_back_into_its_period(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = workloads()[name]
+    def unwrapped(before: dict[str, Any], after: dict[str, Any]) -> None:
+        for angle, period in workloads()[name].periods.items():
+            moved = after[angle] - before[angle]
+            after[angle] = before[angle] + moved - np.float32(period) * np.round(moved / np.float32(period))
 
-    def unwrapped(chain: WorkChain, xp: Any, fixed: dict[str, Any]) -> Any:
-        def run(s: dict[str, Any]) -> dict[str, Any]:
-            after = {**workload.step(xp, s, fixed, s["steps"][:1]), "steps": s["steps"] + 1}
-            for angle, period in workload.periods.items():
-                moved = after[angle] - s[angle]
-                after[angle] = s[angle] + moved - np.float32(period) * np.round(moved / np.float32(period))
-            return after
-
-        return run
-
-    monkeypatch.setattr("overhead.probes.common.array_workload.step_of", unwrapped)
+    change_steps(monkeypatch, name, unwrapped)
     with pytest.raises(Unverified, match="differs from the reference"):
         verified(NumpyWork(case(name, "per-submit")))
 

@@ -47,9 +47,9 @@ def graph_or_fused(machines: Machines) -> Iterator[Part]:
         return
     base = "the CUDA driver's graph" if with_graph else "a dispatch a step"
     question = "CUDA graph or one fused kernel?" if with_graph else "A dispatch a step or one fused kernel?"
-    others = {bool(row.run) for row in drawn}
-    own = f"Run of {run_time(run.created)}"
-    source = f"{own}, other runs as named." if len(others) > 1 else "" if True in others else f"{own}."
+    named = [bool(row.run) for row in drawn]
+    others = ", other runs as named" if any(named) else ""
+    source = "" if all(named) else f"Run of {run_time(run.created)}{others}."
     yield Drawing(
         "graph-or-fused",
         f"Time of a chain beside {base} of the same steps: {machine_name(run.machine)}",

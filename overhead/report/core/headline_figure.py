@@ -54,10 +54,10 @@ def rows_drawn(costs: DispatchCosts) -> tuple[DispatchRow, ...]:
     While there are more, a row without a cost goes; else one of the largest group, of several the first. It is that of
     the highest rank, of several the dearest. The cheapest row of a group and the cheapest from Python stay.
     """
-    kept = list(costs.rows)
+    kept, first = list(costs.rows), cheapest(costs)
     while len(kept) > _MOST_ROWS:
         groups = [[row for row in kept if row.group == group] for group in ROW_GROUPS]
-        dearer = [row for row in max(groups, key=len)[1:] if row is not cheapest(costs)]
+        dearer = [row for row in max(groups, key=len)[1:] if row is not first]
         others = [row for row in kept if not row.marks] or dearer
         kept.remove(max(reversed(others), key=lambda row: row.rank))
     return tuple(sorted(kept, key=lambda row: ROW_GROUPS.index(row.group)))

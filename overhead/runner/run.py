@@ -179,7 +179,7 @@ def _measure_planned(
     runs: Sequence[InterpreterRun], request: RunRequest, listener: Listener, rng: random.Random
 ) -> None:
     """Measure the planned cases, then what the profile adds."""
-    plan = request.plan
+    plan = request.plan.for_targets(runs[0].targets)
     if plan.cases:
         Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
     for one in runs:
@@ -232,7 +232,7 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
-    tasks, left_out = schedule(found.targets, request.choice, request.plan)
+    tasks, left_out = schedule(found.targets, request.choice, request.plan.for_targets(found.targets))
     if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
         raise UsageError(_nothing_to_measure(found.missing, left_out))
     return found, tasks, left_out

@@ -124,3 +124,13 @@ def test_peers_are_bound_next_to_their_device() -> None:
     files = {f"/sys/bus/pci/devices/{bus}/local_cpulist": f"{usable[1]}\n"}
     gpus = {SMI.format("uuid,pci.bus_id"): f"GPU-{uuid}, 0000{bus}"}
     assert processors_of_peers("node", [target], FakeHost(files, gpus)) == [[usable[1]]]
+
+
+def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
+    node = profiles()["node"]
+    gpus = [Target(stack="torch", api="CUDA", adapter="A", device=str(number)) for number in range(8)]
+    assert node.for_targets([]) == node.for_targets([Target(stack="numpy", api="CPU", adapter="CPU"), *gpus[:2]]) == node
+    eight = node.for_targets(gpus)
+    assert node.sampling_s and eight.sampling_s == 4 * node.sampling_s
+    assert node.wall_s and eight.wall_s == 4 * node.wall_s
+    assert profiles()["default"].for_targets(gpus) == profiles()["default"]

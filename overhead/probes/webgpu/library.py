@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from overhead.errors import install_command
-from overhead.probes.base import Unavailable, Unsupported, Unverified
+from overhead.probes.base import Unavailable, Unsupported, Unverified, device_id
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
 
 _FOREVER = 2**64 - 1
@@ -54,6 +54,19 @@ class Library:
     def is_dawn(self) -> bool:
         """True for Dawn, False for wgpu-native."""
         return self.stack == "dawn"
+
+    def adapters(self) -> list[Any]:
+        """All adapters of this machine."""
+        listed = self.webgpu.gpu.enumerate_adapters_sync()
+        # The binding of Dawn lists only one of several adapters of the same model.
+        every = getattr(self.webgpu.gpu, "_enumerate_all_adapters", None)
+        return list(every()) if every else list(listed)
+
+    def device_of(self, adapter: Any) -> str:
+        """The id of the adapter's device, as of ``base.device_id``; empty where the library does not tell it."""
+        properties = self.extras.get_adapter_properties(adapter) if self.is_dawn else {}
+        uuid = properties.get("vulkan_uuids", {}).get("device_uuid")
+        return device_id(uuid) if uuid else ""
 
     def forget_errors(self) -> list[str]:
         """Return and clear the messages of the errors that the library reported since the previous call."""

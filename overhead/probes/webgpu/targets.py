@@ -58,22 +58,23 @@ def adapter(library: Library, target: Target) -> Any:
 def _adapters(library: Library) -> list[tuple[Any, Target]]:
     """The adapters with their targets, without those of backends that are not measured, such as D3D11 and Null.
 
-    WebGPU gives no UUID and no address, so adapters with the same API and name are numbered in the order of the list.
+    Adapters with the same API and name have the ids of their devices if the library tells them, else numbers.
     """
-    seen: Counter[tuple[str, str]] = Counter()
-    found = []
-    for adapter in library.webgpu.gpu.enumerate_adapters_sync():
+    named = []
+    for adapter in library.adapters():
         info = adapter.info
-        if (api := _APIS.get(info["backend_type"])) is None:
-            continue
-        name = (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200]
-        number = seen[api, name]
+        if (api := _APIS.get(info["backend_type"])) is not None:
+            named.append((adapter, api, (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200]))
+    times, seen = Counter(one[1:] for one in named), Counter[tuple[str, str]]()
+    found = []
+    for adapter, api, name in named:
+        info, number = adapter.info, seen[api, name]
         seen[api, name] += 1
         target = Target(
             stack=library.stack,
             api=api,
             adapter=name,
-            device=str(number) if number else "",
+            device=library.device_of(adapter) or str(number or "") if times[api, name] > 1 else "",
             software=is_software(info),
             driver=" ".join(filter(None, (info["vendor"], info["description"])))[:200],
             versions=dict(library.versions),

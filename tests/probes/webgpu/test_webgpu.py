@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from overhead.probes.base import Unavailable, Unsupported
+from overhead.probes.base import Unavailable, Unsupported, device_id
 from overhead.probes.vulkan import adapters
 from overhead.probes.webgpu import targets
 from overhead.probes.webgpu.cases import StepSpec
+from overhead.probes.webgpu.library import Library
 from overhead.results import Case, Target
 
 
@@ -20,18 +21,27 @@ def info(backend: str, device: str, kind: str = "DiscreteGPU", **more: str) -> d
     return {**empty, "backend_type": backend, "device": device, "adapter_type": kind, **more}
 
 
-class FakeLibrary:
-    """A fake library with a given list of adapters."""
+class FakeLibrary(Library):
+    """A fake library with a given list of adapters. Like its binding, Dawn's list has one adapter of each model."""
 
-    def __init__(self, *infos: dict[str, str], prints: str = "") -> None:
-        self.stack, self.versions, self.prints = "dawn", {"dawn": "1"}, prints
-        self.adapters = [SimpleNamespace(info=one) for one in infos]
-        self.webgpu = SimpleNamespace(gpu=self)
+    def __init__(self, *infos: dict[str, str], prints: str = "", stack: str = "dawn") -> None:
+        self.stack, self.versions, self.prints = stack, {stack: "1"}, prints
+        self.every = [SimpleNamespace(info=one, uuid=bytes([at])) for at, one in enumerate(infos)]
+        self.webgpu = SimpleNamespace(gpu=SimpleNamespace(enumerate_adapters_sync=self._listed))
+        self.extras = SimpleNamespace(
+            get_adapter_properties=lambda of: (
+                {"vulkan_uuids": {"device_uuid": of.uuid}} if of.info["backend_type"] == "Vulkan" else {}
+            )
+        )
+        if self.is_dawn:
+            self.webgpu.gpu._enumerate_all_adapters = lambda: self.every
 
-    def enumerate_adapters_sync(self) -> list[Any]:
+    def _listed(self) -> list[Any]:
         if self.prints:
             os.write(2, self.prints.encode())
-        return self.adapters
+        if not self.is_dawn:
+            return self.every
+        return list({(one.info["backend_type"], one.info["device"]): one for one in self.every}.values())
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +51,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(*infos: dict[str, str], prints: str = "") -> list[Target]:
-    return targets.targets(FakeLibrary(*infos, prints=prints))  # type: ignore[arg-type]
+    return targets.targets(FakeLibrary(*infos, prints=prints))
 
 
 def test_targets_contains_one_target_for_each_measured_backend() -> None:
@@ -77,14 +87,18 @@ def test_is_software_recognises_adapters_by_type_and_by_name(adapter: dict[str, 
     assert targets.is_software(adapter) is software
 
 
-def test_two_cards_with_the_same_name_are_two_targets() -> None:
-    library: Any = FakeLibrary(info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"))
+@pytest.mark.parametrize(
+    ("stack", "devices"),
+    [("wgpu-native", ["", "1", ""]), ("dawn", [device_id(bytes([0])), device_id(bytes([1])), ""])],
+)
+def test_two_cards_with_the_same_name_are_two_targets(stack: str, devices: list[str]) -> None:
+    library = FakeLibrary(info("Vulkan", "H100"), info("Vulkan", "H100"), info("OpenGL", "H100"), stack=stack)
     one, two, three = targets.targets(library)
-    assert [t.device for t in (one, two, three)] == ["", "1", ""]
+    assert [t.device for t in (one, two, three)] == devices
     assert len({t.key for t in (one, two, three)}) == 3
-    assert [targets.adapter(library, t) for t in (one, two, three)] == library.adapters
+    assert [targets.adapter(library, t) for t in (one, two, three)] == library.every
     with pytest.raises(Unavailable, match="is gone"):
-        targets.adapter(FakeLibrary(), two)  # type: ignore[arg-type]
+        targets.adapter(FakeLibrary(), two)
 
 
 def test_targets_raises_unavailable_with_the_message_that_a_library_prints_if_it_refuses_the_driver(

@@ -34,13 +34,9 @@ from overhead.decode.lowering.fusions import FUSIONS  # noqa: E402
 from overhead.decode.reading import decoder_results  # noqa: E402
 from overhead.loading.files import read_fingerprint  # noqa: E402
 from overhead.probes import registry  # noqa: E402
-from overhead.probes.base import Probe  # noqa: E402
 from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
-from overhead.reading.format import (  # noqa: E402
-    factor_spread,
-    positive_spread,
-)
+from overhead.reading.format import factor_spread, positive_spread  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
@@ -69,16 +65,12 @@ def _without_indentation(value: Any) -> Any:
     return {key: _without_indentation(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def _own_stacks() -> list[Probe]:
-    """The stacks of this repository."""
-    return [probe for probe in registry().values() if type(probe).__module__.startswith("overhead.")]
-
-
 def stacks() -> str:
     """The stacks by what they need."""
     by_need: dict[str, list[str]] = {}
-    for probe in _own_stacks():
-        by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
+    for probe in registry().values():
+        if type(probe).__module__.startswith("overhead."):
+            by_need.setdefault(probe.mend or "nothing more", []).append(f"`{probe.name}`")
     return _table(["stacks", "need"], [[", ".join(names), need] for need, names in by_need.items()])
 
 
@@ -277,13 +269,21 @@ def explained() -> str:
             verdict = found["verdict"]["kind"] if "verdict" in found else found["failed"]
             row += [verdict, f"{low:.3g} to {high:.3g}" if high > low > 0 else "not resolved", str(found["seconds"])]
         rows.append(row)
-    head = [
-        "program",
-        "bound by",
-        *["verdict", "a step, ms", "seconds"],
-        *["busy host: verdict", "a step, ms", "seconds"],
-    ]
-    return _table(head, rows)
+    times = ["a step, ms", "seconds"]
+    return _table(["program", "bound by", "verdict", *times, "busy host: verdict", *times], rows)
+
+
+def arguments() -> str:
+    """The cost of a launch from Python by the number of its arguments, of the committed run that has most of them."""
+    costs: dict[str, dict[int, str]] = {}
+    for one in read_fingerprint(_DATA / "again" / "nvidia-h100-stacks-default.json").records:
+        count, wait = one.params.get("arguments"), one.params.get("wait")
+        if isinstance(count, int) and wait == "stream" and (one.pattern, one.caller) == ("per-submit", "binding"):
+            cost, name = one.measured("complete"), f"`{one.stack}` {one.params.get('entry', '')}"
+            costs.setdefault(name.strip(), {})[count] = positive_spread(cost / 1e3) if cost else one.status
+    counts = sorted({count for own in costs.values() for count in own})
+    rows = [[name, *(own.get(count, "") for count in counts)] for name, own in costs.items() if len(own) > 1]
+    return _table(["\N{MICRO SIGN}s, arguments:", *map(str, counts)], rows)
 
 
 _BLOCKS: dict[str, Callable[[], str]] = {
@@ -297,13 +297,14 @@ _BLOCKS: dict[str, Callable[[], str]] = {
     "plugin-interface": plugin_interface,
     "columns": columns,
     "explained": explained,
+    "arguments": arguments,
     "decoding-0.5b": decoding_run,
 }
 DOCUMENTS = (
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("compare", "decode", "explain", "fleet", "installing", "method", "plugins", "python-api")
+        for name in ("compare", "cuda", "decode", "explain", "fleet", "installing", "method", "plugins", "python-api")
     ),
     _DATA / "README.md",
 )

@@ -97,8 +97,10 @@ class _Set(ExitStack):
         """Measure the set, and yield the line of each window."""
         way, plan = self.group.way, self.plan
         yield from self._open(1)
-        if way == "devices":
+        if way == "devices":  # all processes exist, so that early windows, which can be slow, are of both kinds
             yield from self._open(len(self.group.targets) - 1)
+            yield from self._measure([*self._alone(), *self._together()])
+            return
         yield from self._measure(list(self._alone()))
         if way == "processes":
             yield from self._open(max(plan.numbers) - 1)

@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.devices import without_brackets
-from overhead.reading.format import MICRO, TIMES, between, listed, micro_of, number, plain, positive_spread
+from overhead.reading.format import (
+    MICRO,
+    TIMES,
+    between,
+    factor_spread,
+    listed,
+    micro_of,
+    number,
+    plain,
+    positive_spread,
+)
 from overhead.reading.missing_values import reasons_said
 from overhead.reading.view import CALLER_WORDS, CALLERS, STACK_NAMES, View, words
 from overhead.results import VALUED, Contention, Limit, Placement, Value, Way
@@ -145,10 +155,28 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
     return sentences
 
 
+def placing_sentence(rows: Sequence[PeersRow]) -> str:
+    """Of a process a device: how much slower than alone the cases with a limit are, and how much so when pinned."""
+    most = max((k for row in rows for k in row.values("slowdown")), default=0)
+    cases: dict[str, list[tuple[PeersRow, Value]]] = {}
+    for row in _judged(rows):
+        if (ratio := row.values("slowdown").get(most)) is not None:
+            cases.setdefault(row.first.key, []).append((row, ratio))
+    slowed = [own for own in cases.values() if own[0][0].records[most].limit]
+    said = [
+        f"{free.name} {free.called} {factor_spread(ratio)}"
+        + "".join(f", pinned to {_PINNED[row.first.placement]} {factor_spread(other)}" for row, other in pinned)
+        for (free, ratio), *pinned in slowed
+    ]
+    if not said:
+        return f"With K={most} no case is clearly slower than alone, so pinning has nothing to remove." if cases else ""
+    return f"Slower than alone with K={most}: {'; '.join(said)}."
+
+
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
     """The finding, the table, the limits and the missing cases of one way. Empty if the run did not measure it."""
     rows = rows_of(view, way)
-    if said := finding_sentences(way, rows):
+    if said := [*finding_sentences(way, rows), *filter(None, [placing_sentence(rows) if way == "devices" else ""])]:
         yield Text(said)
     if valued := [row for row in rows if row.values("cost")]:
         yield _table(way, valued)

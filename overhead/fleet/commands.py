@@ -60,7 +60,7 @@ def _add_run_options(run: argparse.ArgumentParser) -> None:
     add("--ray-address", metavar="ADDRESS", help="address of the cluster (default: the one that Ray finds)")
     how = "how a node calls overhead (default: overhead; with --ray: python -m overhead)"
     add("--remote-command", metavar="COMMAND", help=how)
-    add("--node-limit", metavar="SECONDS", type=float, default=300.0, help="longest time for a node (default: 300)")
+    add("--node-limit", metavar="SECONDS", type=float, default=400.0, help="longest time for a node (default: 400)")
     call = functools.partial(run_command, run.get_default("call"), run.get_default("profile"))
     run.set_defaults(call=call, profile=None)
 

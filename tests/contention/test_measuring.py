@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,10 @@ def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -
     assert sorted(one.devices for one in alone) == [["0"], ["1"]]
     assert [one.devices for one in together] == [["0", "1"]]
     assert together[0].value("work")
+    (samples,) = (tmp_path / "out").glob("*.samples.jsonl.gz")
+    lines = map(json.loads, gzip.decompress(samples.read_bytes()).splitlines())
+    order = [line.get("alone", False) for line in lines if line["type"] == "window"]
+    assert sorted(order, reverse=True) != order, "windows alone must not all come first: early ones can be slow"
 
 
 def test_what_does_not_fit_the_time_is_named(tmp_path: Path) -> None:
@@ -127,10 +133,11 @@ def test_peers_are_bound_next_to_their_device() -> None:
 
 
 def test_a_node_gets_the_seconds_that_its_gpus_need() -> None:
-    node = profiles()["node"]
+    node, cpu = profiles()["node"], Target(stack="numpy", api="CPU", adapter="CPU")
     gpus = [Target(stack="torch", api="CUDA", adapter="A", device=str(number)) for number in range(8)]
-    assert node.for_targets([]) == node.for_targets([Target(stack="numpy", api="CPU", adapter="CPU"), *gpus[:2]]) == node
-    eight = node.for_targets(gpus)
-    assert node.sampling_s and eight.sampling_s == 4 * node.sampling_s
-    assert node.wall_s and eight.wall_s == 4 * node.wall_s
+    assert node.for_targets([]) == node.for_targets([cpu, *gpus[:2]]) == node
+    assert node.sampling_s == 10
+    assert node.for_targets(gpus).sampling_s == 40
+    assert node.wall_s == 30
+    assert node.for_targets([cpu, *gpus]).wall_s == 120
     assert profiles()["default"].for_targets(gpus) == profiles()["default"]

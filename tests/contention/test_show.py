@@ -141,3 +141,15 @@ def test_the_page_names_the_run_that_it_comes_from_and_other_runs_add_nothing_to
     page = (render([usual, h100()], tmp_path).parent / "pages/contention.html").read_text("utf-8")
     assert "contention run of 2026-01-02" in page
     assert "figures/contention-threads.svg" in page
+
+
+def test_devices_that_slow_each_other_say_what_pinning_removes() -> None:
+    free = peers("torch", {1: 5.0, 4: 50.0}, "devices", limit="processors")
+    pinned = peers("torch", {1: 5.0, 4: 6.0}, "devices", placement="core")
+    graph = peers("cuda-graph", {1: 1.0, 4: 1.0}, "devices")
+    said = notes(view(free, pinned, graph), "devices")
+    assert "10.0×" in said
+    assert "pinned to a core 1.20×" in said
+    assert "graphs from Python 1.0" not in said
+    assert "no case" in notes(view(graph), "devices")
+    assert "no case" not in notes(view(peers("torch", {1: 5.0, 4: 5.0})))

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from overhead.slices import of_slices
-
-if TYPE_CHECKING:
-    from overhead.results import Target
 
 Cost = Literal["cheap", "fast", "slow", "polling"]
 """``cheap``: a call on the host only; ``fast``: unit and wait take well under 1 ms; ``slow``: several ms;
@@ -57,14 +53,6 @@ class Plan:
     """Whether each node has its own folder in the output folder, so that many nodes can share a disk."""
     min_rounds: int = 6
     max_rounds: int = 400
-
-    def for_targets(self, targets: Iterable[Target]) -> Plan:
-        """The plan with as many seconds as the GPUs of these targets need."""
-        most = max(Counter((t.stack, t.api, t.adapter) for t in targets).values(), default=0)
-        if not 0 < self.gpus < most:
-            return self
-        longer = {name: s * most / self.gpus for name in ("sampling_s", "wall_s") if (s := getattr(self, name))}
-        return replace(self, gpus=most, **longer)
 
     def processes_of(self, cost: Cost) -> int:
         """The number of processes of a target whose cases have this cost."""

@@ -3,8 +3,8 @@
     python scripts/next_run.py --write                      # also write overhead/reading/next_run.json
     python scripts/next_run.py --predict RUN.json...        # how many of these runs' figures lie inside
 
-Runs without a device id, or without a figure that is ``ok``, are left out. Several runs on one board count once, by
-their mean.
+Runs without a device id or with several, or without a figure that is ``ok``, are left out. Several runs on one board
+count once, by their mean.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class ObservedRun:
 
 
 def observed(path: Path) -> ObservedRun | None:
-    """The run in a file; None where it names no GPU or no board, or has no such figure."""
+    """The run in a file; None where it names no GPU, no board or several boards, or has no such figure."""
     fingerprint = load(path)
     boards = sorted({r.device for r in fingerprint.records if not r.software and len(r.device) == BOARD})
     kind = next_run.kind_of(fingerprint.machine)
-    if not boards or not kind:
+    if len(boards) != 1 or not kind:
         return None
     logs = {
         (_key(record), name): (math.log(value), figure_class)

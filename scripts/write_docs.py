@@ -276,7 +276,7 @@ def explained() -> str:
 def arguments() -> str:
     """The cost of a launch from Python by the number of its arguments, of the committed run that has most of them."""
     costs: dict[str, dict[int, str]] = {}
-    for one in read_fingerprint(_DATA / "again" / "nvidia-h100-stacks-default.json").records:
+    for one in read_fingerprint(_DATA / "again" / "nvidia-h100-x4-stacks-default.json").records:
         count, wait = one.params.get("arguments"), one.params.get("wait")
         if isinstance(count, int) and wait == "stream" and (one.pattern, one.caller) == ("per-submit", "binding"):
             cost, name = one.measured("complete"), f"`{one.stack}` {one.params.get('entry', '')}"

@@ -97,16 +97,16 @@ class _Set(ExitStack):
         """Measure the set, and yield the line of each window."""
         way, plan = self.group.way, self.plan
         yield from self._open(1)
-        if way == "devices":  # all processes exist, so that early windows, which can be slow, are of both kinds
+        later = plan.repeats // 2 if way == "devices" else 0
+        if way == "devices":
             yield from self._open(len(self.group.targets) - 1)
-            yield from self._measure([*self._alone(), *self._together()])
-            return
-        yield from self._measure(list(self._alone()))
+        yield from self._measure(list(self._alone(plan.repeats - later)))
         if way == "processes":
             yield from self._open(max(plan.numbers) - 1)
         if way == "busy":
             self.busy = [self._start({}) for _ in range(max(self._numbers()))]
         yield from self._measure(list(self._together()))
+        yield from self._measure(list(self._alone(later)))  # a process can be slower in its first windows
 
     def _numbers(self) -> list[int]:
         """The numbers of peers, without one alone; those of busy processes are half and all of the processors."""
@@ -117,8 +117,8 @@ class _Set(ExitStack):
             return sorted({number for number in self.plan.numbers if 1 < number < devices} | {devices})
         return [number for number in self.plan.numbers if self.group.way == "processes" or number > 1]
 
-    def _alone(self) -> Iterator[_Window]:
-        for case, kind, _ in itertools.product(self.cases, _KINDS, range(self.plan.repeats)):
+    def _alone(self, repeats: int) -> Iterator[_Window]:
+        for case, kind, _ in itertools.product(self.cases, _KINDS, range(repeats)):
             for first in range(len(self.group.targets)):
                 yield _Window(case, 1, kind=kind, alone=True, first=first)
 

@@ -94,12 +94,18 @@ class PeersRow:
 
 
 def rows_of(view: View, way: Way) -> list[PeersRow]:
-    """A row for each case and placement that the run measured in this way; those of a target follow each other."""
+    """A row for each case and placement that the run measured in this way; those of a target follow each other.
+
+    Of several devices alone it has the one with the median cost.
+    """
     own = [one for one in view.fingerprint.contention if one.way == way]
-    groups: dict[tuple[str, Placement], dict[int, Contention]] = {}
+    groups: dict[tuple[str, Placement], dict[int, list[Contention]]] = {}
     for one in own:
-        groups.setdefault((one.key, one.placement), {})[one.peers] = one
-    rows = [PeersRow(_label(next(iter(group.values())), own), group) for group in groups.values()]
+        groups.setdefault((one.key, one.placement), {}).setdefault(one.peers, []).append(one)
+    rows = []
+    for group in groups.values():
+        medians = {k: sorted(v, key=lambda one: one.value("cost") or 0.0)[len(v) // 2] for k, v in group.items()}
+        rows.append(PeersRow(_label(next(iter(medians.values())), own), medians))
     targets = list(dict.fromkeys(one.target.key for one in own))
     return sorted(rows, key=lambda row: (targets.index(row.first.target.key), row.order))
 
@@ -156,21 +162,22 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
 
 
 def placing_sentence(rows: Sequence[PeersRow]) -> str:
-    """Of a process a device: how much slower than alone the cases with a limit are, and how much so when pinned."""
-    most = max((k for row in rows for k in row.values("slowdown")), default=0)
-    cases: dict[str, list[tuple[PeersRow, Value]]] = {}
+    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
+    cases: dict[str, list[PeersRow]] = {}
     for row in _judged(rows):
-        if (ratio := row.values("slowdown").get(most)) is not None:
-            cases.setdefault(row.first.key, []).append((row, ratio))
-    slowed = [own for own in cases.values() if own[0][0].records[most].limit]
-    said = [
-        f"{free.name} {free.called} {factor_spread(ratio)}"
-        + "".join(f", pinned to {_PINNED[row.first.placement]} {factor_spread(other)}" for row, other in pinned)
-        for (free, ratio), *pinned in slowed
-    ]
-    if not said:
-        return f"With K={most} no case is clearly slower than alone, so pinning has nothing to remove." if cases else ""
-    return f"Slower than alone with K={most}: {'; '.join(said)}."
+        if row.values("slowdown"):
+            cases.setdefault(row.first.key, []).append(row)
+    said, highest = [], 0.0
+    for own in cases.values():
+        most = max(k for row in own for k in row.values("slowdown"))
+        ratios = [(row, ratio) for row in own if (ratio := row.values("slowdown").get(most)) is not None]
+        highest = max([highest, *(ratio.ceiling for _, ratio in ratios)])
+        if any(row.records[most].limit for row, _ in ratios):
+            each = ", ".join(f"{row.called} {factor_spread(ratio)}" for row, ratio in ratios)
+            said.append(f"{own[0].name} {each} (K={most})")
+    if said:
+        return f"Slower than alone: {'; '.join(said)}."
+    return f"No case is clearly slower than alone; no interval reaches above {highest:.2f}{TIMES}." if cases else ""
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
@@ -203,7 +210,8 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
         ])  # fmt: skip
     columns = ["stack", "called from", "pinned to", *(f"K={k}" for k in counts), heading, "each peer", "limit"]
     of_k = "beside K busy processes" if way == "busy" else f"for each of K {way}"
-    caption = f'Time of a unit {of_k}, {MICRO}. The columns from "{heading}" on: K={most}'
+    of_k += f", {MICRO}" + ("; K=1: the median device" if way == "devices" else "")
+    caption = f'Time of a unit {of_k}. The columns from "{heading}" on: K={most}'
     return Table(caption, columns, cells, range(3, 5 + len(counts)), optional={4 + len(counts): 0}).without_empty(2)
 
 

@@ -27,7 +27,7 @@ from overhead.runner.discovery import Discovery, discover, known_stacks
 from overhead.runner.interpreter import HERE, Interpreter, find_interpreters, variables_for_file, with_variables
 from overhead.runner.output import SIDES, Journal, Outcome, reserve_journals, write_files
 from overhead.runner.progress import Listener
-from overhead.runner.schedule import Choice, Task, choose_targets, schedule
+from overhead.runner.schedule import Choice, Task, choose_targets, schedule, with_seconds_for
 from overhead.scratch import ending_on_signals
 
 
@@ -179,7 +179,8 @@ def _measure_planned(
     runs: Sequence[InterpreterRun], request: RunRequest, listener: Listener, rng: random.Random
 ) -> None:
     """Measure the planned cases, then what the profile adds."""
-    plan = request.plan.for_targets(runs[0].targets)
+    plan = with_seconds_for((target for one in runs for target in one.targets), request.plan)
+    request = dataclasses.replace(request, plan=plan)
     if plan.cases:
         Campaign(runs, plan, listener, request.plugins, rng, request.limits).run()
     for one in runs:
@@ -232,8 +233,9 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
-    tasks, left_out = schedule(found.targets, request.choice, request.plan.for_targets(found.targets))
-    if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
+    chosen = choose_targets(found.targets, request.choice)[0]
+    tasks, left_out = schedule(found.targets, request.choice, with_seconds_for(chosen, request.plan))
+    if not tasks and not (request.plan.more and chosen):
         raise UsageError(_nothing_to_measure(found.missing, left_out))
     return found, tasks, left_out
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from overhead.devices import same_decorated_name
+from overhead.devices import processor_kind, same_decorated_name
 from overhead.errors import unknown_name
 from overhead.measure.sampling.events import reason_of
 from overhead.named_comparisons import NAMED_COMPARISONS, is_comparable
@@ -154,6 +155,16 @@ class Choice:
         by_name = {name: [c for c in taken if c.workload == name] for name in sorted(self.workloads)}
         ranked = itertools.zip_longest(*by_name.values())
         return [c for rank in ranked for c in rank if c is not None] if by_name else taken
+
+
+def with_seconds_for(targets: Iterable[Target], plan: Plan) -> Plan:
+    """The plan with as many seconds as the GPUs of these targets need."""
+    gpus = {t.key: (t.stack, t.api) for t in targets if processor_kind(t) == "gpu"}
+    most = max(Counter(gpus.values()).values(), default=0)
+    if not 0 < plan.gpus < most:
+        return plan
+    longer = {name: s * most / plan.gpus for name in ("sampling_s", "wall_s") if (s := getattr(plan, name))}
+    return replace(plan, gpus=most, **longer)
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:

@@ -151,5 +151,15 @@ def test_devices_that_slow_each_other_say_what_pinning_removes() -> None:
     assert "10.0×" in said
     assert "pinned to a core 1.20×" in said
     assert "graphs from Python 1.0" not in said
-    assert "no case" in notes(view(graph), "devices")
-    assert "no case" not in notes(view(peers("torch", {1: 5.0, 4: 5.0})))
+    assert "No case" in notes(view(graph), "devices")
+    assert "No case" not in notes(view(peers("torch", {1: 5.0, 4: 5.0})))
+    assert "10.0×" in notes(view(peers("torch", {1: 5.0, 2: 50.0}, "devices", limit="lock"), graph), "devices")
+    only_pinned = peers("torch", {1: 5.0, 4: 5.0}, "devices"), peers("torch", {1: 5.0, 4: 50.0}, "devices",
+                                                                     placement="core", limit="processors")  # fmt: skip
+    assert "pinned to a core 10.0×" in notes(view(*only_pinned), "devices")
+
+
+def test_of_the_devices_alone_the_table_has_the_median() -> None:
+    costs = (peers("torch", {1: cost}, "devices") for cost in (9.0, 5.0, 6.0))
+    (row,) = rows(view(*costs), "devices")
+    assert row["K=1"] == "6.00"

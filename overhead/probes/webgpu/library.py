@@ -56,17 +56,19 @@ class Library:
         return self.stack == "dawn"
 
     def adapters(self) -> list[Any]:
-        """All adapters of this machine."""
-        listed = self.webgpu.gpu.enumerate_adapters_sync()
-        # The binding of Dawn lists only one of several adapters of the same model.
-        every = getattr(self.webgpu.gpu, "_enumerate_all_adapters", None)
-        return list(every()) if every else list(listed)
+        """All adapters of this machine. The binding of Dawn itself lists only one of several of the same model."""
+        try:
+            return list(self.webgpu.gpu._enumerate_all_adapters())
+        except (AttributeError, TypeError):  # wgpu-native, or Dawn built without its list
+            return list(self.webgpu.gpu.enumerate_adapters_sync())
 
     def device_of(self, adapter: Any) -> str:
         """The id of the adapter's device, as of ``base.device_id``; empty where the library does not tell it."""
-        properties = self.extras.get_adapter_properties(adapter) if self.is_dawn else {}
-        uuid = properties.get("vulkan_uuids", {}).get("device_uuid")
-        return device_id(uuid) if uuid else ""
+        try:
+            uuid = self.extras.get_adapter_properties(adapter)["vulkan_uuids"]["device_uuid"]
+        except (AttributeError, KeyError, RuntimeError):  # wgpu-native, another API, or a build without it
+            return ""
+        return device_id(uuid)
 
     def forget_errors(self) -> list[str]:
         """Return and clear the messages of the errors that the library reported since the previous call."""

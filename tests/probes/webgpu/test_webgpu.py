@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,14 +27,17 @@ class FakeLibrary(Library):
     def __init__(self, *infos: dict[str, str], prints: str = "", stack: str = "dawn") -> None:
         self.stack, self.versions, self.prints = stack, {stack: "1"}, prints
         self.every = [SimpleNamespace(info=one, uuid=bytes([at])) for at, one in enumerate(infos)]
-        self.webgpu = SimpleNamespace(gpu=SimpleNamespace(enumerate_adapters_sync=self._listed))
-        self.extras = SimpleNamespace(
-            get_adapter_properties=lambda of: (
+        gpu, extras = SimpleNamespace(enumerate_adapters_sync=self._listed), SimpleNamespace()
+        if self.is_dawn:
+            gpu._enumerate_all_adapters = self._all
+            extras.get_adapter_properties = lambda of: (
                 {"vulkan_uuids": {"device_uuid": of.uuid}} if of.info["backend_type"] == "Vulkan" else {}
             )
-        )
-        if self.is_dawn:
-            self.webgpu.gpu._enumerate_all_adapters = lambda: self.every
+        self.webgpu, self.extras = cast("Any", SimpleNamespace(gpu=gpu)), cast("Any", extras)
+
+    def _all(self) -> list[Any]:
+        self._listed()
+        return self.every
 
     def _listed(self) -> list[Any]:
         if self.prints:

@@ -47,6 +47,8 @@ class Plan:
     """Whether cases are measured one at a time; else only ``more`` measures."""
     more: Callable[[Any], None] | None = None
     """What a slice measures after the cases. Called with ``runner.run.Measuring``."""
+    more_s: float | None = None
+    """Seconds for ``more``, None if it has its own limit."""
     gpus: int = 0
     """The number of GPUs that the seconds are for: with more, they grow in proportion. 0 if they never grow."""
     folder_per_node: bool = False

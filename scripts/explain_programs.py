@@ -1,6 +1,6 @@
-"""Programs of which it is known whether the host or the device limits them, to try ``overhead explain`` on.
+"""Try ``overhead explain`` on example programs. Of each it is known beforehand if the host or the device limits it.
 
-Each is explained alone, and with ``--busy N`` also while N other processes keep processors busy.
+Each is explained beside N processes that keep processors busy, for each N of ``--busy`` (default: 0, and one a core).
 
 python scripts/explain_programs.py [--busy N ...] [--out FILE] [NAME ...]
 overhead explain scripts/explain_programs.py:encoder

@@ -47,10 +47,10 @@ class ContentionPlan:
     """Whether the same calls from compiled code are measured too."""
 
 
-NODE = ContentionPlan(
-    ways=("devices", "busy"), numbers=(1,), placements=("free",), sets=2, repeats=1, seconds=25.0, twins=False
-)
-"""What the profile ``node`` measures: each device alone, all together, and one beside busy processors."""
+NODE = ContentionPlan(ways=("devices", "busy"), numbers=(1,), placements=("free",), sets=2, repeats=1, twins=False)
+"""What the profile ``node`` measures: each device alone, all together, and one beside busy processors. The profile sets
+the seconds.
+"""
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
     return sentences
 
 
-def placing_sentence(rows: Sequence[PeersRow]) -> str:
+def placing_sentences(rows: Sequence[PeersRow]) -> list[str]:
     """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
     cases: dict[str, list[PeersRow]] = {}
     for row in _judged(rows):
@@ -176,14 +176,14 @@ def placing_sentence(rows: Sequence[PeersRow]) -> str:
             each = ", ".join(f"{row.called} {factor_spread(ratio)}" for row, ratio in ratios)
             said.append(f"{own[0].name} {each} (K={most})")
     if said:
-        return f"Slower than alone: {'; '.join(said)}."
-    return f"No case is clearly slower than alone; no interval reaches above {highest:.2f}{TIMES}." if cases else ""
+        return [f"Slower than alone: {'; '.join(said)}."]
+    return [f"No case is clearly slower than alone; no interval reaches above {highest:.2f}{TIMES}."] if cases else []
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
     """The finding, the table, the limits and the missing cases of one way. Empty if the run did not measure it."""
     rows = rows_of(view, way)
-    if said := [*finding_sentences(way, rows), *filter(None, [placing_sentence(rows) if way == "devices" else ""])]:
+    if said := finding_sentences(way, rows) + (placing_sentences(rows) if way == "devices" else []):
         yield Text(said)
     if valued := [row for row in rows if row.values("cost")]:
         yield _table(way, valued)

@@ -233,9 +233,8 @@ def _prepare(stacks: Sequence[str], request: RunRequest, interpreter: Interprete
     for target in found.targets:
         for name in sorted(target.environment.keys() & interpreter.variables.keys()):
             listener.note(f"{target.key}: the stack sets {name} itself, so --env does not change it there")
-    chosen = choose_targets(found.targets, request.choice)[0]
-    tasks, left_out = schedule(found.targets, request.choice, with_seconds_for(chosen, request.plan))
-    if not tasks and not (request.plan.more and chosen):
+    tasks, left_out = schedule(found.targets, request.choice, request.plan)
+    if not tasks and not (request.plan.more and choose_targets(found.targets, request.choice)[0]):
         raise UsageError(_nothing_to_measure(found.missing, left_out))
     return found, tasks, left_out
 

@@ -158,18 +158,19 @@ class Choice:
 
 
 def with_seconds_for(targets: Iterable[Target], plan: Plan) -> Plan:
-    """The plan with as many seconds as the GPUs of these targets need."""
+    """The plan with as many seconds as the GPUs of these targets need. The most GPUs of one stack count."""
     gpus = {t.key: (t.stack, t.api) for t in targets if processor_kind(t) == "gpu"}
     most = max(Counter(gpus.values()).values(), default=0)
     if not 0 < plan.gpus < most:
         return plan
-    longer = {name: s * most / plan.gpus for name in ("sampling_s", "wall_s") if (s := getattr(plan, name))}
+    longer = {name: s * most / plan.gpus for name in ("sampling_s", "wall_s", "more_s") if (s := getattr(plan, name))}
     return replace(plan, gpus=most, **longer)
 
 
 def schedule(targets: Sequence[Target], choice: Choice, plan: Plan) -> tuple[list[Task], list[LeftOut]]:
     """One task for each target that fits into the budget, and what is left out, with reasons. Raises ``UsageError``."""
     chosen, left_out = choose_targets(targets, choice)
+    plan = with_seconds_for(chosen, plan)
     spaces: dict[str, Space] = {}
     own: dict[str, list[Case]] = {}
     early: dict[str, set[str]] = {}

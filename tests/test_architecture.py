@@ -182,9 +182,3 @@ def test_the_blocks_of_a_page_load_a_library_only_in_the_renderer_that_needs_it(
     assert not modules_after("import overhead.blocks.terminal, overhead.report.brief") & (HEAVY | {"jinja2"}) - {
         "numpy"
     }
-
-
-def test_no_python_file_has_over_400_lines() -> None:
-    files = [path for folder in ("overhead", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")]
-    sizes = {path.relative_to(ROOT): len(path.read_text("utf-8").splitlines()) for path in files}
-    assert {path: size for path, size in sizes.items() if size > 400} == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from overhead.probes.common.statements import KEPT_RESULTS, StatementError, StatementLoop
@@ -80,3 +82,30 @@ def test_describe_error_names_the_line_of_the_text_that_raised(call: str, setup:
     with pytest.raises(BaseException) as raised:
         run()
     assert statement.describe_error(raised.value) == said
+
+
+@pytest.mark.parametrize("name", ["repeat", "n", "i", "keep", "_overhead_repeat", "_overhead_n", "_overhead_i"])
+def test_a_statement_that_assigns_any_name_is_still_called_n_times(name: str) -> None:
+    statement = opened(f"{name} = 0; calls.append(1)", "calls = []")
+    statement.issue(4)
+    statement.issue(3)
+    assert len(statement.names["calls"]) == 7
+    assert statement.names[name] == 0
+
+
+@pytest.mark.parametrize(("call", "setup"), [("x += 1", "{file}"), ("x += 1", "@{file}"), ("{file}", "")])
+def test_a_statement_that_is_the_name_of_a_file_is_refused_with_what_to_type(
+    call: str, setup: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_setup.py").write_text("x = 1\n", encoding="utf-8")
+    with pytest.raises(StatementError) as refused:
+        StatementLoop(call.format(file="my_setup.py"), setup.format(file="my_setup.py"))
+    typed = "my_setup.py:FUNCTION" if not setup else '-s "$(cat my_setup.py)"'
+    assert typed in str(refused.value)
+
+
+@pytest.mark.parametrize("call", ["await f()", "async with f() as x: pass", "x = [y async for y in f()]"])
+def test_a_statement_that_awaits_is_told_how_to_run_an_event_loop(call: str) -> None:
+    with pytest.raises(StatementError, match=r"asyncio\.run\(f\(\)\)"):
+        StatementLoop(call)

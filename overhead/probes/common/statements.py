@@ -7,6 +7,7 @@ import copy
 import inspect
 import itertools
 import linecache
+import os
 import textwrap
 import traceback
 from collections import deque
@@ -20,21 +21,25 @@ KEPT_RESULTS = 32
 """XLA's CPU client has at most 32 computations in flight for a device; on a GPU they end in order."""
 _NAMES = itertools.count()
 _TEMPLATE = """
-def _overhead_statement(_overhead_repeat, _overhead_keep):
-    _overhead_setup
-    _overhead_n = yield
+def statement(repeat, keep):
+    SETUP
+    n = yield
     while True:
-        if _overhead_n is None:
-            _overhead_finish
-        elif _overhead_n < 0:
-            for _overhead_i in _overhead_repeat(None, -_overhead_n):
-                _overhead_plain
+        if n is None:
+            FINISH
+        elif n < 0:
+            for i in repeat(None, -n):
+                PLAIN
         else:
-            for _overhead_i in _overhead_repeat(None, _overhead_n):
-                _overhead_call
-        _overhead_n = yield
+            for i in repeat(None, n):
+                CALL
+        n = yield
 """
-_OWN = "_overhead_"
+_OWN = "overhead's "
+"""The names of the template begin with this. With the quote and the space no text of a user can spell one."""
+_FILE_HINT = 'for its text: -s "$(cat {file})"; for a name of it: -s "from {module} import NAME"'
+_AWAIT_HINT = '; a statement runs without an event loop: write asyncio.run(f()), with --setup "import asyncio"'
+_IMPORT_HINT = "; the text runs inside a function: name what you import, such as from module import name"
 
 
 class StatementError(BadValue):
@@ -64,7 +69,7 @@ class StatementLoop:
         """Run SETUP, and set ``issue``: ``issue(n)`` runs CALL n times. Raises what SETUP raises."""
         scope: dict[str, Any] = {"__name__": "__overhead__", "__builtins__": __builtins__}
         exec(self._code, scope)
-        self._loop = scope["_overhead_statement"](itertools.repeat, self.results.append)
+        self._loop = scope[f"{_OWN}statement"](itertools.repeat, self.results.append)
         next(self._loop)
         self._send: Callable[[int | None], None] = self._loop.send
         self.issue: Callable[[int], None] = self._send
@@ -116,21 +121,24 @@ class StatementLoop:
         kept = _keeping(self._parts["CALL"]) if keep else None
         self.keeps = kept is not None
         blocks = {
-            f"{_OWN}setup": self._parts["SETUP"],
-            f"{_OWN}plain": plain,
-            f"{_OWN}call": [*self._parts["CALL"], *(kept or [])],
-            f"{_OWN}finish": self._parts["--wait"],
+            "SETUP": self._parts["SETUP"],
+            "PLAIN": plain,
+            "CALL": [*self._parts["CALL"], *(kept or [])],
+            "FINISH": self._parts["--wait"],
         }
         tree = _Splice(blocks).visit(ast.parse(_TEMPLATE))
         linecache.cache[self.file] = (0, None, [f"{text}\n" for _, _, text in self._lines], self.file)
         try:
             return compile(ast.fix_missing_locations(tree), self.file, "exec")
         except SyntaxError as error:  # only what is wrong inside a function, such as "import *"
-            raise StatementError(f"SETUP or CALL: {error.msg}; the text runs inside a function") from None
+            raise StatementError(f"SETUP or CALL: {error.msg}{_IMPORT_HINT}") from None
 
 
 class _Splice(ast.NodeTransformer):
-    """Replaces a line that is the name of a block by the statements of the block."""
+    """Replaces a line that is the name of a block by the statements of the block, and hides the template's names.
+
+    A statement that assigned a name of the template would change the loop that counts its calls.
+    """
 
     def __init__(self, blocks: Mapping[str, list[ast.stmt]]) -> None:
         self._blocks = blocks
@@ -139,21 +147,59 @@ class _Splice(ast.NodeTransformer):
         """The statements of the block that the line names; ``pass`` for an empty block, and any other line itself."""
         if isinstance(node.value, ast.Name) and node.value.id in self._blocks:
             return self._blocks[node.value.id] or ast.Pass()
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """The function of the template; those of the user's statements are not visited."""
+        node.name = _OWN + node.name
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> Any:
+        """An argument of the template's function."""
+        node.arg = _OWN + node.arg
+        return node
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        """A name of the template."""
+        node.id = _OWN + node.id
         return node
 
 
 def _body(part: str, text: str) -> list[ast.stmt]:
     """The statements of a text that is valid at the top level of a module. Raises ``StatementError``."""
     text = textwrap.dedent(text).strip("\n")
+    if hint := _file_hint(part, text):
+        raise StatementError(hint)
     try:
         compile(text, part, "exec")
         return ast.parse(text).body
     except SyntaxError as error:
         number = error.lineno or 1
         line = "".join(text.splitlines()[number - 1 : number]).strip()
-        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}") from None
+        hint = _AWAIT_HINT if _awaits(text) else ""
+        raise StatementError(f"{part}, line {number}: {error.msg}: {line[:120]}{hint}") from None
     except ValueError as error:  # a null character
         raise StatementError(f"{part}: {error}") from None
+
+
+def _awaits(text: str) -> bool:
+    """Whether a text that does not compile would do so inside an ``async def``."""
+    try:
+        compile(f"async def f():\n{textwrap.indent(text, ' ')}", "", "exec")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _file_hint(part: str, text: str) -> str:
+    """What to write if the text is the name of a file in place of Python; empty if it is not."""
+    file = text.strip().removeprefix("@")
+    if "\n" in file or not file.endswith(".py") or not os.path.isfile(file):
+        return ""
+    module = os.path.basename(file).removesuffix(".py")
+    if part == "CALL":
+        return f"CALL is a file: name a function of it, {file}:FUNCTION, or write a Python statement"
+    return f"{part} is Python text, and {file} is a file; {_FILE_HINT.format(file=file, module=module)}"
 
 
 def _keeping(body: list[ast.stmt]) -> list[ast.stmt] | None:

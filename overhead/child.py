@@ -14,7 +14,6 @@ import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -35,6 +34,8 @@ _LONGEST_LINE_BYTES = 16 << 20
 _PR_SET_PDEATHSIG = 1
 _EXIT_S = 5.0
 """How long a child that has closed its answers may take to exit."""
+_FIRST_BYTES, _LAST_BYTES = 1 << 20, 4000
+"""What is kept of what a process prints: a statement that prints at each call would fill the disk at 1 GB a second."""
 FAMILY = "OVERHEAD_FAMILY"
 """The environment variable by which the descendants of a child are found, also those in sessions of their own."""
 
@@ -62,6 +63,41 @@ class ChildLimits:
     poll_s: float = 0.1
 
 
+class PrintedText:
+    """What a process prints to a pipe: all is read, and the first MiB and the last 4,000 bytes are kept.
+
+    The process never waits for long, and the disk gets nothing. A thread reads, and closes the pipe at its end.
+    """
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._first, self._last = bytearray(), bytearray()
+        self._left_out = False
+        self._reading = threading.Thread(target=self._read, args=(pipe,), daemon=True)
+        self._reading.start()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            while chunk := os.read(pipe.fileno(), 1 << 16):
+                self._keep(chunk)
+
+    def _keep(self, chunk: bytes) -> None:
+        room = _FIRST_BYTES - len(self._first)
+        self._first += chunk[:room]
+        self._last += chunk[room:]
+        if len(self._last) > _LAST_BYTES:
+            self._left_out = True
+            del self._last[:-_LAST_BYTES]
+
+    def text(self, wait_s: float = 0.0) -> str:
+        """What was printed so far; where it is long, a line with dots stands for what was left out.
+
+        ``wait_s``: the longest time to wait for the end of the pipe.
+        """
+        self._reading.join(wait_s)
+        between = b"\n...\n" if self._left_out else b""
+        return (bytes(self._first) + between + bytes(self._last)).decode(errors="replace")
+
+
 _Received = TypeVar("_Received")
 _Job = TypeVar("_Job")
 Send = Callable[[Any], None]
@@ -86,13 +122,12 @@ class ChildProcess(Generic[_Received]):
         self._decode, self._limits = decode, limits
         self._memory_bytes = limits.memory_bytes or int(psutil.virtual_memory().total * 0.75)
         self.peak_bytes = 0
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self._mark = f"{uuid.uuid4().hex} "
         self._process = subprocess.Popen(
             [*python, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=subprocess.PIPE,
             env={
                 **os.environ,
                 **(environment or {}),
@@ -104,6 +139,8 @@ class ChildProcess(Generic[_Received]):
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
         assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._errors = PrintedText(self._process.stderr)
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True)
         self._reader.start()
@@ -130,8 +167,7 @@ class ChildProcess(Generic[_Received]):
         line = self._line(self._limits.silence_s if limit_s is None else limit_s)
         if not line:
             how = _how_ended(self.exit_code(_EXIT_S))
-            self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4000))
-            raise ChildEnded("died", how + last_words(self._errors.read(4000).decode(errors="replace")))
+            raise ChildEnded("died", how + last_words(self._errors.text(_OUTPUT_S)))
         try:
             return self._decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -215,12 +251,11 @@ class ChildProcess(Generic[_Received]):
     def end(self, exit_s: float = 0.0) -> None:
         """Give the child ``exit_s`` seconds to exit, then kill it and the processes that it started.
 
-        A second call does nothing. While such a process holds the output pipe, the reading thread continues.
+        A second call does nothing. While such a process holds an output pipe, its reading thread continues.
         """
         self.exit_code(exit_s)
         self.kill()
         self._reader.join(_OUTPUT_S)
-        self._errors.close()
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()

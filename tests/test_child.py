@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 
-from overhead.child import ChildEnded, ChildLimits, ChildProcess
+from overhead.child import ChildEnded, ChildLimits, ChildProcess, PrintedText
 
 GENEROUS_S = 60.0
 MIB = 1 << 20
@@ -185,3 +185,33 @@ def test_the_parent_gets_one_sentence_about_why_a_child_ended(fake: str, job: st
     assert str(ended.value).startswith(words)
     assert "\n" not in str(ended.value)
     assert not psutil.pid_exists(child.pid)
+
+
+PRINTS_A_LOT = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))  # of a file; a pipe has no such limit
+for _ in range(200): sys.stderr.write("y" * 100_000)
+sys.stderr.write("\\nthe last words\\n")
+sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on the size of a file")
+def test_what_a_child_prints_to_standard_error_fills_no_file_and_its_last_words_are_told() -> None:
+    with python(PRINTS_A_LOT) as process, pytest.raises(ChildEnded, match=r"exit code 3: the last words$"):
+        process.receive()
+
+
+def test_of_a_long_text_the_first_and_the_last_part_are_kept() -> None:
+    read, write = os.pipe()
+    printed = PrintedText(os.fdopen(read, "rb", buffering=0))
+    with os.fdopen(write, "wb") as pipe:
+        pipe.write(b"the first line\n")
+        for _ in range(300):
+            pipe.write(b"y" * 100_000)
+        pipe.write(b"\nthe last line\n")
+    text = printed.text(GENEROUS_S)
+    assert text.startswith("the first line\n")
+    assert text.endswith("\nthe last line\n")
+    assert len(text) < 2 * MIB

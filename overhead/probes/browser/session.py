@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from overhead import scratch
-from overhead.child import last_words
+from overhead.child import PrintedText, last_words
 from overhead.probes.base import Unavailable
 from overhead.probes.browser import messages
 from overhead.probes.browser.identity import with_name_from_log
@@ -26,6 +26,8 @@ from overhead.probes.browser.launch import Browser
 from overhead.probes.browser.server import PageServer
 
 _KILL_SECONDS = 3.0
+_PRINTED_SECONDS = 0.2
+"""How long what the browser has printed may take to arrive; Firefox prints the adapter's name before it opens a page."""
 _LONGEST_FOLDER = 50
 """Chromium puts a socket into its temporary folder. The path of a socket may have about 100 characters."""
 
@@ -88,16 +90,21 @@ class BrowserSession:
         command = self.browser.command(self._profile, server.url)
         environment = {**os.environ, **self.browser.environment, "TMPDIR": str(self._temporary)}
         try:
-            with open(self._profile / "log", "wb") as log:
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._profile, env=environment
-                )
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self._profile,
+                env=environment,
+            )
         except OSError as error:
             raise Unavailable(f"{self.browser.kind.title()} could not be started: {error}") from None
+        assert self._process.stdout is not None
+        printed = PrintedText(self._process.stdout)
         threading.Thread(target=_give_up_at_end, args=(self._process, server), daemon=True).start()
         page = server.wait_for_page(seconds)
-        with open(self._profile / "log", "rb") as file:
-            log_text = file.read(1 << 20).decode(errors="replace")
+        log_text = printed.text(_PRINTED_SECONDS)
         if page is None:
             raise Unavailable(f"{self._ended(f'did not open the page for {seconds:.0f} s')}{last_words(log_text)}")
         return with_name_from_log(page, log_text)

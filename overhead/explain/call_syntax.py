@@ -1,0 +1,164 @@
+"""What the text of a CALL says before it runs: a function by its name, a statement that does nothing, a list of values.
+
+A statement that does nothing would get a figure of some nanoseconds, which looks like a cost.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import keyword
+import re
+import textwrap
+from types import CodeType
+
+from overhead.errors import UsageError
+
+_PLACE = re.compile(r"(?P<place>[^\s:'\"()\[\]{}=]+):(?P<function>[A-Za-z_][\w.]*)")
+_FUNCTION_FORMS = "FILE.py:FUNCTION or module:function"
+_DOES_NOTHING = frozenset(
+    {
+        "CACHE", "COPY_FREE_VARS", "LOAD_CONST", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK",
+        "LOAD_GLOBAL", "LOAD_NAME", "LOAD_SMALL_INT", "MAKE_CELL", "NOP", "NOT_TAKEN", "POP_TOP", "RESUME",
+        "RETURN_CONST", "RETURN_VALUE",
+    }
+)  # fmt: skip
+"""Instructions of the interpreter, of Python 3.11 to 3.14, that neither compute nor store anything."""
+_ONLY_MADE = {
+    ast.Lambda: "makes a function and does not call it: write its body, or (lambda: ...)()",
+    ast.GeneratorExp: "makes a generator and does not run it: write list(...) or sum(...) around it",
+}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def named_function(call: str) -> str:
+    """``FILE.py:FUNCTION`` or ``module:function`` if the whole CALL is one of these; else an empty text.
+
+    As a Python statement such a text is an annotation, or no statement at all.
+    """
+    found = _PLACE.fullmatch(call.strip())
+    if found is None:
+        return ""
+    place = found["place"]
+    is_module = all(part.isidentifier() and not keyword.iskeyword(part) for part in place.split("."))
+    return call.strip() if place.endswith(".py") or is_module else ""
+
+
+def check_does_something(call: str) -> None:
+    """Raise ``UsageError`` for a statement that does nothing by its syntax, with what to type.
+
+    ``pass`` is allowed: it measures the loop. A text that does not compile is left to ``StatementLoop``.
+    """
+    try:
+        body = ast.parse(textwrap.dedent(call).strip("\n")).body
+    except (SyntaxError, ValueError):
+        return
+    if not body or all(isinstance(statement, ast.Pass) for statement in body):
+        return
+    last = body[-1]
+    value = getattr(last, "value", None)
+    if len(body) == 1 and type(value) in _ONLY_MADE:
+        raise UsageError(f"CALL {_ONLY_MADE[type(value)]}")
+    if all(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in body):
+        name = getattr(last, "name", "f")
+        raise UsageError(f"CALL defines {name} and does not call it: put the def into --setup, and write {name}()")
+    if len(body) == 1 and isinstance(value, ast.BinOp | ast.Compare | ast.Subscript) and _is_constant(value):
+        shown = ast.unparse(value)[:80]
+        raise UsageError(f"Python computes {shown} once, before CALL runs; give its parts names in --setup: x + y")
+    if _is_idle(body):
+        raise UsageError(f"CALL does nothing when it runs: {_why_idle(last)}; to measure the loop alone, write pass")
+
+
+def _why_idle(last: ast.stmt) -> str:
+    match last:
+        case ast.AnnAssign():
+            return f"it is an annotation; to measure a function, write {_FUNCTION_FORMS}, without spaces"
+        case ast.Expr(value=ast.Name(id=name)):
+            return f"it is a name alone; to call it, write {name}()"
+        case ast.Expr(value=ast.Constant(value=str())):
+            return "it is a text in quotes; write the statement without them"
+        case ast.Expr(value=ast.Constant()):
+            return "it is a constant"
+    return "Python compiles it to nothing"
+
+
+def _is_idle(body: list[ast.stmt]) -> bool:
+    """Whether these statements, inside a function, compile to no instruction that computes or stores anything."""
+    try:
+        code = _in_function(body)
+    except (SyntaxError, ValueError):
+        return False
+    return all(instruction.opname in _DOES_NOTHING for instruction in dis.get_instructions(code))
+
+
+def _in_function(body: list[ast.stmt]) -> CodeType:
+    tree = ast.parse("def call(): pass")
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = body
+    module = compile(ast.fix_missing_locations(tree), "CALL", "exec")
+    return next(value for value in module.co_consts if isinstance(value, CodeType))
+
+
+def _is_constant(node: ast.expr) -> bool:
+    try:
+        code = compile(ast.Expression(node), "CALL", "eval")
+    except (SyntaxError, ValueError, TypeError):  # a target, such as x[1] = 2
+        return False
+    return all(instruction.opname in _DOES_NOTHING for instruction in dis.get_instructions(code))
+
+
+def assignments(vary: str) -> list[dict[str, str]]:
+    """``NAME=VALUE,VALUE`` as one assignment for each value; an empty one for an empty text. Raises ``UsageError``.
+
+    Commas inside brackets and quotes belong to a value: ``n=[1,2],[3]`` has two.
+    """
+    if not vary:
+        return [{}]
+    name, _, values = vary.partition("=")
+    name = name.strip()
+    found = _at_commas(values)
+    if not name.isidentifier() or keyword.iskeyword(name) or not all(found):
+        raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
+    return [{name: value} for value in found]
+
+
+def _at_commas(text: str) -> list[str]:
+    """The parts of a text between commas that stand in no brackets and no quotes. Raises ``UsageError``."""
+    parts, closing, quote, escaped = [""], [""], "", False
+    for character in text:
+        if character == "," and not quote and closing == [""]:
+            parts.append("")
+            continue
+        parts[-1] += character
+        if quote:
+            if character == quote and not escaped:
+                quote = ""
+            escaped = character == "\\" and not escaped
+        elif character in "'\"":
+            quote = character
+        elif character in _CLOSING:
+            closing.append(_CLOSING[character])
+        elif character in _CLOSING.values():
+            if character != closing[-1]:
+                raise UsageError(f"--vary: {text}: the bracket {character} closes none")
+            closing.pop()
+    if quote or closing != [""]:
+        raise UsageError(f"--vary: {text}: {quote or closing[-1]} is missing at the end")
+    return [part.strip() for part in parts]
+
+
+def shown_statement(call: str) -> str:
+    """A statement in one line, as a reader would type it: lines of one block are joined by ``;``, others by a sign.
+
+    ``for`` and its first line may stand in one line; what follows a nested block may not.
+    """
+    lines = [line for line in textwrap.dedent(call).strip("\n").splitlines() if line.strip()]
+    if len(lines) < 2:
+        return call.strip()
+    indents = {len(line) - len(line.lstrip()) for line in lines}
+    try:
+        simple = len(indents) == 1 and len(ast.parse("\n".join(lines)).body) == len(lines)
+    except (SyntaxError, ValueError):
+        simple = False
+    return ("; " if simple else " \u23ce ").join(line.strip() for line in lines)

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from overhead import scratch
 from overhead.errors import Unavailable, UsageError, one_line
+from overhead.explain.call_syntax import assignments
 from overhead.results import Figure
 
 VARIABLE = "OVERHEAD_CALLS"
@@ -31,8 +32,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     """What a trial found out about one statement. ``one_ns``: a rough time of one call with its wait.
 
-    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``first``: its cost by
-    ``first_answer``; None if that was not asked for.
+    ``waits``: names of ``KNOWN_WAITS``; empty if ``--wait`` gave a statement. ``libraries``: the packages whose objects
+    the statement uses, with their versions. ``first``: its cost by ``first_answer``; None if that was not asked for.
     """
 
     one_ns: float
@@ -41,19 +42,22 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
     api: str
     adapter: str
     packages: list[str] = []
+    libraries: dict[str, str] = {}
     first: Figure | None = None
 
 
 class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
 
-    ``path``: entries of ``sys.path`` that the workers need. ``vary``: ``NAME=VALUE,VALUE``; SETUP begins with one of
-    these assignments. ``threads``: numbers of library threads. ``pythons``: interpreters of the workers. ``first``:
-    the trial gives first answers. ``found``: by case, what the trial found out.
+    ``own_setup``: the user's part of ``setup``, if the rest only finds functions. ``path``: entries of ``sys.path``
+    that the workers need. ``vary``: ``NAME=VALUE,VALUE``; SETUP begins with one of these assignments. ``threads``:
+    numbers of library threads. ``pythons``: interpreters of the workers. ``first``: the trial gives first answers.
+    ``found``: by case, what the trial found out.
     """
 
     calls: list[str]
     setup: str = ""
+    own_setup: str | None = None
     wait: str = ""
     path: list[str] = []
     vary: str = ""
@@ -65,8 +69,7 @@ class CallSpec(Struct, frozen=True, kw_only=True):
     @property
     def given(self) -> list[dict[str, str]]:
         """The assignments of ``vary``, each as name and value; an empty one if nothing is varied."""
-        name, _, values = self.vary.partition("=")
-        return [{name: value.strip()} for value in values.split(",")] if name else [{}]
+        return assignments(self.vary)
 
     @property
     def cases(self) -> list[tuple[int, dict[str, str]]]:

@@ -15,7 +15,8 @@ from overhead.errors import UsageError, require_extra
 def add_commands(commands: Any) -> None:
     """Add the parsers of the commands. ``commands``: what ``add_subparsers`` of argparse returns."""
     time = commands.add_parser("time", help="measure one call of your own, or several in turn, in about a minute")
-    time.add_argument("calls", metavar="CALL", nargs="+", help="a Python statement; several are compared in turn")
+    call = "a Python statement, FILE.py:FUNCTION or module:function; several are compared in turn"
+    time.add_argument("calls", metavar="CALL", nargs="+", help=call)
     time.add_argument(
         "-s",
         "--setup",
@@ -28,7 +29,7 @@ def add_commands(commands: Any) -> None:
         "--wait",
         metavar="WAIT",
         default="",
-        help="torch, cupy, jax, wgpu-native, dawn, cuda, none, or a statement that waits (default: that of the "
+        help="torch, cupy, jax, mlx, wgpu-native, dawn, cuda, none, or a statement that waits (default: that of the "
         "library in use)",
     )
     time.add_argument("--quick", action="store_true", help="only the first answer, from one process, in seconds")
@@ -37,6 +38,8 @@ def add_commands(commands: Any) -> None:
     time.add_argument("--threads", metavar="N,N", default="", help="measure with each number of library threads")
     python = "measure with this Python; given twice: measure with both in turn, and compare"
     time.add_argument("--python", metavar="PYTHON", dest="pythons", action="append", default=[], help=python)
+    argument = "an argument of a FUNCTION that is named (repeatable)"
+    time.add_argument("--arg", metavar="NAME=VALUE", dest="arguments", action="append", default=[], help=argument)
     add_json(time)
     time.set_defaults(call=time_command)
 
@@ -68,13 +71,21 @@ def add_commands(commands: Any) -> None:
 def time_command(a: argparse.Namespace) -> int:
     """Run ``overhead time`` and print its result; returns the exit code."""
     from overhead.explain.show import timing_blocks
-    from overhead.explain.timing import time
+    from overhead.explain.timing import TimeInterrupted, time
     from overhead.runner.progress import Progress
 
+    interrupted = False
+    chosen = ("wait", "names", "quick", "vary", "threads", "pythons", "arguments")
+    options = {name: getattr(a, name) for name in chosen}
     with Progress() as listener:
-        options = {name: getattr(a, name) for name in ("wait", "names", "quick", "vary", "threads", "pythons")}
-        found = time(*a.calls, setup="\n".join(a.setup), listener=listener, **options)
-    return answer(a, found.to_dict, timing_blocks(found))
+        try:
+            found = time(*a.calls, setup="\n".join(a.setup), listener=listener, **options)
+        except TimeInterrupted as stopped:
+            found, interrupted = stopped.timing, True
+    answer(a, found.to_dict, timing_blocks(found))
+    if interrupted:
+        print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
+    return INTERRUPTED if interrupted else DONE
 
 
 def explain_command(a: argparse.Namespace) -> int:

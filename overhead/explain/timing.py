@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.machinery
+import os
 import sys
 import tempfile
 import textwrap
@@ -15,23 +18,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from overhead import machine, results
+from overhead import __version__, machine, results
 from overhead.comparing import CaseVerdict, compare
 from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import THREAD_VARIABLES, CallSpec, FoundCall, handing_over_spec, setup_of
+from overhead.explain.call_syntax import assignments, check_does_something, named_function, shown_statement
 from overhead.explain.record import missing
+from overhead.explain.steps import step_named
 from overhead.explain.user_statement import SILENCE_S, try_statements
+from overhead.loading.reduce import load
 from overhead.measure.sampling.anchors import ANCHORS
 from overhead.probes import unload_plugin
 from overhead.profiles import Plan
 from overhead.reading import format
 from overhead.reading.next_run import next_run
-from overhead.results import Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
+from overhead.results import METHOD_VERSION, Figure, Fingerprint, Machine, Record, Scalar, WithFigures, ratio
 from overhead.runner.campaign import WorkerLimits
 from overhead.runner.interpreter import Interpreter, find_interpreters
 from overhead.runner.output import Outcome
 from overhead.runner.progress import Listener
-from overhead.runner.run import RunRequest, measure
+from overhead.runner.run import Interrupted, RunRequest, measure
 from overhead.runner.schedule import Choice
 
 _STACK = Path(__file__).with_name("call_stack.py")
@@ -53,11 +59,13 @@ class CallTiming(WithFigures, frozen=True, kw_only=True):
 
     ``bound``: ``host``, ``device``, ``balanced`` or empty. ``flags``: remarks, such as ``values-not-checked``.
     ``next_run``: the range, ns, in which the next run should find ``complete``; None if there is none. ``varied``: the
-    value of the variable, the number of threads or the interpreter, where these vary.
+    value of the variable, the number of threads or the interpreter, where these vary. ``libraries``: the packages whose
+    objects the statement uses, with their versions.
     """
 
     call: str
     varied: dict[str, str] = msgspec.field(default_factory=dict)
+    libraries: dict[str, str] = msgspec.field(default_factory=dict)
     status: results.Status
     reason: str
     wait: str
@@ -102,7 +110,8 @@ class Timing(Struct, frozen=True, kw_only=True):
     """The result of ``time``. ``notes``: what disturbed the measurement, or what is missing, in sentences.
 
     As text: one line for each call with its cost; ``met`` beside it if the cost is outside its range. ``quick``: only
-    first answers. ``versions``: of the first interpreter.
+    first answers. ``setup``: as it was given. ``versions``: of the first interpreter; ``second_versions``: of the
+    second one, where there are two. ``suite``, ``method_version``: of the program that measured.
     """
 
     format: str = "overhead-time"
@@ -111,6 +120,9 @@ class Timing(Struct, frozen=True, kw_only=True):
     setup: str
     machine: Machine
     versions: dict[str, str]
+    second_versions: dict[str, str] = {}
+    suite: str = ""
+    method_version: int = 0
     calls: list[CallTiming]
     ratios: list[CallRatio] = []
     notes: list[str] = []
@@ -127,6 +139,23 @@ class Timing(Struct, frozen=True, kw_only=True):
         return found
 
 
+class TimeInterrupted(KeyboardInterrupt):
+    """Ctrl-C or another signal ended ``time``. ``timing``: what was measured until then; its files are gone."""
+
+    def __init__(self, timing: Timing) -> None:
+        super().__init__(f"measured so far: {'; '.join(map(str, timing.calls))}")
+        self.timing = timing
+
+
+class _Named(Struct, frozen=True, kw_only=True):
+    """What the statements are called, and what they need. ``setup``, ``path``: of functions, for the workers."""
+
+    texts: list[str]
+    labels: list[str]
+    setup: str
+    path: list[str]
+
+
 def time(  # noqa: PLR0913 - a public interface
     call: str | Callable[[], object],
     *others: str | Callable[[], object],
@@ -138,47 +167,86 @@ def time(  # noqa: PLR0913 - a public interface
     vary: str = "",
     threads: str = "",
     pythons: Sequence[str] = (),
+    arguments: Sequence[str] = (),
 ) -> Timing:
     """Measure one call, or several in turn: the cost of one more call, and its parts.
 
-    ``call``: a statement, or a function without arguments that other processes can import. ``setup``: a statement that
+    ``call``: a statement, the name of a function (``FILE.py:FUNCTION`` or ``module:function``; what it returns is timed
+    if that is a function), or a function without arguments that other processes can import. ``setup``: a statement that
     runs in each process, once for each statement. ``wait``: a name of a library (``torch``, ``jax``, ...), ``none``, or
     a statement that returns when all work is done; without it the library in use is found. ``listener``: gets first
     answers within seconds. ``names``: what the calls are called. ``quick``: end after the first answers. ``vary``:
     ``NAME=VALUE,VALUE``, assignments before the setup. ``threads``: ``N,N``, numbers of library threads. ``pythons``:
-    two interpreters, whose processes alternate. Takes up to a minute, twice that for two interpreters.
-    Raises ``UsageError``, one line, for a statement that raises, cannot be repeated, hangs or takes too long.
+    two interpreters, whose processes alternate. ``arguments``: ``NAME=VALUE`` of the functions that are named.
+    Takes up to a minute, twice that for two interpreters.
+
+    Raises ``UsageError``, one line, for a statement that raises, does nothing, cannot be repeated, hangs or takes too
+    long, and ``TimeInterrupted`` on Ctrl-C and the like after a first answer.
     """
-    calls, texts, labels = [call, *others], [], []
-    for number, one in enumerate(calls):
-        if isinstance(one, str):
-            texts.append(one)
-            labels.append(one)
-        else:
-            name = f"_overhead_call_{number}"
-            setup = f"{setup_of(one, name)}\n{textwrap.dedent(setup)}"
-            texts.append(f"{name}()")
-            labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
+    calls = [call, *others]
+    named = _named(calls, arguments)
     spec = CallSpec(
-        calls=texts,
-        setup=setup,
+        calls=named.texts,
+        setup=f"{named.setup}{textwrap.dedent(setup)}",
+        own_setup=setup,
         wait=wait,
-        path=sys.path if texts != labels else [],
+        path=named.path,
         vary=vary,
         threads=[*dict.fromkeys(threads.split(","))] if threads else [],
         pythons=[*pythons],
         first=True,
     )
-    name, _, values = vary.partition("=")
-    if vary and not (name.isidentifier() and all(map(str.strip, values.split(",")))):
-        raise UsageError(f"--vary {vary}: not of the form NAME=VALUE,VALUE, such as n=64,256")
+    assignments(vary)
     if not all(number.isdecimal() and int(number) for number in spec.threads):
         raise UsageError(f"--threads {threads}: not numbers of 1 or more, such as 1,4")
     if threads and pythons:
         raise UsageError("--threads and --python: give one of them")
     if names and len(names) != len(calls):
         raise UsageError(f"--label: {len(names)} given for {len(calls)} calls; give one for each call, in order")
-    return time_statements(spec, listener, labels=names or labels, quick=quick)
+    return time_statements(spec, listener, labels=names or named.labels, quick=quick)
+
+
+def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]) -> _Named:
+    """The calls as statements; a function becomes a name that a text of the setup defines. Raises ``UsageError``."""
+    texts: list[str] = []
+    labels: list[str] = []
+    setups: list[str] = []
+    path: list[str] = []
+    if arguments and not any(isinstance(one, str) and named_function(one) for one in calls):
+        raise UsageError("--arg: only for FILE.py:FUNCTION or module:function; write the arguments into the statement")
+    for number, one in enumerate(calls):
+        name = f"_overhead_call_{number}"
+        if isinstance(one, str) and not named_function(one):
+            check_does_something(one)
+            texts.append(one)
+            labels.append(shown_statement(one))
+            continue
+        texts.append(f"{name}()")
+        if isinstance(one, str):
+            source = step_named(named_function(one), arguments)
+            _check_module(one)
+            setups.append(f"{source.setup}\n{name} = step\ndel step\n")
+            labels.append(named_function(one))
+            path += source.path
+        else:
+            setups.append(f"{setup_of(one, name)}\n")
+            labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
+            path += sys.path
+    return _Named(texts=texts, labels=labels, setup="".join(setups), path=list(dict.fromkeys(path)))
+
+
+def _check_module(named: str) -> None:
+    """Raise ``UsageError`` if ``module:function`` names no module: it may be meant as a statement."""
+    place = named.strip().partition(":")[0]
+    top = place.partition(".")[0]
+    if place.endswith(".py") or top in sys.modules:
+        return
+    finder = importlib.machinery.PathFinder()
+    if finder.find_spec(top, [os.getcwd(), *sys.path]) is None:
+        raise UsageError(
+            f"{named}: names a function of a module, and there is no module {top} here or among the installed ones; "
+            "name FILE.py:FUNCTION, or write a Python statement"
+        )
 
 
 def time_statements(
@@ -200,54 +268,130 @@ def time_statements(
     if not 1 <= len(spec.cases) <= _MOST_CALLS:
         raise UsageError(f"{len(spec.cases)} statements given; 1 to {_MOST_CALLS} are measured in turn")
     check_text(*spec.calls, spec.setup, spec.wait, spec.vary, *labels)
-    listener, rows, trials, began = listener or Listener(), [], [], monotonic()
+    listener = listener or Listener()
+    began = monotonic()
     variants = _variants(spec)
-    for varied, interpreter in variants:
-        listener.working("a trial of each statement")
-        trials.append(spec.found or try_statements(spec, interpreter, silence_s=silence_s).found)
-        if [one.waits for one in trials[-1]] != [one.waits for one in trials[0]]:
-            raise UsageError("the two interpreters need different waits, so nothing is compared; give --wait")
-        for (position, given), one in zip(spec.cases, trials[-1], strict=True):
-            row = CallTiming(
-                call=(labels or spec.calls)[position],
-                varied=varied | given,
-                status="noisy",
-                reason=one.first.reason if one.first else "",
-                wait=one.said,
-                on=one.adapter,
-                flags=["values-not-checked"],
-                figures=[one.first] if one.first else [],
-            )
-            rows.append(row)
-            if one.first and not quick:
-                listener.note(f"first answer, from one process: {row}")
-    first = Timing(
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        setup=spec.setup,
-        machine=machine.identity(),
-        versions=variants[0][1].versions(sorted({package for one in trials[0] for package in one.packages})),
-        calls=rows,
-        quick=True,
+    rows: list[CallTiming] = []
+    try:
+        trials = _try_all(spec, variants, listener, silence_s, labels, rows)
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        raise TimeInterrupted(_cut_short(_first_answers(spec, rows))) from None
+    packages = sorted({package for one in trials[0] for package in one.packages})
+    first = replace(
+        _first_answers(spec, rows),
+        versions=variants[0][1].versions(packages),
+        second_versions=variants[-1][1].versions(packages) if len(spec.pythons) > 1 else {},
     )
     if quick:
         return first
+    for row in rows:
+        if row.figures:
+            listener.note(f"first answer, from one process; others may differ: {row}")
     if not spec.found:
         spec = replace(spec, found=trials[0])
         anchors_s = 3 * ANCHORS.longest_ns / 1e9
         slowest_s = max(one.one_ns for one in spec.found) / 1e9
         silence_s = min(silence_s, _LEAST_SILENCE_S + 3 * (monotonic() - began) + 100 * slowest_s + anchors_s)
+    plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
+    outcome, judged = _measured(spec, first, plan, silence_s, listener)
+    return _timing(first, outcome, judged, others_may_fail)
+
+
+def _try_all(
+    spec: CallSpec,
+    variants: Sequence[tuple[dict[str, str], Interpreter]],
+    listener: Listener,
+    silence_s: float,
+    labels: Sequence[str],
+    rows: list[CallTiming],
+) -> list[list[FoundCall]]:
+    """What the trials found, by interpreter. Appends to ``rows`` the first answers, which an interruption keeps."""
+    trials: list[list[FoundCall]] = []
+    for varied, interpreter in variants:
+        listener.working("a trial of each statement")
+        found = spec.found or try_statements(spec, interpreter, silence_s=silence_s).found
+        trials.append(found)
+        if [one.waits for one in found] != [one.waits for one in trials[0]]:
+            raise UsageError("the two interpreters need different waits, so nothing is compared; give --wait")
+        rows += [_first_row(one, spec, labels, varied, number) for number, one in enumerate(found)]
+    return trials
+
+
+def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
+    return Timing(
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        setup=spec.setup if spec.own_setup is None else spec.own_setup,
+        machine=machine.identity(),
+        versions={},
+        suite=__version__,
+        method_version=METHOD_VERSION,
+        calls=list(rows),
+        quick=True,
+    )
+
+
+def _measured(
+    spec: CallSpec, first: Timing, plan: Plan, silence_s: float, listener: Listener
+) -> tuple[Outcome, dict[str, CaseVerdict]]:
+    """The finished run, and by case the verdicts for two interpreters. Raises ``TimeInterrupted``."""
     with handing_over_spec(spec), tempfile.TemporaryDirectory() as folder:  # ``measure`` empties ``scratch``
         try:
-            plan = plan or sampling_plan(spec.found * max(1, len(spec.threads)))
             limits, plugins = WorkerLimits(silence_s=silence_s), [str(_STACK)]
             request = RunRequest(["call"], Choice(), "quick", plan, plugins, Path(folder), spec.pythons, limits=limits)
             outcome = measure(request, listener)
         except BadFile:
             raise UsageError(_MIXED) from None
+        except Interrupted as stopped:  # its journals are in this folder, which ends with this block
+            raise TimeInterrupted(_cut_short(first, stopped.journals)) from None
+        except KeyboardInterrupt:
+            raise TimeInterrupted(_cut_short(first)) from None
         finally:
             unload_plugin(_STACK, "call")
         judged = compare(outcome.path, outcome.second.path).cases if outcome.second else ()
-    return _timing(first, outcome, {case.case: case for case in judged}, others_may_fail)
+    return outcome, {case.case: case for case in judged}
+
+
+def _first_row(
+    found: FoundCall, spec: CallSpec, labels: Sequence[str], varied: Mapping[str, str], number: int
+) -> CallTiming:
+    """The row of one case with its first answer. ``number``: of the case."""
+    position, given = spec.cases[number]
+    return CallTiming(
+        call=(labels or spec.calls)[position],
+        varied={**varied, **given},
+        libraries=found.libraries,
+        status="noisy",
+        reason=found.first.reason if found.first else "",
+        wait=found.said,
+        on=found.adapter,
+        flags=["values-not-checked"],
+        figures=[found.first] if found.first else [],
+    )
+
+
+def _cut_short(first: Timing, journals: Sequence[Path] = ()) -> Timing:
+    """What was measured before an interruption: the costs in the journals, and first answers where there is none."""
+    records: list[Record] = []
+    for journal in journals:
+        with contextlib.suppress(UsageError):  # it ends before the first process did
+            records += load(journal).records
+    calls = list(first.calls)
+    if len(records) == len(calls):
+        measured = [record.measured("complete") is not None for record in records]
+        calls = [
+            replace(row, **_of_record(record)) if known else row
+            for row, record, known in zip(calls, records, measured, strict=True)
+        ]
+    only_first = calls == first.calls
+    said = "first answers, each from one process" if only_first else "figures from fewer processes than a whole run has"
+    return replace(first, calls=calls, notes=[f"Interrupted: these are {said}."], quick=only_first)
+
+
+def _of_record(record: Record) -> dict[str, Any]:
+    """What a row takes over from its record."""
+    return {name: getattr(record, name) for name in _OF_RECORD}
 
 
 def _variants(spec: CallSpec) -> list[tuple[dict[str, str], Interpreter]]:
@@ -277,8 +421,8 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
             raise UsageError(f"statement {number}: {record.reason}" if len(records) > 1 else record.reason)
     calls = []
     for row, record in zip(first.calls, records, strict=True):
-        again, known = next_run(record, first.machine), {name: getattr(record, name) for name in _OF_RECORD}
-        calls.append(replace(row, **known, next_run=list(again) if again else None))
+        again = next_run(record, first.machine)
+        calls.append(replace(row, **_of_record(record), next_run=list(again) if again else None))
     notes = list(dict.fromkeys(flag for side in sides for flag in side.flags))
     return replace(first, calls=calls, ratios=[*_ratios(sides, judged)], notes=notes, quick=False)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
 import os
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
@@ -17,7 +19,8 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
 from overhead.explain.steps import error_text, literals
-from overhead.explain.waits import NOTHING, find_waits, joined_actions, uses_package, wait_named
+from overhead.explain.unfinished import unfinished_of
+from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
 from overhead.probes.base import DeviceTime
 from overhead.probes.common.statements import StatementError, StatementLoop
 from overhead.probes.held_chain import HeldChain
@@ -28,8 +31,27 @@ SILENCE_S = 60.0
 """The longest that SETUP, or a call, may take in the trial."""
 LONGEST_CALL_S = 0.5
 """The longest call that is measured, s."""
-_PACKAGES = ("cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn")
+_PACKAGES = (
+    "cupy-cuda12x", "cupy-cuda13x", "jax", "jaxlib", "mlx", "numba", "numpy", "torch", "triton", "wgpu", "wgpudawn",
+)  # fmt: skip
 """Distributions whose versions belong in the record if the statement has imported them."""
+_USUAL_NAMES = {
+    "cp": "import cupy as cp",
+    "F": "import torch.nn.functional as F",
+    "jnp": "import jax.numpy as jnp",
+    "mx": "import mlx.core as mx",
+    "nn": "from torch import nn",
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+    "pl": "import polars as pl",
+    "plt": "import matplotlib.pyplot as plt",
+    "tl": "import triton.language as tl",
+}
+"""What the documentation of the libraries binds these names to."""
+_CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "thread_time_ns", "process_time_ns")
+_TRUE_CLOCKS = {name: getattr(time, name) for name in _CLOCKS if hasattr(time, name)}
+"""The clocks that measure, as they are before a program runs."""
+_MOST_CALLS_PER_TICK = 1 << 20
 _ENOUGH_NS = 50_000_000
 _MOST_CALLS = 256
 _forks: list[None] = []
@@ -98,8 +120,15 @@ def try_call(
     with _no_copy(setup_name):
         _checked(statement, statement.open)
     doing(call_name)
-    with _no_copy(call_name):
+    with _no_copy(call_name), _no_unawaited(call_name):
         _issue(statement, 1, 0, call_name)
+    _check_clocks(setup_name, call_name)
+    unfinished = unfinished_of(list(statement.results))
+    if unfinished is not None and not spec.wait:
+        otherwise = "; to time the call without that work, give --wait none" if call_name == "CALL" else ""
+        said = f"{call_name} returns {unfinished.what}, so its work is not done: write {unfinished.finish}{otherwise}"
+        raise UsageError(said)
+    libraries = libraries_seen(statement.names, statement.results)
     named = wait_named(spec.wait, statement.names, statement.results) if spec.wait else None
     by_text = bool(spec.wait) and named is None
     waits = [named] if named else [] if by_text else find_waits(statement.names, statement.results)
@@ -117,16 +146,71 @@ def try_call(
     doing(call_name)
     one_ns = _time(statement, finish, longest_s, call_name)
     first = next((wait for wait in waits if wait.api != "CPU"), waits[0] if waits else None)
+    said = _said_of(spec.wait, waits)
+    if unfinished is not None:
+        said += f"; the call returns {unfinished.what}, whose work may be missing from the cost"
     found = FoundCall(
         one_ns=one_ns,
         waits=[wait.name for wait in waits],
-        said=" and ".join(wait.said for wait in waits) if waits else spec.wait[:200],
+        said=said,
         api=first.api if first else "CPU",
         adapter=first.adapter if first else "CPU",
         first=_checked(statement, lambda: first_answer(statement.issue, finish, one_ns)) if spec.first else None,
         packages=[one for one in _PACKAGES if uses_package(one.partition("-")[0], statement.names, statement.results)],
+        libraries=libraries,
     )
     return found, statement, finish
+
+
+def _said_of(asked: str, waits: list[Wait]) -> str:
+    """The wait in words. ``asked``: the value of ``--wait``."""
+    if not waits:
+        return asked[:200]
+    if asked and waits == [NOTHING]:
+        return "nothing, as --wait none asks"
+    return " and ".join(wait.said for wait in waits)
+
+
+@contextlib.contextmanager
+def _no_unawaited(part: str) -> Iterator[None]:
+    """Raise ``UsageError`` if the block makes coroutines that nothing awaits, of which Python only warns."""
+    told: list[str] = []
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, *more: Any, **named: Any) -> None:
+        told.append(str(message))
+        usual(message, *more, **named)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
+    if any(text.endswith("was never awaited") for text in told):
+        raise UsageError(
+            f'{part} makes a coroutine that does not run: write asyncio.run(...), with --setup "import asyncio"'
+        )
+
+
+def _check_clocks(setup_name: str, call_name: str) -> None:
+    """Raise ``UsageError`` if the program has replaced a clock: the figures would be those of its own clock."""
+    for name, clock in _TRUE_CLOCKS.items():
+        if getattr(time, name, None) is not clock:
+            raise UsageError(
+                f"{setup_name} or {call_name} replaces time.{name}, the clock that measures: leave it as it is"
+            )
+
+
+def _define_hint(error: BaseException, text: str) -> str:
+    """What to give in ``--setup`` for a name that a statement lacks; ``text``: the error, in one line."""
+    if not (isinstance(error, NameError) and error.name and text.startswith("CALL")):
+        return ""
+    name = error.name
+    example = _USUAL_NAMES.get(name, f"{name} = ...")
+    with contextlib.suppress(ImportError, ValueError):
+        if name not in _USUAL_NAMES and importlib.util.find_spec(name) is not None:
+            example = f"import {name}"
+    return f'; a statement has only the names of --setup, such as --setup "{example}"'
 
 
 @contextlib.contextmanager
@@ -148,7 +232,8 @@ def _checked(statement: StatementLoop, act: Callable[[], _Found]) -> _Found:
     except UsageError:
         raise
     except BaseException as error:  # sys.exit too
-        raise StatementError(error_text(error, statement.describe_error)) from None
+        text = error_text(error, statement.describe_error)
+        raise StatementError(f"{text}{_define_hint(error, text)}") from None
 
 
 def _issue(statement: StatementLoop, n: int, made: int, name: str) -> None:
@@ -164,28 +249,38 @@ def _time(statement: StatementLoop, finish: Callable[[], object], longest_s: flo
     """A rough time of one call with its wait, ns; the first calls may compile. Raises ``UsageError``."""
     made, n, best, began = 1, 1, float("inf"), time.perf_counter_ns()
     while made <= _MOST_CALLS and (made < 4 or time.perf_counter_ns() - began < _ENOUGH_NS):
-        t0 = time.perf_counter_ns()
-        _issue(statement, n, made, name)
-        _checked(statement, finish)
-        best = min(best, (time.perf_counter_ns() - t0) / n)
+        took = _timed(statement, finish, n, made, name)
+        best = min(best, took / n)
         if best > longest_s * 1e9 and made > 1:
             said = f"one call takes {best / 1e9:.2g} s; calls of up to {longest_s:g} s are measured"
             raise UsageError(f"{said}, because a longer one needs no method: time it with a clock")
         made, n = made + n, min(2 * n, 64)
+    while not best:  # the clock moves in steps that are longer than these calls
+        if n > _MOST_CALLS_PER_TICK:
+            raise UsageError(f"the clock of this machine does not move during {n:,} calls, so nothing can be timed")
+        best = _timed(statement, finish, n, made, name) / n
+        made, n = made + n, 4 * n
     return best
+
+
+def _timed(statement: StatementLoop, finish: Callable[[], object], n: int, made: int, name: str) -> int:
+    """The time of n calls and a wait, ns, after ``made`` calls. Raises ``UsageError``."""
+    began = time.perf_counter_ns()
+    _issue(statement, n, made, name)
+    _checked(statement, finish)
+    return time.perf_counter_ns() - began
 
 
 def first_answer(
     issue: Callable[[int], None], wait: Callable[[], object], one_ns: float, seconds: float = 0.5
 ) -> Figure:
-    """The cost of one more call with its work done, ns, with the 95 % interval of this one process.
+    """The cost of one more call with its work done, ns: the median slope of T(n) between two sizes of n.
 
-    The median slope of T(n) between two sizes of n, of about 1 and 3 ms, which alternate. Neighbouring slopes are
-    alike, so the width of the interval is that of the medians of eight blocks of them.
+    They take about 1 and 3 ms, and alternate. The figure has no interval. That of one process says nothing of others:
+    on a shared host with an H200, first answers of 16 statements with intervals of 1 to 5 % were 0.62 to 1.58 times
+    what another process had met minutes before.
     """
     import numpy as np
-
-    from overhead.measure.fitting.across_processes import mean_of_processes
 
     few = max(1, round(1e6 / one_ns))
 
@@ -199,11 +294,9 @@ def first_answer(
     end_s = time.monotonic() + seconds
     while len(slopes) < 3 or time.monotonic() < end_s:
         slopes.append((total(3 * few) - total(few)) / (2 * few))
-    blocks = np.array([np.median(block) for block in np.array_split(slopes, min(8, len(slopes)))])
-    centred = blocks - np.mean(blocks) + np.median(slopes)
     reason = f"a first answer, from one process: the slope between n = {few} and {3 * few}"
-    mean = mean_of_processes("complete", centred, 0.03)
-    return msgspec.structs.replace(mean, status="noisy", reason=reason, rule="", processes=1)
+    value = float(np.median(slopes))
+    return Figure(name="complete", unit="ns", value=value, status="noisy", reason=reason, processes=1)
 
 
 def _alone(spec: CallSpec, number: int) -> CallSpec:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import importlib.metadata
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,9 @@ from typing import Any
 from overhead.errors import Unavailable, UsageError, unknown_name
 
 Names = Mapping[str, Any]
+_SAME_LIBRARY = {"jaxlib": "jax"}
+_NOT_NAMED = ("overhead", "cloudpickle", "msgspec")
+"""Packages that the suite itself uses to run a statement."""
 _LOOKED_AT = 200
 """The most values of the statement that are looked at."""
 
@@ -37,7 +42,7 @@ class Wait:
     clock: Callable[[], Any] | None = None
 
 
-NOTHING = Wait("none", "nothing: the call returns when its work is done", "CPU", "CPU")
+NOTHING = Wait("none", "nothing, since no library was seen that works on after a call returns", "CPU", "CPU")
 
 
 def wait_named(name: str, names: Names, results: Iterable[Any]) -> Wait | None:
@@ -153,28 +158,54 @@ def _jax(names: Names, results: list[Any], asked: bool) -> Wait | None:
     jax = _imported("jax", asked)
     if jax is None:
         return None
-    leaves = jax.tree_util.tree_leaves([*results, *_flat(names.values())])
-    arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
-    if not (arrays or asked):
+    arrays = _jax_arrays(jax, [*results, *_flat(names.values())])
+    if not (arrays or asked or _jax_has_started()):
         return None
     first = next(iter(arrays[0].devices())) if arrays else jax.devices()[0]
     api = {"cpu": "CPU", "cuda": "CUDA", "gpu": "CUDA", "rocm": "HIP"}.get(first.platform, first.platform.upper())
 
     def make(names: Names, results: Iterable[Any]) -> Callable[[], object]:
-        leaves, array = jax.tree_util.tree_leaves, jax.Array
-
         def wait() -> None:
-            for leaf in leaves(list(results)):
+            found = _jax_arrays(jax, list(results))
+            if not found:
+                jax.effects_barrier()
+                found = jax.live_arrays()
+            for array in found:
                 # An array that was given away to a later call ("donated") is ready when that call's result is.
-                if isinstance(leaf, array) and not leaf.is_deleted():
-                    leaf.block_until_ready()
+                if not array.is_deleted():
+                    array.block_until_ready()
 
         return wait
 
+    said = "jax.block_until_ready(the last results)"
+    if results and not _jax_arrays(jax, results):
+        said = (
+            "jax.effects_barrier() and block_until_ready() of all arrays that are kept, since the call returns none; "
+            "the work of arrays that it drops unread is not included: return them"
+        )
     adapter = "CPU" if first.platform == "cpu" else first.device_kind
-    return Wait(
-        "jax", "jax.block_until_ready(the last results)", api, adapter, make, spins=first.platform != "cpu", keeps=True
-    )
+    return Wait("jax", said, api, adapter, make, spins=first.platform != "cpu", keeps=True)
+
+
+def _jax_arrays(jax: Any, values: list[Any]) -> list[Any]:
+    return [leaf for leaf in jax.tree_util.tree_leaves(values) if isinstance(leaf, jax.Array)]
+
+
+def _jax_has_started() -> bool:
+    """Whether JAX has opened its devices in this process; to ask JAX itself would open them."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bool(getattr(bridge, "backends_are_initialized", bool)())
+
+
+def _mlx(names: Names, results: list[Any], asked: bool) -> Wait | None:
+    mx = _imported("mlx.core", asked)
+    if mx is None:
+        return None
+    on_cpu = mx.default_device() == mx.Device(mx.cpu, 0)
+    api = "CPU" if on_cpu else "Metal" if mx.metal.is_available() else "CUDA"
+    adapter = "CPU" if on_cpu else str(mx.device_info(mx.default_device())["device_name"])
+    said = "mlx.core.synchronize(), for what was evaluated; an array that nothing evaluates is not computed"
+    return Wait("mlx", said, api, adapter, lambda names, results: mx.synchronize)
 
 
 def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bool) -> Wait | None:
@@ -199,32 +230,83 @@ def _webgpu(module: str, stack: str, names: Names, results: list[Any], asked: bo
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
-    """The values, those inside lists, tuples and dicts among them, and the attributes of the callables."""
+    """The values, those inside lists, tuples and dicts among them, and those that the callables hold or name."""
     found: list[Any] = []
+    seen: set[int] = set()
     left = list(values)
     while left and len(found) < _LOOKED_AT:
         value = left.pop(0)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         found.append(value)
         if isinstance(value, list | tuple):
             left += value[:_LOOKED_AT]
         elif isinstance(value, dict):
             left += list(value.values())[:_LOOKED_AT]
         elif callable(value):
-            cells = getattr(value, "__closure__", None) or ()
-            for cell in cells:
-                with contextlib.suppress(ValueError):  # an empty cell
-                    left.append(cell.cell_contents)
-            left += list(getattr(value, "__dict__", {}).values())[:_LOOKED_AT]
+            left += _held_by(value)
+    return found
+
+
+def _held_by(function: Any) -> list[Any]:
+    """The values of a callable's closure, its attributes, and the globals that its code names."""
+    if str(getattr(function, "__module__", "")).partition(".")[0] == "overhead":
+        return []
+    found = list(getattr(function, "__dict__", {}).values())[:_LOOKED_AT]
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            found.append(cell.cell_contents)
+    scope = getattr(function, "__globals__", {})
+    names = getattr(getattr(function, "__code__", None), "co_names", ())
+    found += [scope[name] for name in names if name in scope]
     return found
 
 
 def uses_package(package: str, names: Names, results: Iterable[Any]) -> bool:
     """Whether the statement uses the package. The suite itself imports NumPy, so one of its values must be there."""
-    if package != "numpy" or "numpy" not in sys.modules:
+    if package != "numpy":
         return package in sys.modules
-    values = _flat([*names.values(), *results])
-    kinds = [value.__name__ if isinstance(value, ModuleType) else type(value).__module__ for value in values]
-    return any(kind.partition(".")[0] == "numpy" for kind in kinds)
+    return package in libraries_seen(names, results)
+
+
+def libraries_seen(names: Names, results: Iterable[Any]) -> dict[str, str]:
+    """The installed packages whose modules, functions or objects the statement uses, with their versions.
+
+    Those of its results come first.
+    """
+    found: dict[str, str] = {}
+    for value in [*_flat(results), *_flat(names.values())]:
+        module = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
+        package = module.partition(".")[0]
+        package = _SAME_LIBRARY.get(package, package)
+        if package not in found and _is_installed(package):
+            found[package] = _version_of(package)
+    return found
+
+
+def _module_of(value: Any) -> str:
+    """The module of a function or a class, or of an object's class."""
+    own = getattr(value, "__module__", None)
+    return own if isinstance(own, str) else type(value).__module__
+
+
+def _is_installed(package: str) -> bool:
+    if package in _NOT_NAMED or package in sys.stdlib_module_names:
+        return False
+    module = sys.modules.get(package)
+    folders = [str(getattr(module, "__file__", None) or ""), *map(str, getattr(module, "__path__", ()))]
+    return any(f"{os.sep}site-packages{os.sep}" in one or "dist-packages" in one for one in folders)
+
+
+def _version_of(package: str) -> str:
+    version = getattr(sys.modules[package], "__version__", None)
+    if isinstance(version, str):
+        return version[:40]
+    try:
+        return importlib.metadata.version(package)[:40]
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
@@ -234,6 +316,7 @@ KNOWN_WAITS: Mapping[str, Callable[[Names, list[Any], bool], Wait | None]] = {
     "cupy": _cupy,
     "cuda": _cuda,
     "jax": _jax,
+    "mlx": _mlx,
     "wgpu-native": functools.partial(_webgpu, "wgpu", "wgpu-native"),
     "dawn": functools.partial(_webgpu, "wgpudawn", "dawn"),
     "none": lambda names, results, asked: NOTHING if asked else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -27,9 +28,12 @@ _CHOOSE_PACKAGES = {"PYTHONPATH", "PYTHONHOME"}
 """With these, the workers would have other packages than the versions in the file say."""
 _QUESTION_CODE = """
 import importlib.metadata as metadata, json, platform, sys
-if sys.version_info < (3, 11):
-    sys.exit("Python 3.11 or newer is needed")
-import msgspec, numpy, psutil, scipy
+missing = {}
+for name in json.loads(sys.argv[2]) if sys.version_info >= (3, 11) else []:
+    try:
+        __import__(name)
+    except ImportError as error:
+        missing[name] = str(error)
 packages = {}
 for name in json.loads(sys.argv[1]):
     try:
@@ -39,8 +43,12 @@ for name in json.loads(sys.argv[1]):
 print(json.dumps({
     "python": platform.python_implementation() + " " + platform.python_version(),
     "packages": packages,
+    "missing": missing,
+    "new": sys.version_info >= (3, 11),
 }))
 """
+_NEEDED = ("msgspec", "numpy", "psutil", "scipy")
+"""What a worker imports; it finds ``overhead`` itself."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,17 +107,36 @@ def _other(path: str, folder: str) -> Interpreter:
 
 
 def _ask(path: str, program: str) -> dict[str, Any]:
+    """The versions of an interpreter and of its packages. Raises ``UsageError``, one line with the command to type."""
     distributions = sorted({name for probe in registry().values() for name in probe.distributions})
-    command = [program, "-c", _QUESTION_CODE, json.dumps(distributions)]
+    command = [program, "-c", _QUESTION_CODE, json.dumps(distributions), json.dumps(_NEEDED)]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_S)
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"--python {path}: {getattr(error, 'strerror', None) or 'gave no answer'}") from None
     except (IndexError, ValueError):
-        last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UsageError(f"--python {path}: this Python does not work: {last_line[:200]}") from None
+        raise UsageError(f"--python {path}: {_not_python(done)}") from None
+    if not answer["new"]:
+        raise UsageError(f"--python {path}: is {answer['python']}; Python 3.11 or newer is needed")
+    missing: dict[str, str] = answer["missing"]
+    absent = [name for name, why in missing.items() if why == f"No module named {name!r}"]
+    broken = [f"{name} does not import: {' '.join(why.split())[:200]}" for name, why in missing.items()]
+    if absent:
+        install = shlex.join([path, "-m", "pip", "install", *absent])
+        raise UsageError(f"--python {path}: {', '.join(absent)} not installed there, which workers need: {install}")
+    if broken:
+        raise UsageError(f"--python {path}: {broken[0]}")
     return answer
+
+
+def _not_python(done: subprocess.CompletedProcess[str]) -> str:
+    """Why a program that was asked in Python gave no answer. A shell prints the question as its error."""
+    last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    asked = [line.strip() for line in [*_QUESTION_CODE.splitlines(), *done.args[3:]] if line.strip()]
+    if any(line in last_line for line in asked):
+        return f"is no Python interpreter (exit code {done.returncode})"
+    return f"this Python does not work: {last_line[:200]}"
 
 
 def with_variables(given: Sequence[Interpreter], both: Sequence[str], new: Sequence[str]) -> list[Interpreter]:

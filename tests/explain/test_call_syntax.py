@@ -13,7 +13,8 @@ NOTHING = (
 )  # fmt: skip
 SOMETHING = (
     "f()", "x + 1", "x.y", "x[0]", "y = 1", "y = (1, 2)", "y = -1", "[x]", "not x", "x == 1", "f(2 * 1024)", "del x",
-    "for i in range(9): pass", "def f(): pass\nf()", "import math", "n = 2 * 3; f(n)", "x: int = 3", "[f(i) for i in x]",
+    "for i in range(9): pass", "def f(): pass\nf()", "import math", "n = 2 * 3; f(n)", "x: int = 3",
+    "[f(i) for i in x]",
 )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--vary", "n"], "--vary n"),
         (["--vary", "3=4"], "--vary 3=4"),
-        (["--vary", "for=4"], "for = 4"),
+        (["--vary", "for=4"], "--vary for=4"),
         (["--vary", "n=1,2,3,4,5,6,7,8,9"], "9 "),
         (["--threads", "0"], "--threads 0"),
         (["--threads", "two"], "--threads two"),
@@ -62,11 +62,11 @@ def test_a_first_answer_is_a_slope_without_what_is_paid_once(monkeypatch: pytest
     monkeypatch.setattr(clock, "monotonic", lambda: now / 1e9)
     found = first_answer(lambda n: spend(700 * n), lambda: spend(1_000_000), 700.0, 1.0)
     assert found.value == pytest.approx(700)
-    assert [found.low, found.high] == pytest.approx([700, 700])
+    assert (found.low, found.high) == (None, None), "one process says nothing of others"
     assert (found.processes, found.status == "ok") == (1, False)
 
 
-def test_quick_gives_each_call_a_cost_with_an_interval_within_seconds_after_its_setup() -> None:
+def test_quick_gives_each_call_a_cost_without_an_interval_within_seconds_after_its_setup() -> None:
     began = clock.monotonic()
     found = time("for i in range(n): pass", "pass", vary="n=10,1000", names=["loop", "nothing"], quick=True)
     assert clock.monotonic() - began < 8, "with the start of a process"
@@ -79,7 +79,7 @@ def test_quick_gives_each_call_a_cost_with_an_interval_within_seconds_after_its_
     ]
     assert found.quick
     assert (many.value("complete") or 0) > 5 * (few.value("complete") or math.inf)
-    assert all(call.figures[0].low is not None for call in found.calls)
+    assert all(call.figures[0].low is None for call in found.calls)
 
 
 def test_a_value_that_is_no_number_is_text_and_setup_sees_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ from overhead.probes.browser.server import PageServer
 
 _KILL_SECONDS = 3.0
 _PRINTED_SECONDS = 0.2
-"""How long what the browser has printed may take to arrive; Firefox prints the adapter's name before it opens a page."""
+"""How long what the browser printed may take to arrive; Firefox prints the adapter's name before it opens a page."""
 _LONGEST_FOLDER = 50
 """Chromium puts a socket into its temporary folder. The path of a socket may have about 100 characters."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
 
 from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.explain.record import KIND_LABELS, NOT_IN_A_TRACE, Alternative, CallSite, Explanation
@@ -20,12 +23,11 @@ from overhead.reading.format import (
     micro_of,
     micro_or_why,
     micro_spread,
-    number,
     percent,
     plain,
     spread,
 )
-from overhead.reading.next_run import no_next_run, range_text
+from overhead.reading.next_run import range_text
 from overhead.results import Figure
 
 _MOST_ROWS = 5
@@ -49,8 +51,20 @@ _OVERSTATED = 1.2
 """A sentence names the time of a single call if it is this many times the cost or more."""
 _MET_APART = 1.3
 """A sentence names the met cost if it and the quiet cost differ by more than this factor."""
-_LIBRARIES = ("torch", "jax", "cupy-cuda12x", "cupy-cuda13x", "numba", "wgpu", "wgpudawn", "numpy")
-"""The first of these that a statement uses stands in the title."""
+_ONE_PROCESS = (
+    "One process measured this, and others may differ: on a shared machine by 0.6 to 1.6 times. A whole run, without "
+    "--quick, measures several."
+)
+"""The factors are those of ``user_statement.first_answer``."""
+_NOT_CHECKED = "Nothing checks what a call computes: look at its result once, since a call that fails may look fast."
+_NEXT_STEPS: Mapping[str, str] = {
+    "noisy": "Run again while the machine is quiet; overhead doctor shows what disturbs it.",
+    "bimodal": "Run again; if both come back, plan with the higher one.",
+    "nonlinear": (
+        "Run again; if it stays, the cost of a call depends on how many there are: time as many as your program makes."
+    ),
+}
+"""What to do about a cost with this status."""
 
 
 def explanation_blocks(found: Explanation) -> Iterator[Part]:
@@ -189,8 +203,8 @@ def _remark(one: Alternative) -> str:
 def timing_blocks(timing: Timing) -> Iterator[Part]:
     """The table of the statements, what its columns mean, how the statements compare, and what is missing."""
     varied = list(timing.calls[0].varied)
-    used = [] if "python" in varied else [name for name in _LIBRARIES if name in timing.versions]
-    library = f", {used[0]} {timing.versions[used[0]]}" if used else ""
+    used = [] if "python" in varied else _libraries(timing.calls[0])
+    library = f", {used[0]}" if used else ""
     where = listed(list(dict.fromkeys(call.on for call in timing.calls)))
     calls_wait = any(call.wait != NOTHING.said for call in timing.calls)
     names = [name for name in _WORDS if calls_wait or name != "issue"]
@@ -216,26 +230,26 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
 def timing_sentences(timing: Timing) -> list[str]:
     """What the figures say: the ratios, what timing a single call would say, how it waits, what is missing."""
     calls = timing.calls
-    said = [*map(_ratio, timing.ratios), *_overstated(calls)]
+    said = [*map(_ratio, timing.ratios)]
+    if any(map(_is_first_answer, calls)):
+        said.append(_ONE_PROCESS)
     waits: dict[str, list[str]] = {}
+    libraries: dict[str, list[str]] = {}
     for n, call in enumerate(calls, 1):
         said += _of_call(call, _of([str(n)], calls))
         waits.setdefault(call.wait, []).append(str(n))
-    if any(call.status == "ok" for call in calls) and (unknown := no_next_run(timing.machine)):
-        said.append(unknown)
+        libraries.setdefault(listed(_libraries(call)), []).append(str(n))
+    said += [f"Libraries seen in the call{_of(which, calls)}: {seen}." for seen, which in libraries.items() if seen]
     said += [f"Wait{_of(which, calls)}: {wait}." for wait, which in waits.items()]
-    return [*said, "The values that a call computes are not checked.", *timing.notes]
+    return [*said, _NOT_CHECKED, *timing.notes]
 
 
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     """What is said of one statement. ``which``: `` of 2`` where there are several."""
-    met, complete = call.value("met"), call.value("complete")
-    if met and complete and max(met / complete, complete / met) > _MET_APART:
-        low, high = met_range(call) or (met / 1e3, met / 1e3)
-        yield (
-            f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}: "
-            f"{number(met / complete)} times the quiet cost (complete). Plan with this figure."
-        )
+    if _is_first_answer(call):
+        return
+    yield from _single_call(call, which)
+    yield from _unpinned(call, which)
     if again := range_text(call.next_run):
         yield (
             f"Next run: 9 of 10 runs on other machines of this kind should measure {again} {MICRO} for the quiet "
@@ -243,10 +257,66 @@ def _of_call(call: CallTiming, which: str) -> Iterator[str]:
         )
     if call.bound == "device":
         yield f"The device decides the cost{which}: the host issues calls faster than the device finishes them."
-    if call.status in ("noisy", "bimodal"):
-        yield f"The cost{which} is {call.status}: {call.reason}."
+    if call.status != "ok" and call.value("complete") is not None:
+        yield f"The cost{which} is {call.status}: {_reason(call.reason)}. {_next_step(call.status)}"
     for reason, names in _missing(call).items():
-        yield f"No {listed(names)}{which}: {reason}."
+        again = f" {_next_step(call.status)}" if "complete" in names else ""
+        yield f"No {listed(names)}{which}: {_reason(reason)}.{again}"
+
+
+def _is_first_answer(call: CallTiming) -> bool:
+    """Whether the cost is that of one process, which has no interval."""
+    complete = call.figure("complete")
+    return complete is not None and complete.processes == 1 and complete.low is None
+
+
+def _libraries(call: CallTiming) -> list[str]:
+    """The packages of a statement with their versions, those of its results first."""
+    return [f"{name} {version}".rstrip() for name, version in call.libraries.items()]
+
+
+def _reason(text: str) -> str:
+    """A reason of a figure with the unit sign of the table; files have ``us``, in ASCII."""
+    return re.sub(r"(?<=\d) us\b", f" {MICRO}", text)
+
+
+def _next_step(status: str) -> str:
+    return _NEXT_STEPS.get(status, _NEXT_STEPS["noisy"])
+
+
+def _single_call(call: CallTiming, which: str) -> Iterator[str]:
+    """How far a single timed call is from the cost, where that is far, and the cost holds."""
+    naive, complete = call.measured("naive"), call.measured("complete")
+    if call.status != "ok" or naive is None or complete is None or complete.floor <= 0 or _lies_above(call):
+        return
+    least, most = naive.floor / complete.ceiling, naive.ceiling / complete.floor
+    if least >= _OVERSTATED:
+        yield f"A single call{which} and its wait take {between(least, most)} times as long as one more call."
+
+
+def _lies_above(call: CallTiming) -> bool:
+    """Whether all processes that are not pinned met far more than the cost."""
+    met, complete = call.measured("met"), call.measured("complete")
+    return met is not None and complete is not None and met.floor > _MET_APART * complete.ceiling
+
+
+def _unpinned(call: CallTiming, which: str) -> Iterator[str]:
+    """What the call takes in processes that are not pinned, where that differs from the cost."""
+    met, complete = call.value("met"), call.measured("complete")
+    if not met or complete is None or complete.value <= 0:
+        return
+    if max(met / complete.value, complete.value / met) <= _MET_APART:
+        return
+    low, high = met_range(call) or (met / 1e3, met / 1e3)
+    yield (
+        f"In fresh processes that are not pinned the call{which} takes {between(low, high)} {MICRO}. "
+        "Plan with this range, not with the quiet cost (complete)."
+    )
+    if _lies_above(call):
+        yield (
+            "Either other programs take the processor, or some calls cost much more than most, as when a container "
+            "grows; the quiet cost leaves both out."
+        )
 
 
 def _of(which: Sequence[str], calls: Sequence[CallTiming]) -> str:
@@ -260,13 +330,17 @@ def _figure(call: CallTiming, name: str) -> Figure | None:
 
 def _cell(call: CallTiming, name: str) -> str:
     figure = _figure(call, name)
-    return micro_spread(figure) if figure is not None and figure.measured else ""
+    if figure is None or not figure.measured:
+        return ""
+    if figure.processes == 1:  # its range has no width, which would look like precision
+        figure = msgspec.structs.replace(figure, low=None, high=None)
+    return micro_spread(figure)
 
 
 def _ratio(ratio: CallRatio) -> str:
     times = ratio.ratio.measured
     if times is None or not times.bounded:
-        return f"{ratio.position} against {ratio.against}: {ratio.ratio.reason or ratio.ratio.status}."
+        return f"No ratio of {ratio.position} to {ratio.against}: {_reason(ratio.ratio.reason or ratio.ratio.status)}."
     verdict = f" Verdict: {ratio.verdict}." if ratio.verdict else ""
     if times.floor <= 1 <= times.ceiling:
         shown = between(times.floor, times.ceiling)
@@ -274,19 +348,6 @@ def _ratio(ratio: CallRatio) -> str:
     interval = spread(times).replace(" (", f"{TIMES} (", 1)
     turns = "in the same processes" if ratio.difference else "in processes that take turns"
     return f"{ratio.position} takes {interval} as long as {ratio.against}, measured in turn {turns}.{verdict}"
-
-
-def _overstated(calls: Sequence[CallTiming]) -> list[str]:
-    """How far a single timed call is from the cost, where that is far."""
-    found = [
-        (naive / complete, n)
-        for n, call in enumerate(calls, 1)
-        if (naive := call.value("naive")) and (complete := call.value("complete"))
-    ]
-    most, n = max(found, default=(0.0, 0))
-    which = f" (of {n})" if len(calls) > 1 else ""
-    said = f"Timing a single call and its wait{which} would report {factor(most)} the real cost."
-    return [said] if most >= _OVERSTATED else []
 
 
 def _missing(call: CallTiming) -> dict[str, list[str]]:

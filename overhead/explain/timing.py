@@ -444,7 +444,9 @@ def _ratios(sides: Sequence[Fingerprint], judged: Mapping[str, CaseVerdict]) -> 
         if against < number:
             case, base = judged.get(record.key), records[against - 1]
             times = case.ratio if case else ratio(record.measured("complete"), base.measured("complete"))
-            found = missing("ratio", (case and case.reason) or "one of them has no value", "ratio")
+            lacking = [n for n, one in ((against, base), (number, record)) if one.measured("complete") is None]
+            reason = f"{' and '.join(map(str, lacking))} has no cost" if lacking else (case.reason if case else "")
+            found = missing("ratio", reason or "it cannot be formed", "ratio")
             if times is not None:
                 found = Figure(name="ratio", unit="ratio", value=times.value, low=times.low, high=times.high)
             yield CallRatio(position=number, against=against, ratio=found, verdict=case.verdict if case else "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from overhead.errors import UsageError
+from overhead.explain import user_statement
 from overhead.explain.call_spec import CallSpec
 from overhead.explain.user_statement import try_statements
 
@@ -39,6 +42,26 @@ REFUSED = {
         CallSpec(calls=["next(i)"], setup="i = iter(range(3))"),
         "CALL cannot be repeated: the first calls work, then CALL: StopIteration: next(i)",
     ),
+    "a name that SETUP does not define": (
+        CallSpec(calls=["np.zeros(3)"]),
+        "CALL: NameError: name 'np' is not defined: np.zeros(3); a statement has only the names of --setup, such as "
+        '--setup "import numpy as np"',
+    ),
+    "a module that SETUP does not import": (
+        CallSpec(calls=["math.sqrt(2)"]),
+        "CALL: NameError: name 'math' is not defined: math.sqrt(2); a statement has only the names of --setup, such as "
+        '--setup "import math"',
+    ),
+    "a coroutine": (CallSpec(calls=["f()"], setup="async def f(): pass"), "CALL returns a coroutine"),
+    "coroutines in a loop": (
+        CallSpec(calls=["for _ in range(2): f()"], setup="async def f(): pass"),
+        "CALL makes a coroutine that does not run: write asyncio.run(...)",
+    ),
+    "a generator": (CallSpec(calls=["f()"], setup="def f(): yield 1"), "CALL returns a generator"),
+    "a clock that stands still": (
+        CallSpec(calls=["n += 1"], setup="import time; time.perf_counter_ns = lambda: 5; n = 0"),
+        "SETUP or CALL replaces time.perf_counter_ns",
+    ),
     "the second of two": (CallSpec(calls=["1", "f()"]), "statement 2: CALL: NameError"),
     "a fork": (CallSpec(calls=["os.fork()"], setup="import os"), "CALL cannot be measured: it forks"),
 }
@@ -61,6 +84,31 @@ def test_a_statement_that_uses_multiprocessing_is_not_refused_as_a_fork() -> Non
 def test_a_statement_that_takes_too_long_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^one call takes 0\.2\d* s; calls of up to 0\.1 s are measured, because"):
         try_statements(CallSpec(calls=["time.sleep(0.2)"], setup="import time"), longest_s=0.1)
+
+
+def test_a_lazy_result_is_timed_without_its_work_only_on_request_and_never_called_done() -> None:
+    spec = CallSpec(calls=["f()"], setup="def f(): yield 1", wait="none")
+    (found,) = try_statements(spec).found
+    assert "may be missing" in found.said
+
+
+@pytest.mark.parametrize(("step_ns", "works"), [(20_000, True), (15_600_000, True), (0, False)])
+def test_a_clock_with_long_steps_gives_a_time_and_one_that_stands_still_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, step_ns: int, works: bool
+) -> None:
+    now = 0
+
+    def call(n: int) -> None:
+        nonlocal now
+        now += 100 * n
+
+    monkeypatch.setattr(user_statement.time, "perf_counter_ns", lambda: now // step_ns * step_ns if step_ns else 5)
+    statement: Any = SimpleNamespace(issue=call, describe_error=str)
+    if works:
+        assert user_statement._time(statement, lambda: None, 0.5, "CALL") > 0
+    else:
+        with pytest.raises(UsageError, match="does not move"):
+            user_statement._time(statement, lambda: None, 0.5, "CALL")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="descriptors of the parent have other numbers on Windows")

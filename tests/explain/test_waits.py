@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from overhead.errors import UsageError
-from overhead.explain.waits import NOTHING, find_waits, has_cuda_context, wait_named
+from overhead.explain.waits import NOTHING, find_waits, has_cuda_context, libraries_seen, wait_named
 from tests.fakes import cuda_driver
 
 with contextlib.suppress(ImportError):
@@ -48,7 +48,7 @@ def fake_torch(*, started: bool = False, there: bool = True) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("torch", "cupy", "jax", "numba.cuda", "wgpu", "wgpudawn"):
+    for name in ("torch", "cupy", "jax", "mlx.core", "numba.cuda", "wgpu", "wgpudawn"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -165,3 +165,80 @@ def test_jax_waits_for_each_kept_result_that_was_not_donated(monkeypatch: pytest
     assert wait.keeps
     wait.make({}, results)()
     assert waited == [kept[0], kept[2]]
+
+
+class FakeArray:
+    """An array of a fake JAX."""
+
+    def __init__(self, waited: list[FakeArray]) -> None:
+        self.waited = waited
+
+    def devices(self) -> list[Any]:
+        return [SimpleNamespace(platform="cpu", device_kind="cpu")]
+
+    def is_deleted(self) -> bool:
+        return False
+
+    def block_until_ready(self) -> None:
+        self.waited.append(self)
+
+
+def fake_jax(live: list[FakeArray], barriers: list[str]) -> Any:
+    """A JAX that keeps these arrays alive; ``barriers`` gets a text for each barrier."""
+    jax: Any = ModuleType("jax")
+    jax.Array = FakeArray
+    jax.tree_util = SimpleNamespace(tree_leaves=list)
+    jax.live_arrays = lambda: list(live)
+    jax.effects_barrier = lambda: barriers.append("effects")
+    return jax
+
+
+def test_a_jax_call_that_returns_no_array_waits_for_all_that_are_kept_and_says_what_it_misses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[FakeArray] = []
+    barriers: list[str] = []
+    live = [FakeArray(waited), FakeArray(waited)]
+    monkeypatch.setitem(sys.modules, "jax", fake_jax(live, barriers))
+    names, results = {"x": live[0]}, [None]
+    (wait,) = find_waits(names, results)
+    wait.make(names, results)()
+    assert (wait.name, waited, barriers) == ("jax", live, ["effects"])
+    assert "not included" in wait.said
+    with_array: list[Any] = [FakeArray(waited)]
+    (other,) = find_waits(names, with_array)
+    waited.clear()
+    other.make(names, with_array)()
+    assert waited == with_array
+    assert "not included" not in other.said
+
+
+def test_a_function_that_uses_a_global_array_is_seen_to_use_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", fake_torch())
+    scope: dict[str, Any] = {"x": Tensor("cuda")}
+    exec("def step(): return x", scope)
+    assert [wait.name for wait in find_waits({"step": scope["step"]}, [])] == ["torch"]
+
+
+def test_a_statement_with_mlx_waits_for_what_was_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    core: Any = ModuleType("mlx.core")
+    core.cpu = "cpu"
+    core.Device = lambda kind, index: (kind, index)
+    core.default_device = lambda: ("cpu", 0)
+    core.synchronize = lambda: calls.append("synchronize")
+    monkeypatch.setitem(sys.modules, "mlx.core", core)
+    (wait,) = find_waits({}, [])
+    wait.make({}, [])()
+    assert (wait.name, wait.api, calls) == ("mlx", "CPU", ["synchronize"])
+
+
+def test_the_libraries_of_a_statement_are_those_whose_objects_it_uses() -> None:
+    import msgspec.json
+    import numpy as np
+    import psutil
+
+    seen = libraries_seen({"p": psutil, "m": msgspec.json, "text": "numpy", "os": sys}, [np.zeros(3)])
+    assert list(seen) == ["numpy", "psutil"]
+    assert seen["numpy"] == np.__version__
+    assert libraries_seen({"x": [1, 2]}, [3]) == {}

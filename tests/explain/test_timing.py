@@ -14,13 +14,16 @@ from unittest import mock
 import msgspec
 import pytest
 
+from overhead.cli import main
 from overhead.errors import UsageError
 from overhead.explain import call_spec, timing
 from overhead.explain.call_spec import VARIABLE, CallSpec, FoundCall
 from overhead.explain.show import timing_sentences
-from overhead.explain.timing import Timing, sampling_plan, time, time_statements
+from overhead.explain.timing import TimeInterrupted, Timing, sampling_plan, time, time_statements
 from overhead.probes import registry
 from overhead.profiles import Plan
+from overhead.results import Figure
+from overhead.runner.progress import Listener
 from tests.fakes import timings as made
 from tests.fakes.workers import Unlocked
 
@@ -66,6 +69,127 @@ def test_a_sentence_names_the_cost_in_unpinned_processes_where_it_differs_by_ove
     figures = [made.figure("complete", 1e3, 990.0, 1_010.0), made.figure("met", 1e3 * met_us, 700.0, 2_000.0)]
     sentences = timing_sentences(made.timing(made.call("x.add_(1)", figures)))
     assert any("not pinned" in one and "0.7 to 2.0" in one for one in sentences) == said
+
+
+AMORTISED = [
+    made.figure("complete", 38.0, 37.0, 39.0),
+    made.figure("met", 80.0, 70.0, 95.0),
+    made.figure("naive", 400.0, 390.0, 410.0),
+]
+"""A container that grows: most calls are cheap, and rare ones move it."""
+
+
+def test_a_cost_that_leaves_out_rare_calls_is_not_called_the_cost_of_which_a_single_call_reports_too_much() -> None:
+    sentences = " ".join(timing_sentences(made.timing(made.call("D[len(D)] = 1", AMORTISED))))
+    assert "A single call" not in sentences
+    assert "some calls cost much more" in sentences
+
+
+@pytest.mark.parametrize(("naive", "said"), [((390.0, 410.0), True), ((30.0, 800.0), False)])
+def test_a_single_call_is_compared_by_its_interval_and_with_an_ok_cost_only(
+    naive: tuple[float, float], said: bool
+) -> None:
+    figures = [made.figure("complete", 38.0, 37.0, 39.0), made.figure("naive", 400.0, *naive)]
+    for status in ("ok", "noisy"):
+        sentences = timing_sentences(made.timing(made.call("f()", figures, status=status, reason="wide")))
+        assert any("A single call" in one for one in sentences) == (said and status == "ok")
+
+
+def test_a_first_answer_shows_no_interval_and_is_not_called_noisy() -> None:
+    first = Figure(name="complete", unit="ns", value=4_830.0, status="noisy", reason="a first answer", processes=1)
+    call = made.call("f()", [first], status="noisy", reason="a first answer")
+    sentences = timing_sentences(msgspec.structs.replace(made.timing(call), quick=True))
+    assert not any("noisy" in one for one in sentences)
+    assert any("others may differ" in one for one in sentences)
+    assert "to" not in str(call).split()
+
+
+def test_the_sentences_name_the_libraries_of_each_statement() -> None:
+    old, new = (made.call("f()", AMORTISED, libraries={"numpy": version}) for version in ("2.0.2", "2.4.0"))
+    sentences = " ".join(timing_sentences(made.timing(old, new)))
+    assert "numpy 2.0.2" in sentences
+    assert "numpy 2.4.0" in sentences
+
+
+def test_a_reason_is_shown_with_the_unit_sign_of_the_table() -> None:
+    call = made.call("f()", AMORTISED, status="bimodal", reason="two speeds, 3.3 and 5.0 us, told apart")
+    sentences = " ".join(timing_sentences(made.timing(call)))
+    assert "5.0 \u00b5s," in sentences
+    assert " us" not in sentences
+
+
+PROGRAM = """
+calls = []
+
+def step():
+    calls.append(1)
+
+def build(by=1):
+    def step():
+        calls.append(by)
+    return step
+"""
+
+
+@pytest.mark.parametrize("call", ["my_program:step", "my_program.py:step", "my_program.py:build"])
+def test_time_calls_a_function_that_is_named_as_for_explain(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_program.py").write_text(PROGRAM, encoding="utf-8")
+    timed = time(call, quick=True)
+    assert [one.call for one in timed.calls] == [call]
+    assert (timed.calls[0].value("complete") or 0) > 15, "an append takes longer than the empty loop"
+    assert timed.setup == ""
+    assert str(tmp_path) not in json.dumps(timed.to_dict()), "no path of this machine"
+
+
+@pytest.mark.parametrize("call", ["nowhere_at_all:step", "step: int", "1 + 1", "f"])
+def test_time_refuses_a_call_that_would_do_nothing(call: str) -> None:
+    with pytest.raises(UsageError):
+        time(call, quick=True)
+
+
+def first_found(*values: float) -> list[FoundCall]:
+    """Trials whose first answers are these, ns."""
+    firsts = [Figure(name="complete", unit="ns", value=value, status="noisy", processes=1) for value in values]
+    return [msgspec.structs.replace(found(value / 1e9), first=one) for value, one in zip(values, firsts, strict=True)]
+
+
+def test_an_interruption_keeps_the_first_answers_and_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "try_statements", lambda spec, *a, **k: CallSpec(calls=[], found=first_found(4e3, 8e3)))
+    monkeypatch.setattr(timing, "measure", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(TimeInterrupted) as stopped:
+        time("f()", "g()")
+    assert [call.value("complete") for call in stopped.value.timing.calls] == [4e3, 8e3]
+    assert stopped.value.timing.quick
+    assert ".jsonl" not in str(stopped.value)
+    assert "4.0" in str(stopped.value)
+
+
+def test_an_interruption_keeps_the_costs_of_the_processes_that_have_ended() -> None:
+    class Interrupting(Listener):
+        def working(self, what: str) -> None:
+            if what.endswith("process 2"):
+                raise KeyboardInterrupt
+
+    spec = CallSpec(calls=["np.add(x, 1, out=x)"], setup=NUMPY)
+    with (
+        mock.patch("overhead.runner.run.Campaign", Unlocked),
+        pytest.raises(TimeInterrupted) as stopped,
+    ):
+        time_statements(spec, Interrupting(), plan=PLAN)
+    (call,) = stopped.value.timing.calls
+    assert call.measured("complete") is not None
+    assert not stopped.value.timing.quick
+
+
+def test_the_command_shows_what_was_measured_before_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(timing, "time", mock.Mock(side_effect=TimeInterrupted(made.two_calls())))
+    assert main(["time", "f()", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out) == made.two_calls().to_dict()
 
 
 @pytest.mark.parametrize(("one_s", "processes", "least_s"), [(1e-6, 5, 4.0), (0.02, 5, 4.0), (0.25, 3, 15.0)])

@@ -6,8 +6,9 @@ import contextlib
 import functools
 import os
 import sys
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,38 @@ _NO_KERNEL = frozenset(
 """Operations that are no views and start no kernel."""
 _INDEXING = frozenset({"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"})
 """Operations that read the number of places on the host if an index is a mask."""
-_READS = ("tolist", "numpy", "__array__", "__repr__", "__reduce_ex__", "cpu")
+_WAITING = frozenset(
+    {
+        "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr", "_to_sparse_bsc", "_linalg_check_errors",
+        "_linalg_svd", "_linalg_eigh",
+    }
+)  # fmt: skip
+"""Operations that wait on CUDA, though no tag says so: seen in profiles of PyTorch 2.11 on an H200."""
+_READS = ("tolist", "numpy", "__array__", "__repr__", "__reduce_ex__", "cpu", "__dlpack__")
 """Methods of a tensor that read its values without an operation."""
+_READS_OF_ONE = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__")
+"""Methods that read one value by an operation, which is seen in the thread of the block only."""
+_HOST_COUNTERS = frozenset(
+    f"{name}.py" for name in ("adadelta", "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop")
+)
+"""Optimisers of PyTorch that count steps in tensors of the host, also if the parameters are on a GPU. On an H200 none
+of them waits, and launches of a step are fewer by the operations on these tensors. ASGD and Adafactor do wait."""
+_COUNTERS = ("state_steps", "device_state_steps", "mu_products", "device_mu_products")
+"""What these optimisers call the lists of such tensors."""
+_DLPACK_CPU = 1
+"""The number of the host's memory in the DLPack standard."""
 _END = "the end of the block"
 
 
 @dataclass
 class BlockCounts:
-    """``(name, line)`` of each launch and synchronisation of a block at its end. ``means``: what counts as a launch."""
+    """``(name, line)`` of each launch and synchronisation of a block at its end.
+
+    ``means``, ``means_wait``: what counts as a launch, and as a synchronisation; and what is not counted.
+    """
 
     means: str = ""
+    means_wait: str = ""
     launches: list[tuple[str, str]] = field(default_factory=list)
     synchronisations: list[tuple[str, str]] = field(default_factory=list)
 
@@ -43,7 +66,7 @@ class BlockCounts:
         said = []
         for what, found, most in (
             (f"launches ({self.means})", self.launches, launches),
-            ("synchronisations", self.synchronisations, synchronisations),
+            (f"synchronisations ({self.means_wait})", self.synchronisations, synchronisations),
         ):
             if most is not None and len(found) > most:
                 said.append(f"{what}: {len(found)}, the budget is {most}:")
@@ -58,7 +81,7 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
     """A context that counts the launches and synchronisations of its block. ``folder``: lines are relative to it.
 
     If torch has started CUDA, ``torch.profiler`` counts runtime calls in all threads. Else operations of this thread
-    that would start a kernel on a GPU are counted, and its reads of values, which would wait for it. Raises
+    that would start a kernel on a GPU are counted, and reads of values in all threads, which would wait for it. Raises
     ``Unavailable`` if torch is missing or its profiler sees no call of the runtime.
     """
     folder = folder or os.getcwd()
@@ -78,10 +101,16 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found.means = "operations that start a kernel on a GPU"
+    found.means = "operations of this thread that start a kernel on a GPU; those of other threads are not counted"
+    found.means_wait = (
+        "operations of this thread that wait for a GPU, and reads such as item() in all threads; other waits of other "
+        "threads are not counted"
+    )
     libraries = torch_folders(torch)
     number = None  # the tensor that PyTorch made last of a number of Python
-    inside: list[str] = []  # the methods that read and have not returned: what they call is part of them
+    folder_of_torch = os.path.join(os.path.dirname(torch.__file__), "")
+    own_thread = threading.get_ident()
+    inside = _Inside()  # what a method that reads calls is part of it
 
     def line(frame: Any) -> str:
         site = call_site(frame, folder, libraries)
@@ -95,9 +124,12 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
             name, frame = func.overloadpacket.__name__, sys._getframe(1)
             if name == "lift_fresh":
                 number = result
-            elif not func.is_view and name not in _NO_KERNEL and func.namespace != "profiler":
+                return result
+            if _is_host_counter(frame, folder_of_torch, args):
+                return result
+            if not func.is_view and name not in _NO_KERNEL and func.namespace != "profiler":
                 found.launches.append((f"{func.namespace}::{name}", line(frame)))
-            if not inside and _reads_values(torch, func, args, kwargs, number):
+            if not inside.depth and _reads_values(torch, func, args, kwargs, number):
                 found.synchronisations.append((f"{func.namespace}::{name}", line(frame)))
             return result
 
@@ -106,19 +138,57 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
 
         @functools.wraps(call)
         def read(*args: Any, **kwargs: Any) -> Any:
-            if not inside:
-                found.synchronisations.append((f"Tensor.{name}", line(sys._getframe(1))))
-            inside.append(name)
-            try:
+            seen = name in _READS_OF_ONE and threading.get_ident() == own_thread  # by its operation
+            if seen or inside.depth or (name == "__dlpack__" and not _to_the_host(kwargs)):
                 return call(*args, **kwargs)
-            finally:
-                inside.pop()
+            with inside:
+                result = call(*args, **kwargs)
+            # Only now: NumPy calls __array__ with an argument that PyTorch refuses, and then again without it.
+            found.synchronisations.append((f"Tensor.{name}", line(sys._getframe(1))))
+            return result
 
         return read
 
-    readers: dict[str, Any] = {name: reading(name) for name in _READS}
+    readers: dict[str, Any] = {name: reading(name) for name in (*_READS, *_READS_OF_ONE)}
     with mock.patch.multiple(torch.Tensor, **readers), Count():
         yield
+
+
+class _Inside(threading.local):
+    """How many methods that read this thread is inside of, as a context."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+def _to_the_host(kwargs: Mapping[str, Any]) -> bool:
+    """Whether ``__dlpack__`` is asked for memory of the host, as NumPy does; other libraries name no device."""
+    device = kwargs.get("dl_device", ("another", 0))
+    return device is None or device[0] == _DLPACK_CPU
+
+
+def _is_host_counter(frame: Any, folder: str, args: Any) -> bool:
+    """Whether an operation works on the counter of steps that an optimiser keeps on the host.
+
+    ``frame``: of the operation's caller. ``folder``: of PyTorch.
+    """
+    first = args[0] if args else None
+    target = first[0] if isinstance(first, list | tuple) and first else first
+    optimisers = os.path.join(folder, "optim", "")
+    while frame is not None and frame.f_code.co_filename.startswith((folder, __file__)):
+        file = frame.f_code.co_filename
+        if file.startswith(optimisers) and os.path.basename(file) in _HOST_COUNTERS:
+            names = frame.f_locals
+            lists = [names.get(name) or () for name in _COUNTERS]
+            if any(target is counter for counters in lists for counter in counters):
+                return not names.get("capturable", False)
+        frame = frame.f_back
+    return False
 
 
 def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) -> bool:
@@ -128,6 +198,8 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
         if args[2:] and args[2] is number:
             return masks != [True]  # CUDA copies a number to the device, unless it fills one mask with it
         return any(masks)
+    if func.overloadpacket.__name__ in _WAITING:
+        return True
     tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
     return any(tag in func.tags for tag in tags) and kwargs.get("output_size") is None
 
@@ -136,7 +208,8 @@ def _reads_values(torch: Any, func: Any, args: Any, kwargs: Any, number: Any) ->
 def _on_cuda(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
     from torch.profiler import ProfilerActivity, profile
 
-    found.means = "calls of the CUDA runtime that start kernels or graphs"
+    found.means = "calls of the CUDA runtime that start kernels or graphs, in all threads"
+    found.means_wait = "calls of the CUDA runtime that wait, in all threads"
     with scratch.subfolder() as place:
         file = Path(place) / "trace.json"
         torch.cuda.synchronize()

@@ -23,12 +23,22 @@ def dispatch_budget(
     """
     folder = str(request.config.rootpath)
 
-    @contextlib.contextmanager
-    def budget(*, launches: int | None = None, synchronisations: int | None = None) -> Iterator[BlockCounts]:
-        from overhead.errors import Unavailable
-        from overhead.explain.dispatch_budget import check_limits, count_block
+    def budget(
+        *, launches: int | None = None, synchronisations: int | None = None, **unknown: object
+    ) -> contextlib.AbstractContextManager[BlockCounts]:
+        from overhead.explain.dispatch_budget import check_limits
 
+        if unknown:
+            name = min(unknown)
+            raise TypeError(f"dispatch_budget: there is no {name!r}: write launches=N, synchronisations=N (with an s)")
         check_limits(launches, synchronisations)
+        return counted(launches, synchronisations)
+
+    @contextlib.contextmanager
+    def counted(launches: int | None, synchronisations: int | None) -> Iterator[BlockCounts]:
+        from overhead.errors import Unavailable
+        from overhead.explain.dispatch_budget import count_block
+
         try:
             with count_block(folder) as found:
                 yield found

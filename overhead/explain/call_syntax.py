@@ -14,7 +14,8 @@ from types import CodeType
 
 from overhead.errors import UsageError
 
-_PLACE = re.compile(r"(?P<place>[^\s:'\"()\[\]{}=]+):(?P<function>[A-Za-z_][\w.]*)")
+_FILE = re.compile(r"(?P<place>[^\n'\"()\[\]{}=]+\.py):(?P<function>[A-Za-z_][\w.]*)")
+_MODULE = re.compile(r"(?P<place>[\w.]+):(?P<function>[A-Za-z_][\w.]*)")
 _FUNCTION_FORMS = "FILE.py:FUNCTION or module:function"
 _DOES_NOTHING = frozenset(
     {
@@ -36,12 +37,14 @@ def named_function(call: str) -> str:
 
     As a Python statement such a text is an annotation, or no statement at all.
     """
-    found = _PLACE.fullmatch(call.strip())
+    text = call.strip()
+    if _FILE.fullmatch(text):
+        return text
+    found = _MODULE.fullmatch(text)
     if found is None:
         return ""
-    place = found["place"]
-    is_module = all(part.isidentifier() and not keyword.iskeyword(part) for part in place.split("."))
-    return call.strip() if place.endswith(".py") or is_module else ""
+    is_module = all(part.isidentifier() and not keyword.iskeyword(part) for part in found["place"].split("."))
+    return text if is_module else ""
 
 
 def check_does_something(call: str) -> None:
@@ -67,6 +70,18 @@ def check_does_something(call: str) -> None:
         raise UsageError(f"Python computes {shown} once, before CALL runs; give its parts names in --setup: x + y")
     if _is_idle(body):
         raise UsageError(f"CALL does nothing when it runs: {_why_idle(last)}; to measure the loop alone, write pass")
+
+
+def read_only(call: str) -> str:
+    """The text of a CALL that is nothing but an attribute, such as ``x.sum``; else an empty one."""
+    try:
+        body = ast.parse(textwrap.dedent(call).strip("\n")).body
+    except (SyntaxError, ValueError):
+        return ""
+    match body:
+        case [ast.Expr(value=ast.Attribute() as value)]:
+            return ast.unparse(value)
+    return ""
 
 
 def _why_idle(last: ast.stmt) -> str:

@@ -237,7 +237,7 @@ def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]
 
 def _check_module(named: str) -> None:
     """Raise ``UsageError`` if ``module:function`` names no module: it may be meant as a statement."""
-    place = named.strip().partition(":")[0]
+    place = named.strip().rpartition(":")[0]
     top = place.partition(".")[0]
     if place.endswith(".py") or top in sys.modules:
         return

@@ -5,11 +5,15 @@ A call that returns one of these would be timed without its work.
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import inspect
 import io
 import itertools
 import multiprocessing.pool
+import multiprocessing.process
+import subprocess
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +60,12 @@ def _of_value(value: Any) -> Unfinished | None:
         return Unfinished("a future, whose work another thread or process does", "(...).result()")
     if isinstance(value, multiprocessing.pool.AsyncResult):
         return Unfinished("a result that another process computes", "(...).get()")
+    if asyncio.isfuture(value):
+        return Unfinished("a task of an event loop", "asyncio.run(...) around all of it")
+    if isinstance(value, subprocess.Popen) and value.poll() is None:
+        return Unfinished("a process that still runs", "(...).wait()")
+    if isinstance(value, threading.Thread | multiprocessing.process.BaseProcess) and value.is_alive():
+        return Unfinished("a thread or process that still runs", "(...).join()")
     if callable(getattr(type(value), "__dask_graph__", None)):  # a collection of Dask, or an array of xarray
         return Unfinished("a lazy collection of Dask", "(...).compute()") if value.__dask_graph__() else None
     library = type(value).__module__.partition(".")[0]
@@ -74,6 +84,8 @@ def _mlx(value: Any) -> Unfinished | None:
 
 
 def _torch(value: Any) -> Unfinished | None:
+    if type(value).__name__ in ("Future", "Work"):
+        return Unfinished("work of PyTorch that goes on", "(...).wait()")
     kind = getattr(getattr(value, "device", None), "type", "")
     if kind not in _NO_WORK:
         return None

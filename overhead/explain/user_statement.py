@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import inspect
 import os
 import textwrap
 import time
@@ -18,6 +19,7 @@ from msgspec import Struct
 from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import UsageError
 from overhead.explain.call_spec import CallSpec, FoundCall
+from overhead.explain.call_syntax import read_only
 from overhead.explain.steps import error_text, literals
 from overhead.explain.unfinished import unfinished_of
 from overhead.explain.waits import NOTHING, Wait, find_waits, joined_actions, libraries_seen, uses_package, wait_named
@@ -123,6 +125,8 @@ def try_call(
     with _no_copy(call_name), _no_unawaited(call_name):
         _issue(statement, 1, 0, call_name)
     _check_clocks(setup_name, call_name)
+    if (read := read_only(call)) and inspect.isroutine(next(iter(statement.results), None)):
+        raise UsageError(f"{call_name} reads {read} and does not call it: write {read}()")
     unfinished = unfinished_of(list(statement.results))
     if unfinished is not None and not spec.wait:
         otherwise = "; to time the call without that work, give --wait none" if call_name == "CALL" else ""

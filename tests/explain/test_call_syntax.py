@@ -30,12 +30,14 @@ def test_a_statement_that_does_something_and_the_empty_loop_are_not_refused(call
     check_does_something(call)
 
 
-@pytest.mark.parametrize("call", ["step1:step", "step1.py:step", "a/b.py:Model.run", "package.module:function"])
+@pytest.mark.parametrize("call", ["step1:step", "a b/c.py:Model.run", r"C:\a\b.py:f", "package.module:function"])
 def test_a_call_may_name_a_function_as_explain_does(call: str) -> None:
     assert named_function(call) == call
 
 
-@pytest.mark.parametrize("call", ["x: int", "d[a:b]", "f('a:b')", "lambda:x", "else:x", "x:1", "f(x):y"])
+@pytest.mark.parametrize(
+    "call", ["x: int", "d[a:b]", "f('a:b')", "lambda:x", "lambda y=a.py:x", "else:x", "x:1", "f(x):y"]
+)
 def test_a_statement_with_a_colon_names_no_function(call: str) -> None:
     assert not named_function(call)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from types import ModuleType, SimpleNamespace
@@ -48,6 +50,7 @@ LAZY = {
     "polars": lambda: of_library("polars.lazyframe.frame", "LazyFrame"),
     "pyspark": lambda: of_library("pyspark.sql.dataframe", "DataFrame"),
     "duckdb": lambda: of_library("_duckdb", "DuckDBPyRelation"),
+    "work of torch": lambda: of_library("torch.distributed", "Work"),
     "ray": lambda: of_library("ray._raylet", "ObjectRef"),
     "torch xla": lambda: of_library("torch", "Tensor", device=SimpleNamespace(type="xla")),
     "torch meta": lambda: of_library("torch", "Tensor", device=SimpleNamespace(type="meta")),
@@ -83,6 +86,17 @@ def test_a_coroutine_is_unfinished() -> None:
     made = work()
     assert unfinished_of([made]) is not None
     made.close()
+
+
+def test_a_process_and_a_thread_are_unfinished_until_they_end() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    thread = threading.Thread(target=process.wait)
+    thread.start()
+    assert unfinished_of([process]) is not None
+    assert unfinished_of([thread]) is not None
+    process.communicate()
+    thread.join()
+    assert unfinished_of([process, thread]) is None
 
 
 def test_a_collection_of_dask_is_unfinished_and_an_array_without_one_is_not() -> None:

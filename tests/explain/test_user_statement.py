@@ -53,6 +53,7 @@ REFUSED = {
         "CALL: NameError: name 'math' is not defined: math.sqrt(2); a statement has only the names of --setup, such as "
         '--setup "import math"',
     ),
+    "a method that is not called": (CallSpec(calls=["x.append"], setup="x = []"), "CALL reads x.append and does not"),
     "a coroutine": (CallSpec(calls=["f()"], setup="async def f(): pass"), "CALL returns a coroutine"),
     "coroutines in a loop": (
         CallSpec(calls=["for _ in range(2): f()"], setup="async def f(): pass"),

@@ -49,15 +49,15 @@ class FoundCall(Struct, frozen=True, kw_only=True, tag="found"):
 class CallSpec(Struct, frozen=True, kw_only=True):
     """The statements to measure. ``wait``: a name of ``KNOWN_WAITS``, a statement that waits, or empty to find out.
 
-    ``own_setup``: the user's part of ``setup``, if the rest only finds functions. ``path``: entries of ``sys.path``
-    that the workers need. ``vary``: ``NAME=VALUE,VALUE``; SETUP begins with one of these assignments. ``threads``:
-    numbers of library threads. ``pythons``: interpreters of the workers. ``first``: the trial gives first answers.
-    ``found``: by case, what the trial found out.
+    ``before``: Python text that finds functions, and runs before ``setup``. ``path``: entries of ``sys.path`` that the
+    workers need. ``vary``: ``NAME=VALUE,VALUE``; one of these assignments runs before SETUP. ``threads``: numbers of
+    library threads. ``pythons``: interpreters of the workers. ``first``: the trial gives first answers. ``found``: by
+    case, what the trial found out.
     """
 
     calls: list[str]
     setup: str = ""
-    own_setup: str | None = None
+    before: str = ""
     wait: str = ""
     path: list[str] = []
     vary: str = ""

@@ -7,7 +7,6 @@ import importlib.machinery
 import os
 import sys
 import tempfile
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -148,11 +147,11 @@ class TimeInterrupted(KeyboardInterrupt):
 
 
 class _Named(Struct, frozen=True, kw_only=True):
-    """What the statements are called, and what they need. ``setup``, ``path``: of functions, for the workers."""
+    """What the statements are called, and what they need. ``before``, ``path``: of functions, for the workers."""
 
     texts: list[str]
     labels: list[str]
-    setup: str
+    before: str
     path: list[str]
 
 
@@ -187,8 +186,8 @@ def time(  # noqa: PLR0913 - a public interface
     named = _named(calls, arguments)
     spec = CallSpec(
         calls=named.texts,
-        setup=f"{named.setup}{textwrap.dedent(setup)}",
-        own_setup=setup,
+        setup=setup,
+        before=named.before,
         wait=wait,
         path=named.path,
         vary=vary,
@@ -210,7 +209,7 @@ def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]
     """The calls as statements; a function becomes a name that a text of the setup defines. Raises ``UsageError``."""
     texts: list[str] = []
     labels: list[str] = []
-    setups: list[str] = []
+    before: list[str] = []
     path: list[str] = []
     if arguments and not any(isinstance(one, str) and named_function(one) for one in calls):
         raise UsageError("--arg: only for FILE.py:FUNCTION or module:function; write the arguments into the statement")
@@ -225,14 +224,14 @@ def _named(calls: Sequence[str | Callable[[], object]], arguments: Sequence[str]
         if isinstance(one, str):
             source = step_named(named_function(one), arguments)
             _check_module(one)
-            setups.append(f"{source.setup}\n{name} = step\ndel step\n")
+            before.append(f"{source.setup}\n{name} = step\ndel step\n")
             labels.append(named_function(one))
             path += source.path
         else:
-            setups.append(f"{setup_of(one, name)}\n")
+            before.append(f"{setup_of(one, name)}\n")
             labels.append(f"{getattr(one, '__qualname__', type(one).__qualname__)}()")
             path += sys.path
-    return _Named(texts=texts, labels=labels, setup="".join(setups), path=list(dict.fromkeys(path)))
+    return _Named(texts=texts, labels=labels, before="".join(before), path=list(dict.fromkeys(path)))
 
 
 def _check_module(named: str) -> None:
@@ -322,7 +321,7 @@ def _try_all(
 def _first_answers(spec: CallSpec, rows: Sequence[CallTiming]) -> Timing:
     return Timing(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        setup=spec.setup if spec.own_setup is None else spec.own_setup,
+        setup=spec.setup,
         machine=machine.identity(),
         versions={},
         suite=__version__,

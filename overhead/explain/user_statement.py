@@ -7,7 +7,6 @@ import gc
 import importlib.util
 import inspect
 import os
-import textwrap
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -118,7 +117,7 @@ def try_call(
     """
     setup_name, call_name = names
     doing(setup_name)
-    statement = StatementLoop(call, spec.setup, keep=True)
+    statement = StatementLoop(call, spec.setup, before=spec.before, keep=True)
     with _no_copy(setup_name):
         _checked(statement, statement.open)
     doing(call_name)
@@ -141,7 +140,7 @@ def try_call(
     finish = joined_actions([wait.make(statement.names, statement.results) for wait in waits])
     if by_text:
         statement.close()
-        statement = StatementLoop(call, spec.setup, spec.wait)
+        statement = StatementLoop(call, spec.setup, spec.wait, before=spec.before)
         _checked(statement, statement.open)
         finish = statement.wait
     if not any(wait.keeps for wait in waits):
@@ -304,12 +303,12 @@ def first_answer(
 
 
 def _alone(spec: CallSpec, number: int) -> CallSpec:
-    """The statement of one case; its SETUP begins with the assignment."""
+    """The statement of one case; the assignment runs before its SETUP."""
     position, given = spec.cases[number]
     lines = [f"{name} = {value!r}" for name, value in literals(given).items()]
-    setup = "\n".join([*lines, textwrap.dedent(spec.setup)])
+    before = "\n".join([*lines, spec.before])
     found = spec.found[number : number + 1]
-    return msgspec.structs.replace(spec, calls=[spec.calls[position]], setup=setup, vary="", found=found)
+    return msgspec.structs.replace(spec, calls=[spec.calls[position]], before=before, vary="", found=found)
 
 
 class CallChain(HeldChain):
@@ -323,7 +322,9 @@ class CallChain(HeldChain):
         self._said, self._made = found.said, 0
         by_text = not found.waits
         wait_text = spec.wait if by_text else ""
-        self._statement = StatementLoop(spec.calls[0], spec.setup, wait_text, keep="jax" in found.waits)
+        self._statement = StatementLoop(
+            spec.calls[0], spec.setup, wait_text, before=spec.before, keep="jax" in found.waits
+        )
         _checked(self._statement, self._statement.open)
         names, results = self._statement.names, self._statement.results
         waits = [wait for name in found.waits if (wait := wait_named(name, names, results))]

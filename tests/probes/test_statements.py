@@ -109,3 +109,10 @@ def test_a_statement_that_is_the_name_of_a_file_is_refused_with_what_to_type(
 def test_a_statement_that_awaits_is_told_how_to_run_an_event_loop(call: str) -> None:
     with pytest.raises(StatementError, match=r"asyncio\.run\(f\(\)\)"):
         StatementLoop(call)
+
+
+def test_the_lines_of_setup_keep_their_numbers_after_a_text_that_runs_before_it() -> None:
+    statement = StatementLoop("f()", "x = n\ny = x / 0", before="n = 1\nm = 2")
+    with pytest.raises(ZeroDivisionError) as raised:
+        statement.open()
+    assert statement.describe_error(raised.value).startswith("SETUP, line 2: ")

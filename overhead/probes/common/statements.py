@@ -35,6 +35,7 @@ def statement(repeat, keep):
                 CALL
         n = yield
 """
+_BEFORE = "before SETUP"
 _OWN = "overhead's "
 """The names of the template begin with this. With the quote and the space no text of a user can spell one."""
 _FILE_HINT = 'for its text: -s "$(cat {file})"; for a name of it: -s "from {module} import NAME"'
@@ -49,14 +50,18 @@ class StatementError(BadValue):
 class StatementLoop:
     """A loop of the statements ``call`` (CALL), after ``setup`` (SETUP). Raises ``StatementError`` if one is invalid.
 
+    ``before``: text of the suite that runs before SETUP, so that the lines of SETUP keep their numbers.
+
     ``wait_text``: statements that wait; they see the names of SETUP and CALL. ``keep``: keep the last ``KEPT_RESULTS``
     results of CALL in ``results``. A result is the value of its last line if that is an expression, or of the name that
     it assigns.
     """
 
-    def __init__(self, call: str, setup: str = "", wait_text: str = "", *, keep: bool = False) -> None:
+    def __init__(
+        self, call: str, setup: str = "", wait_text: str = "", *, before: str = "", keep: bool = False
+    ) -> None:
         self.results: deque[Any] = deque(maxlen=KEPT_RESULTS)
-        texts = {"SETUP": setup, "CALL": call, "--wait": wait_text}
+        texts = {_BEFORE: before, "SETUP": setup, "CALL": call, "--wait": wait_text}
         self._parts = {part: _body(part, text) for part, text in texts.items()}
         if not self._parts["CALL"]:
             raise StatementError("CALL is empty")
@@ -121,7 +126,7 @@ class StatementLoop:
         kept = _keeping(self._parts["CALL"]) if keep else None
         self.keeps = kept is not None
         blocks = {
-            "SETUP": self._parts["SETUP"],
+            "SETUP": [*self._parts[_BEFORE], *self._parts["SETUP"]],
             "PLAIN": plain,
             "CALL": [*self._parts["CALL"], *(kept or [])],
             "FINISH": self._parts["--wait"],

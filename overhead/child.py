@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import io
 import math
 import os
 import queue
@@ -25,6 +26,7 @@ import msgspec
 import psutil
 
 from overhead import scratch
+from overhead.windows_job import EndsWithParent
 
 _KILL_S = 5.0
 """How long a killed child may take to disappear."""
@@ -103,6 +105,7 @@ class ChildProcess(Generic[_Received]):
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+        self._job = EndsWithParent(self._process)
         assert self._process.stdout is not None
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=_read, args=(self._process.stdout, self._lines), daemon=True)
@@ -219,6 +222,7 @@ class ChildProcess(Generic[_Received]):
         """
         self.exit_code(exit_s)
         self.kill()
+        self._job.close()
         self._reader.join(_OUTPUT_S)
         self._errors.close()
         assert self._process.stdin is not None
@@ -235,6 +239,9 @@ class Parent:
 
     def __init__(self) -> None:
         sys.stdout.flush()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A block buffer would be written at the end, behind the traceback whose last line is the reason of a death.
+            sys.stdout.reconfigure(line_buffering=True)
         self._out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
         os.dup2(2, 1)
         self.lines = input_lines()

@@ -27,7 +27,7 @@ def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
     inner = f"kept = bytearray({400 * MIB}); print('ready', flush=True); import time; time.sleep(600)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
     with python(code, ChildLimits(GENEROUS_S, 200 * MIB, poll_s=0.05)) as process:
-        assert process.receive() == b"ready\n"
+        assert process.receive().strip() == b"ready"
         with pytest.raises(ChildEnded, match="no answer"):
             process.receive(0.5)
         assert process.peak_bytes < 200 * MIB
@@ -45,6 +45,23 @@ def test_ending_a_child_ends_the_processes_that_it_started() -> None:
         process.end()
         _, alive = psutil.wait_procs([descendant], timeout=20)
         assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+PRINTS_AND_FAILS = """
+from overhead.child import Parent
+parent = Parent()
+print("printed by a library")
+raise ValueError("no such device")
+"""
+
+
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_what_a_child_printed_does_not_replace_its_exception_as_the_reason(
+    monkeypatch: pytest.MonkeyPatch, buffering: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", buffering)  # empty: standard output has a buffer
+    with python(PRINTS_AND_FAILS) as process, pytest.raises(ChildEnded, match="ValueError: no such device"):
+        process.receive()
 
 
 READS_ITS_INPUT = """

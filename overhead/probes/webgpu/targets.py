@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,8 +14,13 @@ from overhead.probes.vulkan.adapters import DRIVER_VARIABLES, swiftshader_manife
 from overhead.probes.webgpu.library import Library, captured_stderr
 from overhead.results import Api, Target
 
-LOADER_MEND = "apt install libvulkan1 mesa-vulkan-drivers"
-REFUSED_MEND = "a newer driver; or apt install chromium, whose SwiftShader serves"
+LOADER_MEND = {
+    "linux": "apt install libvulkan1 mesa-vulkan-drivers",
+    "darwin": "a Mac whose GPU supports Metal",
+}.get(sys.platform, "install the GPU vendor's driver")
+REFUSED_MEND = "a newer driver"
+if sys.platform == "linux":
+    REFUSED_MEND += "; or apt install chromium, whose SwiftShader serves"
 _APIS: Mapping[str, Api] = {
     "Vulkan": "Vulkan",
     "Metal": "Metal",

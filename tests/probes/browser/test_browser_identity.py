@@ -162,6 +162,21 @@ def test_find_browser_returns_the_program_that_an_environment_variable_names(
     assert launch.find_browser("chromium").program == "/usr/bin/chromium"
 
 
+@pytest.mark.parametrize(
+    ("platform", "text", "words"),
+    [
+        (
+            "win32",
+            r'--profile=C:\Users\x "--log=C:\My Work\l.txt"',
+            [r"--profile=C:\Users\x", r"--log=C:\My Work\l.txt"],
+        ),
+        ("linux", r"--a=b\ c '--d=e f' #g", ["--a=b c", "--d=e f", "#g"]),
+    ],
+)
+def test_flags_are_divided_as_the_shell_of_the_system_does(platform: str, text: str, words: list[str]) -> None:
+    assert launch.split_flags(text, platform) == words
+
+
 def test_an_environment_variable_adds_and_removes_browser_flags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

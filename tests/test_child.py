@@ -139,6 +139,31 @@ def test_a_child_that_hangs_ends_with_its_parent(busy: str) -> None:
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
 
 
+KILLED_PARENT = """
+import os, sys
+from overhead.child import ChildProcess
+child = ChildProcess("", None, bytes, python=[sys.executable, "-c", sys.argv[1]])
+print(child.pid, child.receive().decode(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+HANGS_WITH_THE_LOCK = """
+import ctypes, subprocess, sys
+one = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(one.pid, flush=True)
+ctypes.PyDLL("kernel32").Sleep(600_000)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has jobs that end with the last handle")
+def test_a_child_that_hangs_and_what_it_started_end_with_a_killed_parent() -> None:
+    command = [sys.executable, "-c", KILLED_PARENT, HANGS_WITH_THE_LOCK]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    left = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    assert not psutil.wait_procs(left, timeout=20)[1]
+
+
 def test_an_endless_line_is_received_in_parts() -> None:
     with python("import sys\nwhile True: sys.stdout.write('x' * 2**20)") as process:
         assert len(process.receive()) == 16 * MIB

@@ -139,7 +139,7 @@ def test_installed_programs_finds_browsers_in_the_folders_of_macos_and_windows(
 ) -> None:
     for variable in ("PATH", "PROGRAMFILES(X86)", "LOCALAPPDATA"):
         monkeypatch.setenv(variable, "")
-    for variable in ("HOME", "PROGRAMFILES"):
+    for variable in ("HOME", "USERPROFILE", "PROGRAMFILES"):
         monkeypatch.setenv(variable, str(tmp_path))
     assert str(_program(tmp_path / program)) in launch.installed_programs("chromium", platform)
 

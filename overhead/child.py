@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import io
 import math
 import os
 import queue
@@ -24,6 +25,7 @@ import msgspec
 import psutil
 
 from overhead import scratch
+from overhead.windows_job import EndsWithParent
 
 _KILL_S = 5.0
 """How long a killed child may take to disappear."""
@@ -138,6 +140,7 @@ class ChildProcess(Generic[_Received]):
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+        self._job = EndsWithParent(self._process)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._errors = PrintedText(self._process.stderr)
@@ -255,6 +258,7 @@ class ChildProcess(Generic[_Received]):
         """
         self.exit_code(exit_s)
         self.kill()
+        self._job.close()
         self._reader.join(_OUTPUT_S)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
@@ -270,6 +274,9 @@ class Parent:
 
     def __init__(self) -> None:
         sys.stdout.flush()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A block buffer would be written at the end, behind the traceback whose last line is the reason of a death.
+            sys.stdout.reconfigure(line_buffering=True)
         self._out = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
         os.dup2(2, 1)
         self.lines = input_lines()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overhead.errors import UsageError
+from overhead.errors import UsageError, shell_command
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
@@ -63,7 +62,7 @@ def measure_and_show(a: argparse.Namespace, stacks: list[str], require: Sequence
             outcome = run(stacks, profile=a.profile, out=a.out, listener=listener, require=require, **more)
     except Interrupted as stopped:
         where = " and ".join(map(str, stopped.journals))
-        shown = shlex.join(["overhead", "show", str(stopped.journals[0])])
+        shown = shell_command(["overhead", "show", str(stopped.journals[0])])
         print(f"overhead: interrupted; everything measured is in {where}; to see it: {shown}", file=sys.stderr)
         return INTERRUPTED
     _show_outcome(a, outcome)

@@ -7,7 +7,8 @@ import importlib.util
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 
 _MOST_TEXT = 2000
 
@@ -58,6 +59,17 @@ class MissingExtra(UsageError, ImportError):
 def install_command(*extras: str) -> str:
     """The command that adds these extras to this installation, from a wheel or a clone, in any shell."""
     return f'pip install "overhead[{",".join(extras)}]"'
+
+
+def shell_command(words: Sequence[str]) -> str:
+    """The words as one line for the shell of this system. cmd.exe takes single quotes as part of a name."""
+    if sys.platform == "win32":
+        import subprocess
+
+        return subprocess.list2cmdline(words)
+    import shlex
+
+    return shlex.join(words)
 
 
 def require_extra(extra: str, *packages: str) -> None:

@@ -19,7 +19,7 @@ from overhead.slices import SLICES
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
-    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch", "slices"},
+    {"errors", "bounded_files", "child", "fields", "locks", "profiles", "registry", "scratch", "slices", "windows_job"},
     {"results"},
     {"measure.fitting"},
     {"measure.sampling"},

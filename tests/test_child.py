@@ -27,7 +27,7 @@ def test_the_memory_of_descendants_counts_only_if_asked_for() -> None:
     inner = f"kept = bytearray({400 * MIB}); print('ready', flush=True); import time; time.sleep(600)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
     with python(code, ChildLimits(GENEROUS_S, 200 * MIB, poll_s=0.05)) as process:
-        assert process.receive() == b"ready\n"
+        assert process.receive().strip() == b"ready"
         with pytest.raises(ChildEnded, match="no answer"):
             process.receive(0.5)
         assert process.peak_bytes < 200 * MIB
@@ -45,6 +45,23 @@ def test_ending_a_child_ends_the_processes_that_it_started() -> None:
         process.end()
         _, alive = psutil.wait_procs([descendant], timeout=20)
         assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+PRINTS_AND_FAILS = """
+from overhead.child import Parent
+parent = Parent()
+print("printed by a library")
+raise ValueError("no such device")
+"""
+
+
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_what_a_child_printed_does_not_replace_its_exception_as_the_reason(
+    monkeypatch: pytest.MonkeyPatch, buffering: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", buffering)  # empty: standard output has a buffer
+    with python(PRINTS_AND_FAILS) as process, pytest.raises(ChildEnded, match="ValueError: no such device"):
+        process.receive()
 
 
 READS_ITS_INPUT = """
@@ -120,6 +137,31 @@ def test_a_child_that_hangs_ends_with_its_parent(busy: str) -> None:
     assert done.stdout.split()
     _, alive = psutil.wait_procs(left, timeout=20)
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+KILLED_PARENT = """
+import os, sys
+from overhead.child import ChildProcess
+child = ChildProcess("", None, bytes, python=[sys.executable, "-c", sys.argv[1]])
+print(child.pid, child.receive().decode(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+HANGS_WITH_THE_LOCK = """
+import ctypes, subprocess, sys
+one = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(one.pid, flush=True)
+ctypes.PyDLL("kernel32").Sleep(600_000)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has jobs that end with the last handle")
+def test_a_child_that_hangs_and_what_it_started_end_with_a_killed_parent() -> None:
+    command = [sys.executable, "-c", KILLED_PARENT, HANGS_WITH_THE_LOCK]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    left = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    assert not psutil.wait_procs(left, timeout=20)[1]
 
 
 def test_an_endless_line_is_received_in_parts() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
 from overhead.blocks.parts import Part, Table, Text
+from overhead.errors import shell_command
 from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
 from overhead.reading.format import count, listed, number, percent, percent_spread
 from overhead.results import Value
@@ -31,8 +31,9 @@ def fleet_blocks(found: FleetVerdicts) -> Iterator[Part]:
     if found.skipped:
         yield Text([f"Skipped: {_named([f'{path} ({why})' for path, why in found.skipped.items()])}."])
     if suspects := found.named("suspect"):
-        files = [shlex.quote(str(_next_file(Path(found.folder, node)))) for node in suspects[:_NAMED]]
-        commands = [f"overhead run --profile node --out {file}" for file in files]
+        files = [str(_next_file(Path(found.folder, node))) for node in suspects[:_NAMED]]
+        again = ["overhead", "run", "--profile", "node", "--out"]
+        commands = [shell_command([*again, file]) for file in files]
         yield Text(["One more run on the node tells whether it is slow:", *commands])
 
 

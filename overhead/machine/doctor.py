@@ -27,6 +27,8 @@ _ADVICE = {
     "GPU in use": "stop the other programs on it",
     "Vulkan loader": "no WebGPU or Vulkan without it: sudo apt install libvulkan1, or your system's vulkan-loader",
 }
+# The names of Windows' plans are translated, their ids are not: "high performance" and "ultimate performance".
+_PERFORMANCE_PLANS = ("8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c", "e9a42b02-d5df-448d-aa00-03f14749eb61")
 _GOOD_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource")
 # Drivers install these layers. They only sort the devices, and do not intercept calls.
 _HARMLESS_LAYERS = ("VK_LAYER_MESA_device_select", "VK_LAYER_NV_optimus")
@@ -62,7 +64,9 @@ def _processor(state: dict[str, Any]) -> Iterator[DoctorCheck]:
         eager = "performance" in (governor, state.get("energy_preference"))
         yield _check("governor", not eager, governor)
     if plan := state.get("power_plan"):
-        yield _check("power plan", "performance" not in plan.lower(), plan)
+        # A plan of the user's own has an id of its own, so its name decides.
+        fast = state.get("power_plan_id") in _PERFORMANCE_PLANS or "performance" in plan.lower()
+        yield _check("power plan", not fast, plan)
     if state.get("low_power_mode"):
         yield _check("low power mode", True, "on")
     if power := state.get("power"):

@@ -12,6 +12,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+# Homebrew's folder on Apple silicon is not searched without its path.
+_VULKAN_LOADERS = {
+    "win32": ["vulkan-1.dll"],
+    "darwin": ["libvulkan.1.dylib", "/opt/homebrew/lib/libvulkan.1.dylib"],
+}
+
 
 class Host:
     """The machine that this process runs on. A value that cannot be read is empty or None."""
@@ -47,7 +53,14 @@ class Host:
             )
         except (OSError, subprocess.SubprocessError):
             return ""
-        return done.stdout.decode("utf-8", "replace").strip()
+        return self._text(done.stdout).strip()
+
+    def _text(self, output: bytes) -> str:
+        """The text of a program's output. Old programs of Windows write in the system's OEM code page."""
+        try:
+            return output.decode("utf-8")
+        except UnicodeDecodeError:
+            return output.decode("oem" if self.platform == "win32" else "utf-8", "replace")
 
     def nvidia_smi(self, *fields: str) -> list[list[str]]:
         """These fields of ``nvidia-smi``, one row per GPU; empty if the program, a GPU or a field is missing."""
@@ -105,13 +118,14 @@ class Host:
 
     def vulkan_loader(self) -> str:
         """The version of the Vulkan loader; empty if there is none. This loads no driver."""
-        name = {"win32": "vulkan-1.dll", "darwin": "libvulkan.1.dylib"}.get(self.platform, "libvulkan.so.1")
         version = ctypes.c_uint32()
-        try:
-            ctypes.CDLL(name).vkEnumerateInstanceVersion(ctypes.byref(version))
-        except (OSError, AttributeError):
-            return ""
-        return f"{version.value >> 22 & 0x7F}.{version.value >> 12 & 0x3FF}.{version.value & 0xFFF}"
+        for name in _VULKAN_LOADERS.get(self.platform, ["libvulkan.so.1"]):
+            try:
+                ctypes.CDLL(name).vkEnumerateInstanceVersion(ctypes.byref(version))
+            except (OSError, AttributeError):
+                continue
+            return f"{version.value >> 22 & 0x7F}.{version.value >> 12 & 0x3FF}.{version.value & 0xFFF}"
+        return ""
 
 
 HOST = Host()

@@ -89,7 +89,8 @@ def _pci_gpus(host: Host) -> list[tuple[str, str]]:
 def _mac_gpus(host: Host) -> list[tuple[str, str]]:
     try:
         displays = json.loads(host.run("system_profiler", "-json", "SPDisplaysDataType"))["SPDisplaysDataType"]
-        names = [str(display["sppci_model"]) for display in displays]
+        # A virtual or an external display may have no model; the others keep theirs.
+        names = [str(display["sppci_model"]) for display in displays if "sppci_model" in display]
     except (ValueError, KeyError, TypeError):
         names = []
     return [(name, name) for name in names]

@@ -74,13 +74,15 @@ def redact(text: str, of: Owner | None = None) -> str:
     Redacting twice gives the same. ``of``: whose names; None for the owner of this machine.
     """
     of = of or owner()
+    # File systems of Windows and macOS ignore the case of letters, and programs there print a path in either.
+    case = re.IGNORECASE if re.match(r"[A-Za-z]:|/Users/", of.home) else 0
     for home in {of.home, of.home.replace("\\", "/"), of.home.replace("\\", "\\\\")} - {"", "/", "~"}:
-        text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
+        text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text, flags=case)
     text = _QUOTED.sub(lambda match: match[1] + _last_part(match[0][1:-1]) + match[1], text)
     text = _BARE.sub(lambda match: _last_part(match[0]), text)
     for words, stand_in in ((of.hosts, "<host>"), ({of.user}, "<user>")):
         for word in sorted(set(words) - _DEFAULT_NAMES, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", stand_in, text)
+            text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", stand_in, text, flags=case)
     return text
 
 

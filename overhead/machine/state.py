@@ -81,7 +81,9 @@ def _power(host: Host) -> Volatile:
     plugged = getattr(host.psutil("sensors_battery"), "power_plugged", None)
     found: Volatile = {"power": "" if plugged is None else "mains" if plugged else "battery"}
     if host.platform == "win32":
-        found["power_plan"] = "".join(re.findall(r"\(([^()]*)\)\s*$", host.run("powercfg", "/getactivescheme")))
+        active = host.run("powercfg", "/getactivescheme")
+        found["power_plan"] = "".join(re.findall(r"\(([^()]*)\)\s*$", active))
+        found["power_plan_id"] = "".join(re.findall(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", active.lower()))
     if host.platform == "darwin":
         found["low_power_mode"] = bool(re.search(r"lowpowermode\s+1", host.run("pmset", "-g")))
     return found
@@ -117,7 +119,7 @@ def _linux(host: Host) -> Volatile:
         "energy_preference": spread("energy_performance_preference"),
         "turbo": turbo,
         "numa_nodes": nodes if len(nodes) > 1 else [],
-        "gpu_interrupts": [str(one) for one in sorted(processors_serving_gpus(host.read(str(INTERRUPTS))))],
+        "gpu_interrupts": [str(one) for one in sorted(processors_serving_gpus(host.read(INTERRUPTS.as_posix())))],
         "smt": {"1": "on", "0": "off"}.get(host.read(f"{_CPU}/smt/active"), ""),
         "clock_source": host.read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "cpu_quota": quota if (quota := cpu_quota(host)) is not None else "",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import psutil
 from rich.console import Console
 
 from overhead.loading.files import read_fingerprint
@@ -21,6 +22,8 @@ from scripts.bench.requirement import Requirement, print_requirements
 _DATA = Path(__file__).parents[2] / "reports" / "data"
 _SOURCES = ("nvidia-h100", "nvidia-h100-default", "nvidia-h200", "nvidia-h200-default")
 _MACHINES, _MACHINES_S, _MACHINES_MIB = 1_000, 30.0, 1_024.0
+_POLL_S = 0.02
+"""Seconds between two looks at the memory of a command, of at least some seconds."""
 _RECORDS, _RECORDS_S, _RECORDS_MIB = 4_000, 10.0, 500.0
 
 
@@ -82,10 +85,15 @@ def large(run: Fingerprint, records: int) -> Fingerprint:
 def cost_of(*arguments: str) -> tuple[float, float, float]:
     """Seconds, seconds of processor time and MiB of the largest process that a command of ``overhead`` takes."""
     start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "overhead", *arguments], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    process = psutil.Popen([sys.executable, "-m", "overhead", *arguments], stdout=subprocess.DEVNULL)
+    cpu_s, peak_bytes = 0.0, 0
+    while process.poll() is None:
+        # A process that has ended in the meantime has no times and no memory any more.
+        with contextlib.suppress(psutil.Error):
+            used = process.cpu_times()
+            cpu_s = used.user + used.system
+            peak_bytes = max(peak_bytes, process.memory_info().rss)
+        time.sleep(_POLL_S)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args)
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / unit
+    return time.perf_counter() - start, cpu_s, peak_bytes / 2**20

@@ -62,7 +62,7 @@ def test_a_file_name_that_is_too_long_gives_one_line(
     assert main([*command, "a" * 300 + ".json"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "File name too long" in said
+    assert "a" * 300 in said
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "a\u202eb", "a\nb"])

@@ -142,10 +142,10 @@ def test_an_arm_processor_is_named_by_lscpu() -> None:
 def test_macos_reports_processor_memory_and_gpu() -> None:
     displays = json.dumps({"SPDisplaysDataType": [{"sppci_model": "Apple M2"}, {"other": 1}]})
     commands = {"sysctl -n machdep.cpu.brand_string": "Apple M2", "system_profiler -json SPDisplaysDataType": displays}
-    assert machine.identity(FakeHost(commands=commands, platform="darwin")).gpus == []
-    commands["system_profiler -json SPDisplaysDataType"] = displays.replace(', {"other": 1}', "")
     found = machine.identity(FakeHost(commands=commands, platform="darwin"))
     assert (found.cpu, [gpu.name for gpu in found.gpus]) == ("Apple M2", ["Apple M2"])
+    commands["system_profiler -json SPDisplaysDataType"] = "[]"
+    assert machine.identity(FakeHost(commands=commands, platform="darwin")).gpus == []
 
 
 class FakeWindows(FakeHost):
@@ -166,6 +166,25 @@ def test_windows_reports_identity_and_state() -> None:
     assert (state["power_plan"], state["virtual"]) == ("Balanced", "Virtual Machine")
     assert by_name(host)["power plan"].status == "warn"
     assert "free cores" not in by_name(host)
+
+
+HIGH_PERFORMANCE = "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c"
+
+
+@pytest.mark.parametrize(
+    ("active", "status"),
+    [
+        (f"GUID des Energieschemas: {HIGH_PERFORMANCE}  (Höchstleistung)", "ok"),
+        ("GUID des Energieschemas: 381b4222-f694-41f0-9685-ff5bb260df2e  (Ausbalanciert)", "warn"),
+        ("Power Scheme GUID: 11111111-2222-3333-4444-555555555555  (My performance plan)", "ok"),
+    ],
+)
+def test_a_power_plan_is_judged_by_its_id_because_its_name_is_translated(active: str, status: str) -> None:
+    class Translated(FakeWindows):
+        def run(self, *command: str) -> str:
+            return active if command[0] == "powercfg" else super().run(*command)
+
+    assert by_name(Translated(platform="win32", load=None))["power plan"].status == status
 
 
 def test_linux_reports_the_present_state() -> None:

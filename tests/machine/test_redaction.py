@@ -101,6 +101,8 @@ JANE_ON_WINDOWS = Owner(frozenset({"FALCON"}), "Jane Doe", "C:\\Users\\Jane Doe"
         (JANE_ON_WINDOWS, r"'D:\Program Files\Thing\y.dll'", "'…/y.dll'"),
         (JANE_ON_WINDOWS, r"\\server\share\z.dll", "…/z.dll"),
         (JANE_ON_WINDOWS, "user Jane Doe", "user <user>"),
+        (JANE_ON_WINDOWS, r"c:\users\JANE DOE\a.dll, jane doe on falcon", "…/a.dll, <user> on <host>"),
+        (JANE, "Jane and FALCON", "Jane and FALCON"),
         (Owner(frozenset({"localhost"}), "root", "/root"), "root on localhost", "root on localhost"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -162,6 +163,7 @@ def test_the_machine_of_the_first_path_is_shown_in_full_before_a_newer_one(tmp_p
     assert "Other CPU, no GPU" in side
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the name of a file cannot hold '<' on Windows")
 def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

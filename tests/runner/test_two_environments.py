@@ -77,7 +77,7 @@ def test_the_variables_reach_real_workers_and_the_command_ends_with_the_comparis
         (["--env", "A=1\n2"], "control character"),
         (["--env-new", "B\x1b=1"], "control character"),
         (["--env-new", "=1"], "--env-new =: not of the form NAME=VALUE"),
-        (["--env", os.fsdecode(b"A=\xff")], "not of the form NAME=VALUE, in UTF-8"),
+        (["--env", "A=\udcff"], "not of the form NAME=VALUE, in UTF-8"),
         (["--env", "PYTHONPATH=/x"], "--env PYTHONPATH: this variable changes the packages; use --python"),
         (["--env", "A=" + "x" * 5000], "--env: too many or too long variables"),
         ([word for i in range(40) for word in ("--env", f"A{i}=1")], "--env: too many or too long variables"),

@@ -185,12 +185,22 @@ def kind_of(program: str) -> BrowserKind:
     return "firefox" if "firefox" in Path(program).name.lower() else "chromium"
 
 
+def split_flags(text: str, platform: str) -> list[str]:
+    """The words of a text as a shell divides them. On Windows a backslash belongs to a path and escapes nothing."""
+    words = shlex.shlex(text, posix=True, punctuation_chars=False)
+    words.whitespace_split = True
+    words.commenters = ""
+    if platform == "win32":
+        words.escape = ""
+    return list(words)
+
+
 def _flags(kind: BrowserKind) -> dict[str, str]:
     """Flags by name: the default flags with the changes from the environment."""
     flags = dict(CHROMIUM_FLAGS if kind == "chromium" else FIREFOX_FLAGS)
     if kind == "chromium" and sys.platform.startswith("linux") and os.geteuid() == 0:
         flags["--no-sandbox"] = ""  # as root, Chromium does not start with its sandbox
-    for word in shlex.split(os.environ.get(FLAGS, "")):
+    for word in split_flags(os.environ.get(FLAGS, ""), sys.platform):
         name, _, value = word.partition("=")
         if name.startswith("!"):
             flags.pop(name[1:], None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import importlib
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -49,6 +52,14 @@ def is_accepted(check: Callable[[Case], object], case: Case) -> bool:
 def names_software_renderer(*texts: str) -> bool:
     """True if one of the texts (an adapter's name, its driver) names a renderer that runs on the CPU."""
     return any(_RENDERERS.search(text) for text in texts)
+
+
+@functools.cache
+def under_wine() -> bool:
+    """True if this program for Windows runs on Wine, which names a GPU of its own choice and translates D3D12."""
+    if sys.platform != "win32":
+        return False
+    return hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 
 
 def longest_fused_chain(adapter: str, turns: int = 1) -> int:

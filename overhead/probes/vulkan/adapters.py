@@ -25,7 +25,8 @@ DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _MANIFEST = "vk_swiftshader_icd.json"
 _LOADER_MEND = {
     "linux": "apt install libvulkan1 mesa-vulkan-drivers",
-    "darwin": "brew install vulkan-loader molten-vk",
+    # Homebrew on Apple silicon installs into a folder that the system's loader does not search by itself.
+    "darwin": "brew install vulkan-loader molten-vk; export DYLD_FALLBACK_LIBRARY_PATH=$(brew --prefix)/lib",
 }.get(sys.platform, "install the GPU vendor's driver")
 
 

@@ -23,6 +23,8 @@ _HOLD_LIMIT_NS = 250e6
 """The longest time that a blocker runs, ns."""
 _MIN_QUANTA = 100
 """Least length of a measured time, in steps of the device clock."""
+_LEAST_STEP_NS = 0.1
+"""No processor runs a step faster: its multiplication and its addition each need the result of the one before."""
 _QUERIES = 64
 
 
@@ -82,13 +84,19 @@ class Timer:
 
     @functools.cached_property
     def step_ns(self) -> float:
-        """The time of one step of the blocker, ns, measured over at least 2 ms."""
-        self._steps[0] = 1 << 12
+        """The time of one step of the blocker, ns, measured over at least 2 ms.
+
+        Raises ``Unsupported`` if the timestamps are wrong: the blocker would be made longer without end.
+        """
+        steps = 1 << 12
         while True:
+            self._steps[0] = steps
             span = self.span_of(self._burn)
             if span >= 2e6:
-                return span / self._steps[0]
-            self._steps[0] *= 4
+                return span / steps
+            if steps * _LEAST_STEP_NS >= 2e6:
+                raise Unsupported(f"the device's timestamps are wrong: {span:.0f} ns for {steps:,} steps")
+            steps *= 4
 
     def spins(self, wait: VulkanWait) -> bool:
         """True if a wait for 10 ms of device work uses the caller's CPU for more than half of that time."""

@@ -131,20 +131,25 @@ class Library:
     def wait_calls(self, device: Any, queue: Any) -> tuple[NativeCall | Store, ...]:
         """The wait of ``waiter`` as C calls. Raises ``Unsupported`` for wgpu-native on Metal.
 
-        For Dawn, raises it unless the ABI is System V on x86-64.
+        For Dawn, raises it unless the processor is an x86-64: its wait takes a struct by value.
         """
         if not self.is_dawn and _sleeps_while_waiting(device):
             raise Unsupported("on Metal wgpu-native waits in steps of a millisecond")
         if not self.is_dawn:
             return (self.call("wgpuDevicePoll", device._internal, 1, self.ffi.NULL, stage="wait"),)
-        if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
-            raise Unsupported("wgpuQueueOnSubmittedWorkDone takes a struct by value: known on x86-64 System V alone")
-        # The ABI passes the first six words in registers, and the 40 bytes of the struct as five words on the stack.
+        if platform.machine().lower() not in ("x86_64", "amd64"):
+            raise Unsupported("wgpuQueueOnSubmittedWorkDone takes a struct by value: known on x86-64 alone")
         info, future = self._done_info, Slot(7)
-        fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
         name, handle = "wgpuQueueOnSubmittedWorkDone", queue._internal
         function, address = self.symbol(name)
-        words = (self.address(handle), 0, 0, 0, 0, 0, *fields)
+        words: tuple[int, ...]
+        if sys.platform == "win32":
+            # Windows passes a struct of more than eight bytes as a pointer to it.
+            words = (self.address(handle), self.address(self.ffi.addressof(info)))
+        else:
+            # System V passes the first six words in registers, and the struct as five words on the stack.
+            fields = [int(word) for word in self.ffi.unpack(self.ffi.cast("uint64_t *", self.ffi.addressof(info)), 5)]
+            words = (self.address(handle), 0, 0, 0, 0, 0, *fields)
         done = NativeCall(name, function, address, words, result=future, stage="wait", ffi_args=(handle, info))
         futures = self._futures
         keep = Store("future", functools.partial(setattr, futures, "future"), self.address(futures), future, "wait")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from overhead.probes.base import Unavailable
-from overhead.probes.common.availability import names_software_renderer
+from overhead.probes.common.availability import names_software_renderer, under_wine
 from overhead.probes.vulkan.adapters import DRIVER_VARIABLES, swiftshader_manifest
 from overhead.probes.webgpu.library import Library, captured_stderr
 from overhead.results import Api, Target
 
-LOADER_MEND = "apt install libvulkan1 mesa-vulkan-drivers"
-REFUSED_MEND = "a newer driver; or apt install chromium, whose SwiftShader serves"
+LOADER_MEND = {
+    "linux": "apt install libvulkan1 mesa-vulkan-drivers",
+    "darwin": "a Mac whose GPU supports Metal",
+}.get(sys.platform, "install the GPU vendor's driver")
+REFUSED_MEND = "a newer driver"
+if sys.platform == "linux":
+    REFUSED_MEND += "; or apt install chromium, whose SwiftShader serves"
 _APIS: Mapping[str, Api] = {
     "Vulkan": "Vulkan",
     "Metal": "Metal",
@@ -65,18 +71,25 @@ def _adapters(library: Library) -> list[tuple[Any, Target]]:
         info = adapter.info
         if (api := _APIS.get(info["backend_type"])) is not None:
             named.append((adapter, api, (info["device"] or info["description"] or info["vendor"] or "unnamed")[:200]))
+    on_vulkan = [is_software(adapter.info) for adapter, api, _ in named if api == "Vulkan"]
     times, seen = Counter(one[1:] for one in named), Counter[tuple[str, str]]()
     found = []
     for adapter, api, name in named:
         info, number = adapter.info, seen[api, name]
         seen[api, name] += 1
+        software = is_software(info)
+        driver = [info["vendor"], info["description"]]
+        if api == "D3D12" and under_wine():
+            # Wine gives the adapter the name of some GPU. What computes is a device of Vulkan.
+            software = all(on_vulkan)
+            driver.append("D3D12 on Vulkan by Wine" if on_vulkan else "D3D12 by Wine, on an unknown device")
         target = Target(
             stack=library.stack,
             api=api,
             adapter=name,
             device=library.device_of(adapter) or str(number or "") if times[api, name] > 1 else "",
-            software=is_software(info),
-            driver=" ".join(filter(None, (info["vendor"], info["description"])))[:200],
+            software=software,
+            driver=" ".join(filter(None, driver))[:200],
             versions=dict(library.versions),
         )
         found.append((adapter, target))

@@ -139,7 +139,7 @@ def test_installed_programs_finds_browsers_in_the_folders_of_macos_and_windows(
 ) -> None:
     for variable in ("PATH", "PROGRAMFILES(X86)", "LOCALAPPDATA"):
         monkeypatch.setenv(variable, "")
-    for variable in ("HOME", "PROGRAMFILES"):
+    for variable in ("HOME", "USERPROFILE", "PROGRAMFILES"):
         monkeypatch.setenv(variable, str(tmp_path))
     assert str(_program(tmp_path / program)) in launch.installed_programs("chromium", platform)
 
@@ -160,6 +160,21 @@ def test_find_browser_returns_the_program_that_an_environment_variable_names(
     monkeypatch.setattr(launch, "installed_programs", lambda kind: ["/usr/bin/chromium"])
     assert launch.find_browser("firefox").program == str(tmp_path / "firefox-nightly")
     assert launch.find_browser("chromium").program == "/usr/bin/chromium"
+
+
+@pytest.mark.parametrize(
+    ("platform", "text", "words"),
+    [
+        (
+            "win32",
+            r'--profile=C:\Users\x "--log=C:\My Work\l.txt"',
+            [r"--profile=C:\Users\x", r"--log=C:\My Work\l.txt"],
+        ),
+        ("linux", r"--a=b\ c '--d=e f' #g", ["--a=b c", "--d=e f", "#g"]),
+    ],
+)
+def test_flags_are_divided_as_the_shell_of_the_system_does(platform: str, text: str, words: list[str]) -> None:
+    assert launch.split_flags(text, platform) == words
 
 
 def test_an_environment_variable_adds_and_removes_browser_flags(

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.probes.base import Unavailable, Unverified
+from overhead.probes.base import Unavailable, Unsupported, Unverified
 from overhead.probes.vulkan import adapters
 from overhead.probes.vulkan.vulkan import Vulkan
 from overhead.results import Case, Target
@@ -51,6 +51,18 @@ def test_a_vulkan_dispatch_with_too_few_workgroups_is_unverified(
         run(chain, 4)
         with pytest.raises(Unverified, match="disagree"):
             chain.executed()
+
+
+@NEEDS
+def test_a_clock_that_gives_the_blocker_next_to_no_time_ends_the_measurement(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the blocker would be made longer without end."""
+    from overhead.probes.vulkan import device_time, gpu
+
+    monkeypatch.setattr(device_time.Timer, "span_of", lambda self, record: 20.0)
+    with pytest.raises(Unsupported, match="20 ns"):
+        _ = device_time.Timer(gpu.gpu(adapters.adapters()[0].index)).step_ns
 
 
 @NEEDS

@@ -90,6 +90,16 @@ def test_is_software_recognises_adapters_by_type_and_by_name(adapter: dict[str, 
     assert targets.is_software(adapter) is software
 
 
+@pytest.mark.parametrize(("below", "software"), [("llvmpipe", True), ("Radeon", False)])
+def test_under_wine_d3d12_is_software_where_vulkan_is(
+    monkeypatch: pytest.MonkeyPatch, below: str, software: bool
+) -> None:
+    monkeypatch.setattr(targets, "under_wine", lambda: True)
+    d3d12 = found(info("Vulkan", below), info("D3D12", "NVIDIA GeForce GTX 470", "IntegratedGPU"))[1]
+    assert (d3d12.api, d3d12.software) == ("D3D12", software)
+    assert "Wine" in d3d12.driver
+
+
 @pytest.mark.parametrize(
     ("stack", "devices"),
     [("wgpu-native", ["", "1", ""]), ("dawn", [device_id(bytes([0])), device_id(bytes([1])), ""])],

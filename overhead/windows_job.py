@@ -1,0 +1,74 @@
+"""On Windows: a child process and all that it starts end with this process, however this one ends.
+
+Linux ends a child by a signal (see ``child``). Windows has job objects: when the last handle of a job is closed, which
+the system does for a process that was killed too, it ends all processes of the job.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from typing import Any
+
+_EXTENDED_LIMITS = 9
+"""JobObjectExtendedLimitInformation."""
+_KILL_ON_CLOSE = 0x2000
+"""JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE."""
+
+
+class _BasicLimits(ctypes.Structure):
+    """JOBOBJECT_BASIC_LIMIT_INFORMATION."""
+
+    _fields_ = [
+        ("per_process_user_time", ctypes.c_int64),
+        ("per_job_user_time", ctypes.c_int64),
+        ("flags", ctypes.c_uint32),
+        ("least_working_set", ctypes.c_size_t),
+        ("most_working_set", ctypes.c_size_t),
+        ("most_processes", ctypes.c_uint32),
+        ("affinity", ctypes.c_size_t),
+        ("priority_class", ctypes.c_uint32),
+        ("scheduling_class", ctypes.c_uint32),
+    ]
+
+
+class _ExtendedLimits(ctypes.Structure):
+    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+    _fields_ = [
+        ("basic", _BasicLimits),
+        ("io_counters", ctypes.c_uint64 * 6),
+        ("process_memory", ctypes.c_size_t),
+        ("job_memory", ctypes.c_size_t),
+        ("peak_process_memory", ctypes.c_size_t),
+        ("peak_job_memory", ctypes.c_size_t),
+    ]
+
+
+class EndsWithParent:
+    """Holds the job of one child process. ``close`` ends the processes that are still in it.
+
+    Where the system refuses a job, which old versions do inside of another job, the child is ended only by ``kill``.
+    """
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._job: Any = None
+        if sys.platform != "win32":
+            return
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.CreateJobObjectW.restype = ctypes.c_void_p
+        self._close = kernel.CloseHandle
+        self._job = ctypes.c_void_p(kernel.CreateJobObjectW(None, None))
+        limits = _ExtendedLimits()
+        limits.basic.flags = _KILL_ON_CLOSE
+        size = ctypes.sizeof(limits)
+        kernel.SetInformationJobObject(self._job, _EXTENDED_LIMITS, ctypes.byref(limits), size)
+        handle = int(child._handle)  # type: ignore[attr-defined]
+        kernel.AssignProcessToJobObject(self._job, ctypes.c_void_p(handle))
+
+    def close(self) -> None:
+        """End what is left of the child and of the processes that it started. A second call does nothing."""
+        if self._job is not None:
+            self._close(self._job)
+            self._job = None

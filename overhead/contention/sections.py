@@ -35,7 +35,12 @@ for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
 
 @register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention")
 def devices(machines: Machines) -> Iterator[Part]:
-    """What a process for each device costs: of each machine the newest run that measured it."""
+    """What a process for each device costs: of each machine the newest run that measured it.
+
+    A machine without a GPU shows no other machine's devices under its name.
+    """
+    if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
+        return
     newest: dict[str, View] = {}
     for run in sorted(machines.runs, key=lambda run: run.fingerprint.created):
         if rows_of(run, "devices"):

@@ -1,9 +1,9 @@
 """The range where another run on this kind of machine would put a figure.
 
 Two runs on one kind of machine differ by more than the 95 % interval of either: board, host and clock differ. The
-committed ``next_run.json`` holds how far committed runs on different boards differ, for three classes of figures on each
-kind of machine. It is written by ``scripts/next_run.py`` from all runs in ``reports/data``, over every figure with a
-value: a reader sees the noisy ones too, and a spread of ``ok`` figures alone is too small for them.
+committed ``next_run.json`` holds how far committed runs on different boards differ, for three classes of figures on
+each kind of machine. It is written by ``scripts/next_run.py`` from all runs in ``reports/data``, over every figure with
+a value: a reader sees the noisy ones too, and a spread of ``ok`` figures alone is too small for them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Coverage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The committed table. ``spreads``, ``coverage``: by ``class, kind of machine``; only those of ``spreads`` have a range.
+    """The committed table. ``spreads``, ``coverage``: by ``class, kind of machine``; only what ``spreads`` has
+    has a range.
 
     ``by_stack``: the share inside of the costs of single stacks. ``boards``: independent boards in all.
     ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of the figures lie inside. ``worst_pair``:

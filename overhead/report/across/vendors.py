@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, count, number, plain, spread, within
+from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, publications
 from overhead.reading.view import CALLER_WORDS, STACK_NAMES, TargetView, View, first_with, with_fields
 from overhead.report.core.dots import DotRow, Mark, dot_figure
@@ -115,10 +116,11 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
             for what, how, record, figure in _figures(view, target):
                 if figure is None or not (ns := figure.measured) or what not in _WORK:
                     continue
-                row = _row(what, record.api, record.stack, record.caller)
+                row = _row(what, record.api, _kernel(record), record.caller)
+                status = by_interval(ns).status
                 made = {"what": what, "how": how, "row": row, "api": record.api, "device": device, "at": ns / 1e3,
                         "vendor": vendor(record, run.machine.cpu), "text": spread(ns / 1e3), "source": source,
-                        "remark": "" if figure.status == "ok" else figure.status, "published": False}  # fmt: skip
+                        "remark": "" if status == "ok" else status, "published": False}  # fmt: skip
                 found.setdefault((run.machine.id, what, how, row, device), made)
     yield from found.values()
 
@@ -129,11 +131,20 @@ def _row(what: str, api: str, stack: str, caller: Caller) -> str:
     return f"{'' if api in name else f'{api}: '}{name}{unit}, {CALLER_WORDS[caller]}"
 
 
+def _kernel(record: Record) -> str:
+    """The stack, and that its kernel has no arguments where it has none: a published figure may be of such a kernel."""
+    return record.stack + (", no arguments" if record.params.get("arguments") == 0 else "")
+
+
 def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Record, Figure | None]]:
     """What is measured, how it is taken, the record and its figure."""
     base, records = target.base, with_fields(target.records, workload="step")
     for record in with_fields(records, pattern=base.pattern, dependency=base.dependency, params=base.params):
         if record.caller != "ffi":
+            yield record.unit, "slope", record, record.figure("complete")
+    if "arguments" in base.params:
+        without = {**base.params, "arguments": 0}
+        for record in with_fields(records, pattern=base.pattern, dependency=base.dependency, params=without):
             yield record.unit, "slope", record, record.figure("complete")
     node = first_with(records, pattern="replay", unit="node")
     if node is not None and base.pattern != "replay":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, between, cost_text, factor_spread, micro, micro_spread, plain, spread
+from overhead.reading.format import MICRO, between, cost_text, factor_spread, listed, micro, micro_spread, plain, spread
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
@@ -118,7 +118,11 @@ def waiting(view: View) -> Iterator[Part]:
         ],
         numeric=range(2, 5),
     )
-    yield Text(["Without and with: a range alone is a noisy figure. T(1): always its interval."], quiet=True)
+    notes = ["Without and with: a range alone is a noisy figure. T(1): always its interval."]
+    bound = dict.fromkeys(stack_name(row.target) for row in rows if row.target.base.bound in ("device", "balanced"))
+    if bound:
+        notes.append(f"The device bounds the cost without a wait of {listed([*bound])}: T(1) is no multiple of it.")
+    yield Text(notes, quiet=True)
 
 
 def _rows(view: View, target: TargetView) -> list[_Row]:

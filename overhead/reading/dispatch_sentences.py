@@ -60,9 +60,11 @@ def _cheapest(costs: DispatchCosts) -> str:
     again = f" (expect {found} in another run)" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
     ends = row.marks["python"][0].ceiling
-    near = [
-        one for one in costs.rows if one is not row and "python" in one.marks and one.marks["python"][0].floor <= ends
-    ]
+    near = []
+    for one in costs.rows:
+        other = one.marks.get("python")
+        if one is not row and other is not None and (other[0].value if other[0].low is None else other[0].low) <= ends:
+            near.append(one)
     alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in near]
     ties = f"; not told apart from {listed(alike)}" if alike else ""
     return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
@@ -162,10 +164,13 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 
 
-def trust_sentence(costs: DispatchCosts) -> str:
-    """How much other figures another run may give, and a program that is not pinned; '' without a GPU."""
+def trust_sentences(costs: DispatchCosts) -> list[str]:
+    """How much other figures another run may give, where this one lies, and what a program pays that is not pinned.
+
+    Without a GPU only what unpinned processes paid less.
+    """
     if not costs.hardware:
-        return ""
+        return [less] if (less := _unpinned_less(costs)) else []
     machine = costs.view.fingerprint.machine
     spread = spread_of("host", machine)
     again = (
@@ -177,26 +182,30 @@ def trust_sentence(costs: DispatchCosts) -> str:
         )
     )
     said = (again, place_sentence(costs), _unpinned(costs))
-    return " ".join(sentence for sentence in said if sentence)
+    return [sentence for sentence in said if sentence]
 
 
 def _unpinned(costs: DispatchCosts) -> str:
     """What programs that are not pinned to a processor paid, beside the undisturbed cost."""
     if not costs.has_met:
         return "This run did not measure what a program pays that is not pinned to a quiet processor."
-    more, less = [], []
+    pays_more = False
+    for row in costs.rows:
+        for record in row.records.values():
+            ends, quiet = met_range(record), record.measured("complete")
+            if ends is not None and quiet is not None and ends[0] > quiet.ceiling / 1e3:
+                pays_more = True
+    more = "A program that is not pinned to a quiet processor pays more through some stacks; the strips show how much."
+    said = [more if pays_more else "The strips show what programs pay that are not pinned to a quiet processor."]
+    return " ".join([*said, *filter(None, [_unpinned_less(costs)])])
+
+
+def _unpinned_less(costs: DispatchCosts) -> str:
+    """The costs that unpinned processes all stayed below; '' where there are none."""
+    below = []
     for row in costs.rows:
         for kind, record in row.records.items():
-            ends, quiet = met_range(record), record.measured("complete")
-            if ends is None or quiet is None:
-                continue
-            if ends[0] > quiet.ceiling / 1e3:
-                more.append(row)
             if met_below(record):
-                how = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[record.caller]
-                less.append(f"{row.name}, {how}")
-    some = " A program that is not pinned to a quiet processor pays more through some stacks" if more else ""
-    said = [f"{some.strip()}; the strips show how much." if some else ""]
-    if less:
-        said.append(f"Unpinned processes paid less than the undisturbed cost through: {'; '.join(less)}.")
-    return " ".join(sentence for sentence in said if sentence)
+                called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[record.caller]
+                below.append(f"{row.name}, {called}")
+    return f"Unpinned processes paid less than the undisturbed cost through: {'; '.join(below)}." if below else ""

@@ -44,8 +44,8 @@ _WAYS = (
 class ChainWay:
     """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why.
 
-    ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the chain is longer than any that was
-    measured, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
+    ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below the
+    chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
     the row's; then ``run_base`` is the cost of its base there.
     """
 
@@ -364,10 +364,8 @@ def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
         for way in row.of_kind(_OTHER):
             cost = time_text(way)
             where = f" in the run of {way.run}" if way.run else ""
-            said.append(
-                f"{row.name.capitalize()}: the cheapest way is {way.label}: {cost}, {compared(row, way)} than the CUDA "
-                f"driver's graph{where}."
-            )
+            least = f"{row.name.capitalize()}, the cheapest of all measured ways: {way.label}, {cost}"
+            said.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
     return said
 
 
@@ -410,7 +408,7 @@ def _range(row: WorkRow) -> str:
 
 
 def time_text(way: ChainWay) -> str:
-    """The time of all steps, ``1,696 µs``, with an asterisk where the chain is longer than any that was measured."""
+    """The time of all steps, ``1,696 µs``, with an asterisk where it is read off the line."""
     if way.cost is None:
         return ""
     return f"{number(way.cost / 1e3)} {MICRO}" + ("*" if way.beyond else "")

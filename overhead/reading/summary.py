@@ -53,7 +53,7 @@ def missing_stacks(view: View, where: str = "below") -> str:
     if adds:
         said.append(f"What adds them: {'; '.join(adds)}.")
     if for_nvidia:
-        said.append(f"They need an NVIDIA GPU, and this machine has none: {listed(for_nvidia)}.")
+        said.append(f"For an NVIDIA GPU, which this machine does not have: {listed(for_nvidia)}.")
     return " ".join(said)
 
 

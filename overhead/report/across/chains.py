@@ -16,8 +16,8 @@ from overhead.workloads import workloads
 
 _METHOD_NOTE = (
     "Every way was compared with NumPy in float64 before it was timed; one with other values has no speed. A cost is "
-    "the measured time of one chain and one wait, without recording and compiling. An asterisk marks a chain longer "
-    "than any that was measured: its time is fixed + slope × steps of the way's own fit."
+    "the measured time of one chain and one wait, without recording and compiling. An asterisk marks a time "
+    "that is read off the way's line, fixed + slope × steps, since the sizes of n end below it."
 )
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _LINE_INCHES = 0.17
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 _CAPTION = (
-    "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a chain "
-    "longer than any that was measured: its time is read off the line. Recording and compiling are not counted. "
+    "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a time "
+    "that is read off the line, since the sizes of n end below it. Recording and compiling are not counted. "
     "Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
     f"{SAME_WITHIN:.0%}, or not told apart. Hollow: the interval is wide, two speeds, or a cost that bends."
 ).replace("%", " %")

@@ -17,7 +17,7 @@ from overhead.reading.dispatch_costs import (
     met_below,
     met_range,
 )
-from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentence
+from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentences
 from overhead.reading.findings import findings_of
 from overhead.reading.format import MICRO, between, listed, plain
 from overhead.reading.next_run import next_run_text
@@ -49,7 +49,7 @@ def headline(view: View) -> Iterator[Part]:
     title = f"{costs.title}, {MICRO} per dispatch"
     yield Drawing("headline", title, _alternative(costs), _caption(costs), partial(headline_figure, costs))
     missing = missing_stacks(view, "under All cases")
-    remarks = (trust_sentence(costs), software_sentence(view), speed_change(view), missing)
+    remarks = (*trust_sentences(costs), software_sentence(view), speed_change(view), missing)
     yield Text([*limit_sentences(costs), *filter(None, remarks)])
 
 

@@ -176,7 +176,7 @@ def findings() -> str:
     place = place_sentence(costs) if costs is not None else ""
     listed = "\n".join(f"- {one.title}" for one in findings_of(view)[:3])
     source = f"The pictures and the findings are of the run {_linked(run.created, run.profile)}."
-    return f"{textwrap.fill(f'{source} {place}', 140, break_on_hyphens=False).rstrip()}\n\n{listed}"
+    return f"{source}\n{place}\n\n{listed}"
 
 
 def _linked(created: str, profile: str) -> str:

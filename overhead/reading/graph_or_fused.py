@@ -365,7 +365,7 @@ def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
             cost = time_text(way)
             where = f" in the run of {way.run}" if way.run else ""
             least = f"{row.name.capitalize()}, the cheapest of all measured ways: {way.label}, {cost}"
-            said.append(f"{least}, {compared(row, way)} than the CUDA driver's graph{where}.")
+            said.append(f"{least}: {compared(row, way)} than the CUDA driver's graph{where}.")
     return said
 
 

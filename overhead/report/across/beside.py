@@ -34,7 +34,8 @@ _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
 _PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
 _OVER_TIME = (
     "Each figure over that of the first run that has it with the same parameters; hollow where its interval is over "
-    "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on several boards."
+    "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
+    "several boards."
 )
 _Point = tuple[float, Value]
 
@@ -49,7 +50,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     runs = [*([reference] if reference else []), *earlier[-1:]]
     found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
     if not found:
-        yield Text(["No other run has a figure in common with this one. overhead report --reference names one."])
+        yield Text(["No other run is set beside this one. overhead report --reference names one."])
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
     sentences = [beside_sentence(one, _name(one)) for one in found]

@@ -208,7 +208,7 @@ def _costs(runs: Sequence[ObservedRun]) -> dict[str, dict[str, dict[str, float]]
                 logs.setdefault(run.kind, {}).setdefault(case, {}).setdefault(run.board, []).append(log)
     return {
         kind: {
-            case: {board: float(f"{math.exp(statistics.fmean(own)):.4g}") for board, own in sorted(by_board.items())}
+            case: {board: float(f"{math.exp(statistics.fmean(own)):.6g}") for board, own in sorted(by_board.items())}
             for case, by_board in sorted(cases.items())
             if len(by_board) > LEAST_OTHER_BOARDS
         }

@@ -243,7 +243,7 @@ class Checker:
                     ways = self.chains.setdefault(row[0], {})
                     self.chains[row[0].partition(":")[0]] = ways
                     of_way = [run for run in self.runs if f", run of {run.day}" in row[1]]
-                    found = [one for one in (of_way or named or [self.own]) if one.has_chain(row[0], row[1])][0]
+                    found = next(one for one in (of_way or named or [self.own]) if one.has_chain(row[0], row[1]))
                     ways[row[1]] = found.chain(row[0], row[1])
                     if of_way:
                         self.graphs[row[1]] = found.chain(row[0], "a graph, by the CUDA driver")

@@ -42,7 +42,8 @@ RULES: tuple[tuple[str, Compute], ...] = (
      lambda c, m, s: [(p := c.place())[0], p[1], p[3], p[2], p[3], p[4]]),
     (r"from about # tiny operations", lambda c, m, s: [Value(math.ceil(
         c.change(m.string, "torch.compile")[0].over(c.change(m.string, "torch.compile")[1]).value))]),
-    (r"measured ways: (?P<label>[^,]+), #: # times cheaper than the CUDA driver's graph", lambda c, m, s: c.cheapest(m)),
+    (r"measured ways: (?P<label>[^,]+), #: # times cheaper than the CUDA driver's graph",
+     lambda c, m, s: c.cheapest(m)),
     (r"up to # the real cost \(.*?\)", lambda c, m, s: [figure_of(c.case(s), "naive").over(figure_of(c.case(s)))]),
     (r"#, CPU busy for #", lambda c, m, s: [figure_of(c.case(s)), figure_of(c.case(s), "host")]),
     (r"within # of the one shown", lambda c, m, s: [Value(100 * (c.factor("host") - 1))]),

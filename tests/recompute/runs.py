@@ -164,15 +164,7 @@ class Run:
         own = [r for r in self.target(stack) if (r["workload"], r["pattern"], r["caller"]) == where]
         maker = "torch-compiled" if "torch.compile" in label else "driver"
         fitting = {"elements": int(elements.replace(",", "")), "maker": maker}
-        own = [
-            r
-            for r in own
-            if "checks" not in r["params"]
-            and {**fitting, "maker": "driver", **r["params"]}.items() >= fitting.items()
-            or maker == "driver"
-            and stack != "cuda-graph"
-            and r["params"] == {"elements": fitting["elements"]}
-        ]
+        own = [r for r in own if "checks" not in r["params"] and {**fitting, **r["params"]}.items() >= fitting.items()]
         if steps != f"{STEPS[name]:,}":
             raise LookupError(title)
         return min((chain_of(r, STEPS[name]) for r in own), key=lambda times: times[0].value)

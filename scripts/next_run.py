@@ -65,7 +65,7 @@ class ObservedRun:
 
 
 @dataclass(frozen=True)
-class Difference:
+class FigureOfTwo:
     """A figure that two runs on different boards have in common. ``distance``: of the two logarithms."""
 
     key: FigureKey
@@ -84,7 +84,7 @@ class Difference:
 class Prediction:
     """A difference, and the half-width of the range that the other boards give."""
 
-    difference: Difference
+    difference: FigureOfTwo
     half_width: float
 
     @property
@@ -112,7 +112,7 @@ def observed(path: Path) -> ObservedRun | None:
     return ObservedRun(path.name, kind, boards[0], logs, headline) if logs else None
 
 
-def differences(base: ObservedRun, new: ObservedRun) -> list[Difference]:
+def differences(base: ObservedRun, new: ObservedRun) -> list[FigureOfTwo]:
     """How far the figures of two runs of one kind on different boards lie apart; [] for other pairs of runs."""
     common = base.logs.keys() & new.logs.keys()
     if base.kind != new.kind or base.board == new.board or len(common) < _MIN_COMMON_FIGURES:
@@ -121,13 +121,13 @@ def differences(base: ObservedRun, new: ObservedRun) -> list[Difference]:
     found = []
     for key in sorted(common):
         value, figure_class = base.logs[key]
-        found.append(Difference(key, figure_class, base.kind, boards, abs(new.logs[key][0] - value)))
+        found.append(FigureOfTwo(key, figure_class, base.kind, boards, abs(new.logs[key][0] - value)))
     return found
 
 
-def spreads(found: Sequence[Difference], without: Collection[str] = ()) -> dict[str, ClassSpread]:
+def spreads(found: Sequence[FigureOfTwo], without: Collection[str] = ()) -> dict[str, ClassSpread]:
     """The spread between boards by class and kind of machine; differences to the boards in ``without`` left out."""
-    groups: dict[str, list[Difference]] = defaultdict(list)
+    groups: dict[str, list[FigureOfTwo]] = defaultdict(list)
     for one in found:
         if one.boards.isdisjoint(without):
             groups[one.group].append(one)

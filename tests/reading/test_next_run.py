@@ -137,7 +137,7 @@ def test_the_committed_next_run_table_is_computed_from_the_committed_runs() -> N
 GROUP = "host, a GPU"
 
 
-def every_difference(runs: list[making.ObservedRun]) -> list[making.Difference]:
+def every_difference(runs: list[making.ObservedRun]) -> list[making.FigureOfTwo]:
     return [one for base, new in itertools.combinations(runs, 2) for one in making.differences(base, new)]
 
 

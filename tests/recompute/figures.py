@@ -242,7 +242,8 @@ class Checker:
                     named = [run for run in self.runs if f"run of {run.day} {run.time} UTC" in row[0]]
                     ways = self.chains.setdefault(row[0], {})
                     self.chains[row[0].partition(":")[0]] = ways
-                    of_way = [run for run in self.runs if f", run of {run.day}" in row[1]]
+                    here = [run for run in self.runs if run.machine["id"] == self.own.machine["id"]]
+                    of_way = [run for run in here if f", run of {run.day}" in row[1]]
                     found = next(one for one in (of_way or named or [self.own]) if one.has_chain(row[0], row[1]))
                     ways[row[1]] = found.chain(row[0], row[1])
                     if of_way:

@@ -205,7 +205,7 @@ def _shown(found: Value | None, unit: float) -> str:
 def _remark(arm: DecodeArm) -> str:
     if arm.complete is None:
         return why(arm.record, "complete")
-    doubts = [arm.record.status] if arm.record.status != "ok" else []
+    doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
     if arm.device is not None and arm.device.value > arm.complete.value:
         sure = arm.device.floor > arm.complete.ceiling
         doubts.append("the device's time exceeds the token's" if sure else "the device's time is not resolved")

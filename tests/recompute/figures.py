@@ -244,10 +244,10 @@ class Checker:
                     self.chains[row[0].partition(":")[0]] = ways
                     here = [run for run in self.runs if run.machine["id"] == self.own.machine["id"]]
                     of_way = [run for run in here if f", run of {run.day}" in row[1]]
-                    found = next(one for one in (of_way or named or [self.own]) if one.has_chain(row[0], row[1]))
-                    ways[row[1]] = found.chain(row[0], row[1])
+                    source = next(run for run in (of_way or named or [self.own]) if run.has_chain(row[0], row[1]))
+                    ways[row[1]] = source.chain(row[0], row[1])
                     if of_way:
-                        self.graphs[row[1]] = found.chain(row[0], "a graph, by the CUDA driver")
+                        self.graphs[row[1]] = source.chain(row[0], "a graph, by the CUDA driver")
             for other in self.others if "this run" in head else ():
                 with contextlib.suppress(LookupError, StopIteration):
                     self.pairs[other.title, row[0]] = self.pair(row[0], other)

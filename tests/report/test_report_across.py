@@ -88,7 +88,7 @@ def test_a_kernel_without_arguments_has_a_row_of_its_own() -> None:
         msgspec.structs.replace(record("numba-cuda", each=each, api="CUDA", unit="launch"), params={"arguments": count})
         for count, each in ((1, 16_500.0), (0, 11_000.0))
     )
-    _, _, published, measured = vendors(from_fingerprints([fingerprint(one, none)]))
+    *_, published, measured = list[Any](vendors(from_fingerprints([fingerprint(one, none)])))
     rows = {row[2]: row[5] for row in measured.rows if row[:2] == ["launch", "slope"]}
     assert rows["CUDA: numba-cuda, from Python"].startswith("16.5")
     assert rows["CUDA: numba-cuda, no arguments, from Python"].startswith("11.0")

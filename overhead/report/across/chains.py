@@ -29,7 +29,8 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     with_arms = [(view, group) for view, group in found if group.arms]
     if not with_arms:
         reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for _, g in found for r in g.failed]
-        yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20]])
+        left = [f"{count(len(reasons) - 20, 'more case')}: under All cases."] if len(reasons) > 20 else []
+        yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20], *left])
         return
     on_gpu = [(view, group) for view, group in with_arms if group.on_gpu]
     yield _overview(on_gpu or with_arms, own.created)

@@ -19,7 +19,7 @@ from overhead.reading.dispatch_costs import (
 )
 from overhead.reading.dispatch_sentences import lead_sentences, limit_sentences, trust_sentences
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, listed, plain
+from overhead.reading.format import MICRO, between, count, listed, plain
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import missing_stacks, software_sentence, speed_change
 from overhead.reading.view import CALLER_WORDS, View
@@ -39,7 +39,10 @@ def headline(view: View) -> Iterator[Part]:
     if costs is None or not any(row.marks for row in costs.rows):
         yield Text([_nothing(view, costs)], lead=True)
         rows = [f"{row.label}: {row.reasons}." for row in costs.rows] if costs is not None else []
-        absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in view.fingerprint.unavailable[:_MOST_REASONS]]
+        lacking = view.fingerprint.unavailable
+        absent = [f"{plain(one.stack, 32)}: {one.reason}" for one in lacking[:_MOST_REASONS]]
+        if len(lacking) > _MOST_REASONS:
+            absent.append(f"{count(len(lacking) - _MOST_REASONS, 'more missing stack')}: under All cases.")
         if said := [*rows, *absent, *filter(None, [software_sentence(view)])]:
             yield Text(said, quiet=True)
         return

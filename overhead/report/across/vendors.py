@@ -48,6 +48,8 @@ _VENDORS = {
 """What the names of their devices hold, their marker and their colour."""
 _COLUMNS = {"what": "what", "how": "how taken", "row": "API, stack, caller", "vendor": "vendor", "device": "device",
             "text": MICRO, "source": "source", "remark": "remarks"}  # fmt: skip
+_NO_ARGUMENTS = ", no arguments"
+"""At the end of the name of a stack, ours or published, where its kernel has none."""
 _MOST_NAMES = 4
 """Devices that are named at the end of a row; the table names all."""
 
@@ -126,14 +128,15 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
 
 
 def _row(what: str, api: str, stack: str, caller: Caller) -> str:
-    name = plain(STACK_NAMES.get(stack, stack), 60)
+    base, without, rest = stack.partition(_NO_ARGUMENTS)
+    name = plain(STACK_NAMES.get(base, base) + without + rest, 60)
     unit = {"wait": ", a wait alone", "submit": ", a submission", "node": ", a node"}.get(what, "")
     return f"{'' if api in name else f'{api}: '}{name}{unit}, {CALLER_WORDS[caller]}"
 
 
 def _kernel(record: Record) -> str:
     """The stack, and that its kernel has no arguments where it has none: a published figure may be of such a kernel."""
-    return record.stack + (", no arguments" if record.params.get("arguments") == 0 else "")
+    return record.stack + (_NO_ARGUMENTS if record.params.get("arguments") == 0 else "")
 
 
 def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Record, Figure | None]]:

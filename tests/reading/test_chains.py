@@ -227,3 +227,17 @@ def test_without_a_gpu_the_cheapest_way_is_marked_as_on_the_processor() -> None:
     overview, *_ = chains_section(from_fingerprints([fingerprint(arm("numpy", "per-submit", 9_000.0, 1.0))]))
     assert isinstance(overview, Table)
     assert "(CPU)" in cell_text(overview.rows[0][3])
+
+
+def test_a_time_between_measured_lengths_is_shown_where_the_line_is_refused() -> None:
+    """No two costs of a step are known, but the time of the chain itself was measured."""
+    bent = arm("cuda-driver", "fused", None, 0.0, status="nonlinear", reason="fixed is far above T(1)")
+    figures = [Figure(name="complete", status="nonlinear", reason="fixed is far above T(1)")]
+    curve = [Point(n=n, issue=1.0, total=t, q1=t - 1e3, q3=t + 1e3) for n, t in ((1000, 90e3), (2000, 110e3))]
+    graph = arm("cuda-graph", "replay", 1_000.0, 20_000.0)
+    (row,) = rows(View(fingerprint(graph, msgspec.structs.replace(bent, figures=figures, curve=curve))))
+    way = by_label(row)["fused CUDA"]
+    assert way.cost is not None
+    assert way.cost.value == pytest.approx(100e3)
+    assert way.step is None
+    assert not way.beyond

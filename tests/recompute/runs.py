@@ -239,6 +239,8 @@ def chain_of(record: Record, steps: int) -> list[Value]:
     low = curve[max(0, curve.index(high) - 1)]
     share = (steps - low["n"]) / (high["n"] - low["n"]) if high is not low else 0.0
     total, q1, q3 = ((low[part] + share * (high[part] - low[part])) / 1e3 for part in ("total", "q1", "q3"))
+    if math.isnan(line.value):  # a refused line: the measured time alone
+        return [Value(total, q1, q3), slope, fixed]
     lowest, highest = min(q1, total - (line.value - line.low)), max(q3, total + (line.high - line.value))
     return [Value(total, max(0.0, lowest), highest), slope, fixed]
 

@@ -38,7 +38,9 @@ from overhead.reading.dispatch_costs import dispatch_costs  # noqa: E402
 from overhead.reading.findings import findings_of  # noqa: E402
 from overhead.reading.format import factor_spread, positive_spread  # noqa: E402
 from overhead.reading.next_run import committed_table  # noqa: E402
+from overhead.reading.precision import by_interval  # noqa: E402
 from overhead.reading.tables import COLUMNS  # noqa: E402
+from overhead.reading.typical_run import place_sentence  # noqa: E402
 from overhead.reading.view import View  # noqa: E402
 from overhead.report.across.graph_or_fused import graph_or_fused  # noqa: E402
 from overhead.report.core import draw  # noqa: E402
@@ -86,20 +88,23 @@ def references() -> str:
 
 
 def next_runs() -> str:
-    """The committed table of next-run ranges: spread and coverage by class, the kinds of machine, the worst pair."""
+    """The committed table of next-run ranges: spread and coverage by class and kind of machine, the worst pair."""
     found = committed_table()
-    head = ["class", "s", "boards", "inside", "half-width", "smallest half-width for 90 %"]
-    rows = [
-        [name, _percent(own.s), str(own.boards), *map(_percent, (covered.inside, covered.half_width, covered.oracle))]
-        for name, own in found.classes.items()
-        if (covered := found.coverage.get(name))
-    ]
-    kinds = dict.fromkeys(key.partition(", ")[2] for key in found.by_kind)
+    head = ["class", "kind of machine", "s", "boards", "inside", "half-width", "smallest half-width for 90 %"]
+    rows = []
+    for name, covered in found.coverage.items():
+        figure_class, _, kind = name.partition(", ")
+        own = found.spreads.get(name)
+        spread = [_percent(own.s), str(own.boards)] if own is not None else ["no range", ""]
+        shares = [_percent(share) for share in (covered.inside, covered.half_width, covered.oracle)]
+        rows.append([figure_class, kind, *spread, *shares])
+    stacks = " and ".join(f"{_percent(share)} through `{stack}`" for stack, share in found.by_stack.items())
     pairs = (
         f"Of {found.run_pairs} pairs of runs, {100 * found.run_pairs_over_90:.0f} % have at least 90 % of their "
         f"figures inside; the worst has {100 * found.worst_pair:.0f} %."
     )
-    return "\n\n".join([_table(head, rows), f"Kinds of machine: {'; '.join(kinds)}.\n{pairs}"])
+    told = f"Of the CPU-bound costs alone, inside are {stacks}."
+    return "\n\n".join([_table(head, rows), f"{told}\n{pairs}"])
 
 
 def fleet_power() -> str:
@@ -166,8 +171,12 @@ def findings() -> str:
     """The name of the run that the page of the H100 shows, and its first findings, one a line."""
     paths = [_DATA / name for name, run in _references() if "H100" in run.machine.gpus[0].name]
     run = from_paths(paths).own.fingerprint
-    listed = "\n".join(f"- {one.title}" for one in findings_of(View(run))[:3])
-    return f"The pictures and the findings are of the run {_linked(run.created, run.profile)}:\n\n{listed}"
+    view = View(run)
+    costs = dispatch_costs(view)
+    place = place_sentence(costs) if costs is not None else ""
+    listed = "\n".join(f"- {one.title}" for one in findings_of(view)[:3])
+    source = f"The pictures and the findings are of the run {_linked(run.created, run.profile)}."
+    return f"{source}\n{place}\n\n{listed}"
 
 
 def _linked(created: str, profile: str) -> str:
@@ -196,13 +205,17 @@ def verdicts() -> str:
 
 
 def _values_by_run(test: ClaimTest, found: Sequence[ClaimValue]) -> dict[str, str]:
-    """The values of each run with their intervals, a star where one is noisy, and their stacks where there are two."""
+    """The values of each run with their intervals, and their stacks where there are two.
+
+    A value with a wide interval is called noisy; what the file calls noisy may be another figure behind the value.
+    """
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in found:
         if one.measured is not None:
             profile, created = one.run.split(" run of ")
             stack = one.label.partition(" against ")[2] or one.label
-            value = quantity_text(one.measured, test.unit) + ("" if one.measured.status == "ok" else "\\*")
+            noisy = by_interval(one.measured).status != "ok"
+            value = quantity_text(one.measured, test.unit) + (" noisy" if noisy else "")
             groups.setdefault(_linked(created, profile), []).append((stack.partition(" ")[0], value))
     one_stack = {run: len(values) == 1 for run, values in groups.items()}
     return {

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from overhead.blocks.parts import Heading, Part, Table
+from overhead.blocks.parts import Heading, Part, Table, Text
 from overhead.contention.figure import drawing
 from overhead.contention.show import PEER_WORDS, rows_of, way_blocks
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.page_list import register_page
 from overhead.report.core.registry import register, register_across
-from overhead.results import Way
+from overhead.results import Contention, Way
 
 register_page("contention", "Many at once", 40, "What a dispatch costs while processes or threads do the same at once.")
 
@@ -24,8 +24,14 @@ def section_of(way: Way) -> Callable[[View], Iterable[Part]]:
             if isinstance(block, Table) and way in ("processes", "threads"):
                 block = drawing(way, rows_of(view, way), block) or block
             yield block
+        if any(_adds_a_tensor(row.first) for row in rows_of(view, way)):
+            yield Text(["PyTorch runs x.add_(y) here; on the first page it runs x.add_(1)."], quiet=True)
 
     return build
+
+
+def _adds_a_tensor(one: Contention) -> bool:
+    return one.target.stack == "torch" and one.case.params.get("operand") == "tensor"
 
 
 for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
@@ -35,7 +41,12 @@ for _order, (_way, _words) in enumerate(PEER_WORDS.items()):
 
 @register_across("contention-devices", PEER_WORDS["devices"].title, 50, page="contention")
 def devices(machines: Machines) -> Iterator[Part]:
-    """What a process for each device costs: of each machine the newest run that measured it."""
+    """What a process for each device costs: of each machine the newest run that measured it.
+
+    A machine without a GPU shows no other machine's devices under its name.
+    """
+    if all(gpu.software for gpu in machines.own.fingerprint.machine.gpus):
+        return
     newest: dict[str, View] = {}
     for run in sorted(machines.runs, key=lambda run: run.fingerprint.created):
         if rows_of(run, "devices"):

@@ -12,6 +12,7 @@ from overhead.decode.reading import DecodeArm, DecoderResults, decoder_results
 from overhead.reading.format import count, factor_spread, listed, number, positive_spread, run_time
 from overhead.reading.graph_or_fused import ChainWay, WorkRow, compared, register_rows
 from overhead.reading.missing_values import why
+from overhead.reading.precision import by_interval
 from overhead.reading.view import View
 from overhead.report.core.dots import DotRow, Mark, dot_figure
 from overhead.report.core.lines import DrawnLine, LinePanel, line_panels
@@ -74,7 +75,8 @@ def _token_way(found: DecoderResults, kind: str, label: str, fields: dict[str, o
         record = arm.record
         own = {"stack": record.stack, "pattern": record.pattern, "fusions": None, "maker": None, **record.params}
         if record.caller == "binding" and arm.complete is not None and fields.items() <= own.items():
-            return ChainWay(kind, record.stack, label, dataclasses.replace(arm.complete, status=record.status))
+            cost = by_interval(dataclasses.replace(arm.complete, status=record.status))
+            return ChainWay(kind, record.stack, label, cost)
     return None
 
 
@@ -119,7 +121,7 @@ def _sweeps(found: DecoderResults) -> Table:
         bound = {True: "device", False: "host or both", None: ""}[arm.is_device_bound]
         bound = "not resolved" if arm.lacks_intervals else bound
         rows.append([_stack(arm), arm.description, str(arm.batch), *_times(arm), bound, _remark(arm)])
-    columns = ["stack", "how", "batch", "a step, ms", "host, ms", "device, ms", "tokens/s", "bound by", "remark"]
+    columns = ["stack", "how", "batch", "a step, ms", "enqueue, ms", "device, ms", "tokens/s", "bound by", "remark"]
     return Table(f"{found.name}: batches", columns, rows, numeric=range(2, 7), sortable=True)
 
 
@@ -137,14 +139,14 @@ def _sweep_drawing(found: DecoderResults) -> Drawing:
         f"decode-{slug(found.name)}-batches",
         f"Time of a step of {found.name} over the batch",
         f"The time of a step over the batch for {count(len(found.sweeps), 'arm')}; the numbers are in the table below.",
-        "Dots: a step with its work done. Dashed: the host's time to issue it. Dotted: the device's time. Both axes "
+        "Dots: a step with its work done. Dashed: the time to enqueue it. Dotted: the device's time. Both axes "
         "are logarithmic.",
         partial(line_panels, panels, "ms a step"),
     )
 
 
 def _arms(found: DecoderResults) -> Table:
-    columns = ["stack", "how", "dispatches", "a token, ms", "host, ms", "device, ms", "tokens/s", "remark"]
+    columns = ["stack", "how", "dispatches", "a token, ms", "enqueue, ms", "device, ms", "tokens/s", "remark"]
     rows: list[_Row] = [
         [_stack(arm), _how(arm), _dispatches(arm), *_times(arm), _remark(arm)] for arm in (*found.arms, *found.reads)
     ]
@@ -188,7 +190,7 @@ def _stack(arm: DecodeArm) -> Cell:
 
 
 def _times(arm: DecodeArm) -> list[str]:
-    """The time of a step, the host's and the device's in ms, and tokens a second."""
+    """The time of a step, of handing it over (``issue``) and the device's in ms, and tokens a second."""
     return [*(_shown(one, _MILLI) for one in (arm.complete, arm.host, arm.device)), _shown(arm.tokens_per_s, 1)]
 
 
@@ -203,4 +205,8 @@ def _shown(found: Value | None, unit: float) -> str:
 def _remark(arm: DecodeArm) -> str:
     if arm.complete is None:
         return why(arm.record, "complete")
-    return "" if arm.record.status == "ok" else arm.record.status
+    doubts: list[str] = [arm.record.status] if arm.record.status != "ok" else []
+    if arm.device is not None and arm.device.value > arm.complete.value:
+        sure = arm.device.floor > arm.complete.ceiling
+        doubts.append("the device's time exceeds the token's" if sure else "the device's time is not resolved")
+    return "; ".join(doubts)

@@ -14,6 +14,7 @@ from typing import get_args
 from overhead.reading.format import count, number, within
 from overhead.reading.key_figures import KeyFigure, key_figures
 from overhead.reading.next_run import MOST_DEGREES_OF_FREEDOM, ClassSpread, FigureClass, half_width, spread_of
+from overhead.reading.precision import by_interval, is_steady
 from overhead.reading.view import View
 from overhead.results import Fingerprint, Value, ratio
 
@@ -62,6 +63,7 @@ def beside(view: View, other: View, spreads: Spreads) -> Beside:
             continue
         both = [dataclasses.replace(k.measured, source="") if k.measured else None for k in (this, that)]
         found = ratio(*both)
+        found = by_interval(found) if found is not None else None
         if reason := _apart(this, that):
             left_out[this.label] = reason
         elif found is None:
@@ -87,7 +89,7 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
     """How far runs of the machine of ``view`` differ, by class: from the table if it knows the kind of machine.
 
     Else from the ``others``, runs of the same machine, if there are two or more; from this run and one other; {}
-    without another run. The variance of ln(figure) is averaged over the key figures of a class that are ``ok``.
+    without another run. The variance of ln(figure) is averaged over the steady key figures of a class.
     """
     classes: tuple[FigureClass, ...] = get_args(FigureClass)
     known = {c: found for c in classes if (found := spread_of(c, view.fingerprint.machine)) is not None}
@@ -96,7 +98,7 @@ def spreads_of(view: View, others: Sequence[View]) -> Spreads:
         return known
     logs: dict[FigureClass, dict[tuple[str, str], list[float]]] = {c: {} for c in classes}
     for k in (k for run in runs for k in run.once(key_figures)):
-        if k.spread_class and k.record and k.measured and k.measured.status == "ok" and k.measured.value > 0:
+        if k.spread_class and k.record and k.measured and is_steady(k.measured):
             logs[k.spread_class].setdefault((k.label, k.record.case.key), []).append(math.log(k.measured.value))
     degrees = min(len(runs) - 1, MOST_DEGREES_OF_FREEDOM)
     for own, by_case in logs.items():

@@ -42,7 +42,12 @@ class Tax:
 
     @property
     def single_ratio(self) -> Value | None:
-        """T(1) over the slope: the factor by which timing one unit overstates its cost; None where one has no value."""
+        """T(1) over the slope: the factor by which timing one unit overstates its cost.
+
+        None where one has no value, or where the device bounds the slope, which then says nothing of the CPU's cost.
+        """
+        if self.record.bound in ("device", "balanced"):
+            return None
         return ratio(self.figure("naive"), self.figure("complete"))
 
 

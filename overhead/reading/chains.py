@@ -1,7 +1,8 @@
 """What a chain of dependent steps costs by each way to run it.
 
-A chain of n steps costs ``fixed + slope * n``, both with intervals, from the record's fit. An arm is a way to run the
-chain, as measured: a stack with a pattern and parameters. Arms are compared inside one run only. Those of different
+A chain of n steps takes the time that was measured at this length, between two measured lengths if need be. Only a
+longer chain takes ``fixed + slope * n``, both with intervals, from the record's fit. An arm is a way to run the chain,
+as measured: a stack with a pattern and parameters. Arms are compared inside one run only. Those of different
 stacks ran in different processes: each figure's interval covers several, and a ratio has the widest that both allow.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+
+import numpy as np
 
 from overhead import devices
 from overhead.reading.format import plain, resolved, unresolved
@@ -25,13 +28,12 @@ Variant = tuple[tuple[str, Scalar], ...]
 
 @dataclasses.dataclass(frozen=True)
 class ArmFit:
-    """An arm: one record of a workload with its fit, in ns. ``longest``: the largest number of steps measured."""
+    """An arm: one record of a workload with its fit, in ns."""
 
     record: Record
     label: str
     slope: Value
     fixed: Value
-    longest: int
 
     @property
     def processor(self) -> str:
@@ -39,12 +41,23 @@ class ArmFit:
         return devices.processor_kind(self.record)
 
     def cost(self, steps: float) -> Value:
-        """The time in ns of a chain of this number of steps and one wait, by the fit."""
-        return self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
+        """The time in ns of a chain of this number of steps and one wait: as measured, and else by the fit.
+
+        A measured time is of few processes. So its interval is at least as wide as that of the line, which is of all.
+        """
+        line = self.fixed.at_least(0.0) + self.slope.at_least(0.0) * steps
+        measured = measured_time(self.record, steps)
+        if measured is None:
+            return line
+        if not line.bounded:
+            return dataclasses.replace(measured, status=line.status, reason=line.reason)
+        low = min(measured.floor, measured.value - (line.value - line.floor))
+        high = max(measured.ceiling, measured.value + (line.ceiling - line.value))
+        return dataclasses.replace(line, value=measured.value, low=max(low, 0.0), high=high)
 
     def is_extrapolated(self, steps: float) -> bool:
-        """Whether this number of steps is larger than any that was measured."""
-        return steps > self.longest
+        """Whether no measured lengths lie on both sides of this number of steps, so that the line tells its time."""
+        return measured_time(self.record, steps) is None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,13 +117,26 @@ def _arm(view: View, record: Record) -> ArmFit | None:
     slope, fixed = record.measured("complete"), _start(record)
     if slope is None or not resolved(record.figure("complete")) or _bends_below_zero(record):
         return None
-    figure = record.figure("complete")
-    longest = max([figure.holds_to if figure else 0, *(p.n for p in record.curve)])
     shared = {"elements", *dict(_variant(record))}
     own = {k: v for k, v in record.params.items() if k not in shared}
     made = [f"made by {graph_maker(record)}"] if own.pop("maker", None) else []
     what = " ".join([record.pattern, *words(dict(sorted(own.items()))), *made])
-    return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed, longest)
+    return ArmFit(record, f"{view.target(record).short}, {what}", slope, fixed)
+
+
+def measured_time(record: Record, steps: float) -> Value | None:
+    """The time in ns of so many steps with its quartiles, between the two measured lengths next to it.
+
+    None where the lengths that were measured do not lie on both sides.
+    """
+    points = sorted(record.curve, key=lambda point: point.n)
+    lengths = [point.n for point in points]
+    if not points or not lengths[0] <= steps <= lengths[-1]:
+        return None
+    value = float(np.interp(steps, lengths, [point.total for point in points]))
+    low = float(np.interp(steps, lengths, [point.q1 for point in points]))
+    high = float(np.interp(steps, lengths, [point.q3 for point in points]))
+    return Value(value, low, high, unit="ns", source=record.device) if value > 0 else None
 
 
 def why_no_speed(record: Record) -> str:

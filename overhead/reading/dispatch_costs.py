@@ -9,7 +9,7 @@ from typing import Literal
 
 from overhead.devices import is_board_id, same_device_across_apis
 from overhead.named_comparisons import WEBGPU_STACKS
-from overhead.reading.format import between, cost_text, micro, micro_of, number, plain, resolved, two_speeds, within
+from overhead.reading.format import between, cost_text, micro, micro_of, number, plain, resolved, two_speeds
 from overhead.reading.host_shares import host_shares
 from overhead.reading.missing_values import why
 from overhead.reading.view import TargetView, View, first_with, with_fields
@@ -101,10 +101,21 @@ class DispatchRow:
         return f"the {self.label}" if self.stack == "cuda-driver" else self.label.removeprefix("WebGPU, ")
 
     @property
+    def split_name(self) -> str:
+        """The name of the operation whose CPU time was split, which may have another operand than the row."""
+        return self.name.replace("x.add_(1)", "x.add_(y)") if self.other_operand else self.name
+
+    @property
+    def other_operand(self) -> bool:
+        """Whether compiled code runs another operation than the row's, and the split is of that one."""
+        base, compiled = self.records.get("python"), self.records.get("compiled")
+        return base is not None and compiled is not None and base.params != compiled.params
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What differs from other rows: the unit if it is neither dispatch nor launch, the operand in compiled code."""
-        operand = "x.add_(y)" in self.remarks.get("compiled", "")
-        return tuple(filter(None, [self.other_unit, "compiled code, split: x.add_(y)" if operand else ""]))
+        operand = "compiled code, split: x.add_(y)" if self.other_operand else ""
+        return tuple(filter(None, [self.other_unit, operand]))
 
     @property
     def other_unit(self) -> str:
@@ -297,6 +308,12 @@ def over_quiet(record: Record) -> Value | None:
     return everything / quiet.value
 
 
+def met_below(record: WithFigures) -> bool:
+    """Whether all unpinned processes paid less than the interval of the undisturbed cost allows."""
+    found, quiet = met_range(record), record.measured("complete")
+    return found is not None and quiet is not None and found[1] < quiet.floor / 1e3
+
+
 def mark_text(costs: tuple[Value, ...]) -> str:
-    """The printed costs of a mark: three digits where resolved, else those that the interval allows; ``3.7 or 4.5``."""
-    return " or ".join(number(within(cost.value, 0.01) if cost.status == "ok" else cost) for cost in costs)
+    """The printed costs of a mark, with the digits that the intervals allow, as in the tables; ``3.7 or 4.5``."""
+    return " or ".join(number(cost) for cost in costs)

@@ -6,15 +6,19 @@ import math
 
 from overhead.reading.dispatch_costs import (
     KIND_TITLES,
+    KIND_WORDS,
     ONE_PASS_STACKS,
     DispatchCosts,
     DispatchRow,
     Kind,
     mark_text,
+    met_below,
+    met_range,
     why_unresolved,
 )
 from overhead.reading.format import (
     MICRO,
+    between,
     cost_text,
     factor_spread,
     listed,
@@ -28,6 +32,7 @@ from overhead.reading.format import (
 )
 from overhead.reading.key_figures import overstatement
 from overhead.reading.next_run import half_width, next_run_sentence, next_run_text, spread_of
+from overhead.reading.typical_run import place_sentence
 from overhead.reading.view import CALLER_WORDS, graph_maker
 from overhead.results import Record, ratio
 
@@ -55,9 +60,11 @@ def _cheapest(costs: DispatchCosts) -> str:
     again = f" (expect {found} in another run)" if found else ""
     cost = f"{mark_text(row.marks['python'])} {MICRO}{_doubt(row.records['python'])}"
     ends = row.marks["python"][0].ceiling
-    near = [
-        one for one in costs.rows if one is not row and "python" in one.marks and one.marks["python"][0].floor <= ends
-    ]
+    near = []
+    for one in costs.rows:
+        other = one.marks.get("python")
+        if one is not row and other is not None and (other[0].value if other[0].low is None else other[0].low) <= ends:
+            near.append(one)
     alike = [f"{one.name} ({mark_text(one.marks['python'])})" for one in near]
     ties = f"; not told apart from {listed(alike)}" if alike else ""
     return f"Called from Python, the cheapest single {unit} here goes through {row.name}: {cost}{again}{ties}."
@@ -88,13 +95,20 @@ def _batches(costs: DispatchCosts) -> str:
         batch = row.records["batched"]
         noisy = " (noisy)" if _doubt(alone) else ""
         cost = f"{mark_text(row.marks['batched'])} {MICRO}{_doubt(batch)} instead of {cost_text(alone)}{noisy}"
-        less = ratio(alone.measured("complete"), batch.measured("complete"))
-        times = f", {number(within(less.value, 0.05))} times less" if less is not None and less.floor > 1 else ""
-        said.append(f"{cost} through {row.name}{times}")
+        said.append(f"{cost} through {row.name}{_less(alone, batch)}")
     batch = told[0][0].records["batched"]
     passes = "In one pass" if batch.stack in ONE_PASS_STACKS else "In a batch"
     how = f"In a CUDA graph made by {graph_maker(batch)}" if batch.stack == "cuda-graph" else passes
     return f"{how}, called {CALLER_WORDS[told[0][1].caller]}, a dispatch costs {'; '.join(said)}."
+
+
+def _less(alone: Record, batch: Record) -> str:
+    """``, 6.9 times less``; the interval alone where a figure behind it is noisy; '' where it may be no saving."""
+    less = ratio(alone.measured("complete"), batch.measured("complete"))
+    if less is None or less.floor <= 1:
+        return ""
+    times = number(within(less.value, 0.05)) if less.status == "ok" else between(less.floor, less.ceiling)
+    return f", {times} times less"
 
 
 def _alone(row: DispatchRow) -> Record | None:
@@ -105,22 +119,32 @@ def _alone(row: DispatchRow) -> Record | None:
 
 
 def _python(costs: DispatchCosts) -> str:
-    """Python's share of the CPU time through WebGPU, else through the stack where it is largest."""
-    rows = [(row, row.python) for row in costs.rows if row.python is not None and row.python.value > 0]
+    """Python's share of the CPU time through WebGPU, else through the stack where it is largest.
+
+    A share whose interval reaches zero is not resolved. The operation that is named is the one that was split.
+    """
+    rows = [(row, row.python) for row in costs.rows if row.python is not None and row.python.resolved]
     told = [one for one in rows if one[0].stack in _WEBGPU] or sorted(rows, key=lambda one: -one[1].value)[:1]
-    said = [f"{percent_spread(share)} through {row.name}" for row, share in told]
+    said = [f"{percent_spread(share)} through {row.split_name}" for row, share in told]
     return f"Python takes {listed(said)} of the CPU time of a call from Python." if said else ""
 
 
 def _overstated(costs: DispatchCosts) -> str:
-    """How far the time of a single dispatch and its wait lies above its cost."""
-    found = [(overstatement(row.records[row.first], "naive"), row) for row in costs.rows if row.marks]
-    told = [(times, row) for times, row in found if times is not None and times.high is not None and times.value > 1]
-    if not told:
+    """How far the time of a single dispatch and its wait lies above its cost, at most.
+
+    Only where the CPU bounds the cost, because a chain that the device bounds hides what one dispatch costs the CPU;
+    and where both figures are precise. On the CPU there is nothing to wait for.
+    """
+    found = []
+    for row in costs.rows:
+        times = overstatement(row.records[row.first], "naive") if row.marks else None
+        precise = times is not None and times.status == "ok" and row.is_resolved(row.first)
+        if times is not None and precise and row.limit(row.first) == "host" and times.floor > 1:
+            found.append((times, row))
+    if not found:
         return ""
-    times, row = max(told, key=lambda one: one[0].value)
-    noisy = "" if row.is_resolved(row.first) else ", noisy"
-    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}{noisy}"
+    times, row = max(found, key=lambda one: one[0].value)
+    through = f"{row.name}, {CALLER_WORDS[row.records[row.first].caller]}"
     return f"Timing one dispatch plus its wait would report up to {factor_spread(times)} the real cost ({through})."
 
 
@@ -140,13 +164,15 @@ def limit_sentences(costs: DispatchCosts) -> list[str]:
     return [f"From compiled code, {words[bound]}: {'; '.join(said)}." for bound, said in told.items() if said]
 
 
-def trust_sentence(costs: DispatchCosts) -> str:
-    """How much other figures another run may give, and a program that is not pinned; '' without a GPU."""
+def trust_sentences(costs: DispatchCosts) -> list[str]:
+    """How much other figures another run may give, where this one lies, and what a program pays that is not pinned.
+
+    Without a GPU only what unpinned processes paid less.
+    """
     if not costs.hardware:
-        return ""
+        return [less] if (less := _unpinned_less(costs)) else []
     machine = costs.view.fingerprint.machine
     spread = spread_of("host", machine)
-    unpinned = "; the strips show how much" if costs.has_met else "; this run did not measure how much"
     again = (
         next_run_sentence(machine)
         if spread is None
@@ -155,4 +181,31 @@ def trust_sentence(costs: DispatchCosts) -> str:
             f"{percent(math.exp(half_width(spread)) - 1)} of the one shown. On other hardware, measure again."
         )
     )
-    return f"{again} A program that is not pinned to a quiet processor mostly pays more{unpinned}."
+    said = (again, place_sentence(costs), _unpinned(costs))
+    return [sentence for sentence in said if sentence]
+
+
+def _unpinned(costs: DispatchCosts) -> str:
+    """What programs that are not pinned to a processor paid, beside the undisturbed cost."""
+    if not costs.has_met:
+        return "This run did not measure what a program pays that is not pinned to a quiet processor."
+    pays_more = False
+    for row in costs.rows:
+        for record in row.records.values():
+            ends, quiet = met_range(record), record.measured("complete")
+            if ends is not None and quiet is not None and ends[0] > quiet.ceiling / 1e3:
+                pays_more = True
+    more = "A program that is not pinned to a quiet processor pays more through some stacks; the strips show how much."
+    said = [more if pays_more else "The strips show what programs pay that are not pinned to a quiet processor."]
+    return " ".join([*said, *filter(None, [_unpinned_less(costs)])])
+
+
+def _unpinned_less(costs: DispatchCosts) -> str:
+    """The costs that unpinned processes all stayed below; '' where there are none."""
+    below = []
+    for row in costs.rows:
+        for kind, record in row.records.items():
+            if met_below(record):
+                called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[record.caller]
+                below.append(f"{row.name}, {called}")
+    return f"Unpinned processes paid less than the undisturbed cost through: {'; '.join(below)}." if below else ""

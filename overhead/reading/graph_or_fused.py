@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import numpy as np
-
-from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
+from overhead.reading.chains import ArmFit, Group, groups, measured_time, steps_of, why_no_speed
 from overhead.reading.format import MICRO, listed, number, run_time
 from overhead.reading.missing_values import absent_stacks
-from overhead.reading.view import View, with_fields
+from overhead.reading.precision import by_interval
+from overhead.reading.view import View, graph_maker, with_fields
 from overhead.results import Fingerprint, Record, Value, exactly, ratio
 from overhead.workloads import workloads
 
@@ -26,6 +25,8 @@ _LEAST_KERNEL_RATIO = 1.3
 """If a step in WGSL takes this many times as long as in CUDA, the slow kernel is given as the reason."""
 _LITTLE = 0.1
 """If the graph adds a smaller share to a step, a fused kernel can save only little."""
+_OTHER = "other"
+"""The kind of a way that is in a row only because it is the cheapest that any run measured."""
 _WAYS = (
     ("eager", "torch", "per-submit", "eager, PyTorch"),
     ("launches", "cuda-driver", "per-submit", "a launch a step, CUDA driver"),
@@ -43,7 +44,9 @@ _WAYS = (
 class ChainWay:
     """A way to do the work of a row. ``cost``: ns for all of it; None where ``reason`` says why.
 
-    ``step``, ``fixed``: ns of one step and of none; None if unknown.
+    ``step``, ``fixed``: ns of one step and of none; None if unknown. ``beyond``: the sizes of n end below the
+    chain, so the cost is read off the line. ``run``: when the run began that measured it, if that is another than
+    the row's; then ``run_base`` is the cost of its base there.
     """
 
     kind: str
@@ -53,6 +56,14 @@ class ChainWay:
     step: Value | None = None
     fixed: Value | None = None
     reason: str = ""
+    beyond: bool = False
+    run: str = ""
+    run_base: Value | None = None
+
+    @property
+    def title(self) -> str:
+        """The label, with the day of the run if that is another than the row's."""
+        return self.label + (f", run of {self.run[:10]}" if self.run else "")
 
     @property
     def through(self) -> str:
@@ -65,6 +76,7 @@ class WorkRow:
     """The work of a workload in one run. ``work``: its size in words; ``run``: when it began, '' for the run shown.
 
     ``said``: a sentence on the row, where its steps do not explain it. ``usual``: every run on a GPU measures it.
+    ``shown_run``: when its run began, also of the run shown.
     """
 
     name: str
@@ -73,6 +85,7 @@ class WorkRow:
     ways: tuple[ChainWay, ...]
     said: str = ""
     usual: bool = True
+    shown_run: str = ""
 
     @property
     def title(self) -> str:
@@ -92,7 +105,10 @@ class WorkRow:
     def relative(self, way: ChainWay) -> Value | None:
         """The time of the way over that of its base; None where either is unknown."""
         base = self.base(way)
-        return exactly(1.0, "ratio") if way is base else ratio(way.cost, base.cost if base else None)
+        if way is base:
+            return exactly(1.0, "ratio")
+        cost = way.run_base if way.run_base is not None else base.cost if base is not None else None
+        return ratio(way.cost, cost)
 
     def verdict(self, way: ChainWay) -> str | None:
         """``cheaper``, ``tie``, ``dearer`` than its base, or ``unclear``, by the interval; None without times."""
@@ -106,9 +122,19 @@ class WorkRow:
         return "tie" if times.floor > 0 and times.ceiling < _MOST_SPREAD * times.floor else "unclear"
 
     def cheaper_from(self, way: ChainWay) -> Value | None:
-        """The smallest number of steps at which the way is cheaper than its base; None if it is not surely cheaper."""
+        """The smallest number of steps at which the way is cheaper than its base; None if it is not surely cheaper.
+
+        None also for a way of another run, which may be of another board.
+        """
         base = self.base(way)
-        if base is None or base.step is None or way.step is None or base.fixed is None or way.fixed is None:
+        if (
+            way.run_base is not None
+            or base is None
+            or base.step is None
+            or way.step is None
+            or base.fixed is None
+            or way.fixed is None
+        ):
             return None
         saved, paid = base.step - way.step, way.fixed - base.fixed
         return (paid.at_least(0.0) / saved).at_least(1) if saved.floor > 0 else None
@@ -131,7 +157,8 @@ def register_rows(make: MakeRows) -> MakeRows:
 def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     """The rows of the run shown, the best for WGSL first, then those of slices.
 
-    A row without fused WGSL in this run comes from the other that has most of it, the newest first, where one has it.
+    A row without fused WGSL in this run comes from the other that has it with most ways timed, of several the newest.
+    Where another way of any run is surely cheaper than all ways of the row, the row has it too.
     """
     found: dict[str, list[WorkRow]] = {}
     for view in (own, *others):
@@ -146,7 +173,58 @@ def rows(own: View, others: Sequence[View] = ()) -> list[WorkRow]:
     def shown(row: WorkRow) -> tuple[bool, bool, int]:
         return bool(row.of_kind("fused-wgsl")), not row.run, _timed(row.ways)
 
-    return sorted((max(made, key=shown) for made in found.values()), key=order)
+    chosen = [max(made, key=shown) for made in found.values()]
+    return sorted((with_cheapest(row, (own, *others)) for row in chosen), key=order)
+
+
+def with_cheapest(row: WorkRow, views: Sequence[View]) -> WorkRow:
+    """The row, with the cheapest other way of these runs to do its work, if that is surely cheaper than all of its own.
+
+    A way of another run is compared with the graph of that run.
+    """
+    own = [times for way in row.ways if (times := row.relative(way)) is not None]
+    if row.said or row.graph is None or not own:
+        return row
+    least = min(times.floor for times in own)
+    cheapest: tuple[float, ChainWay] | None = None
+    for view in views:
+        for way in _other_ways(view, row):
+            times = ratio(way.cost, way.run_base)
+            if times is not None and times.ceiling < least and (cheapest is None or times.value < cheapest[0]):
+                cheapest = times.value, way
+    if cheapest is None:
+        return row
+    _, way = cheapest
+    if way.run == row.shown_run:
+        way = dataclasses.replace(way, run="")
+    return dataclasses.replace(row, ways=(way, *row.ways))
+
+
+def _other_ways(view: View, row: WorkRow) -> Iterator[ChainWay]:
+    """The ways from Python of this run to do the work of the row on a GPU, with the time of the run's own graph."""
+    for group in view.once(groups):
+        if (group.name, _work(group)) != (row.name, row.work):
+            continue
+        ways = _ways(view, group)
+        graph = next((way.cost for way in ways if way.kind == "graph-driver" and way.cost is not None), None)
+        steps = steps_of(group.workload)
+        for arm in group.arms if graph is not None else ():
+            if arm.record.caller != "binding" or arm.processor != "gpu":
+                continue
+            way = _way(_OTHER, _arm_label(arm), arm.record, arm, steps)
+            yield dataclasses.replace(way, run=run_time(view.fingerprint.created), run_base=graph)
+
+
+def _arm_label(arm: ArmFit) -> str:
+    """The way in words: ``CUDA graph by torch.compile``, else the arm's own label."""
+    if arm.record.stack == "cuda-graph":
+        return f"CUDA graph by {graph_maker(arm.record)}"
+    return arm.label
+
+
+def _work(group: Group) -> str:
+    """The size of the work in words: ``1,500 steps of 4,096 elements``."""
+    return f"{steps_of(group.workload):,} steps of {group.title.partition(', ')[2]}"
 
 
 def chain_rows(view: View) -> Iterator[WorkRow]:
@@ -159,14 +237,14 @@ def chain_rows(view: View) -> Iterator[WorkRow]:
         first = known.elements[0] if known else 0
         group, ways = max(made, key=lambda one: (one[0].elements == first, _timed(one[1])))
         if any(way.cost is not None for way in ways if way.kind.startswith("fused")):
-            work = f"{steps_of(name):,} steps of {group.title.partition(', ')[2]}"
             usual = known is not None and (known.usual or not known.heavy)
-            yield WorkRow(group.name, work, run_time(view.fingerprint.created), tuple(ways), usual=usual)
+            created = run_time(view.fingerprint.created)
+            yield WorkRow(group.name, _work(group), created, tuple(ways), usual=usual, shown_run=created)
 
 
 def _timed(ways: Sequence[ChainWay]) -> int:
-    """How many ways have an undisturbed time."""
-    return sum(way.cost is not None and way.cost.status == "ok" for way in ways)
+    """How many ways have a time with an interval above zero. How wide it is does not count: see ``precision``."""
+    return sum(way.cost is not None and way.cost.resolved for way in ways)
 
 
 def _ways(view: View, group: Group) -> list[ChainWay]:
@@ -193,13 +271,16 @@ def _ways(view: View, group: Group) -> list[ChainWay]:
 
 def _way(kind: str, label: str, record: Record, arm: ArmFit | None, steps: int) -> ChainWay:
     if arm is not None:
-        cost = dataclasses.replace(arm.cost(steps), status=record.status)
-        return ChainWay(kind, record.stack, label, cost, arm.slope, arm.fixed)
+        cost = by_interval(dataclasses.replace(arm.cost(steps), status=record.status))
+        beyond = arm.is_extrapolated(steps)
+        return ChainWay(kind, record.stack, label, cost, arm.slope, arm.fixed, beyond=beyond)
     figure, bent = record.figure("complete"), _read_off(record, steps)
     if figure is None or bent is None:
         return ChainWay(kind, record.stack, label, None, reason=why_no_speed(record))
-    each = Value(figure.modes[0], min(figure.modes), max(figure.modes), unit="ns", source=record.device)
-    return ChainWay(kind, record.stack, label, bent, each, reason=record.reason)
+    modes = figure.modes
+    each = Value(modes[0], min(modes), max(modes), unit="ns", source=record.device) if modes else None
+    beyond = measured_time(record, steps) is None
+    return ChainWay(kind, record.stack, label, bent, each, reason=record.reason, beyond=beyond)
 
 
 def _read_off(record: Record, steps: int) -> Value | None:
@@ -207,19 +288,28 @@ def _read_off(record: Record, steps: int) -> Value | None:
 
     Beyond the longest the two costs of a step, from anchors, go on. None if these are unknown or not above 0.
     """
-    figure, points = record.figure("complete"), sorted(record.curve, key=lambda point: point.n)
-    if figure is None or figure.status != "nonlinear" or len(figure.modes) < 2 or not points:
+    figure = record.figure("complete")
+    if figure is None or figure.status != "nonlinear" or not record.curve:
         return None
-    beyond = max(0, steps - points[-1].n)
-    slopes = (figure.modes[0], min(figure.modes), max(figure.modes))
-    lengths = [point.n for point in points]
-    value, low, high = (
-        float(np.interp(steps, lengths, [getattr(point, name) for point in points])) + beyond * slope
-        for name, slope in zip(("total", "q1", "q3"), slopes, strict=True)
+    measured = measured_time(record, steps)
+    if measured is None and len(figure.modes) > 1:
+        measured = _beyond(record, steps, figure.modes)
+    if measured is None or measured.value <= 0:
+        return None
+    return dataclasses.replace(measured, status="nonlinear", reason=figure.reason)
+
+
+def _beyond(record: Record, steps: int, modes: Sequence[float]) -> Value:
+    """The time of more steps than were measured: the longest chain, and the cost of a step for the rest."""
+    longest = max(record.curve, key=lambda point: point.n)
+    more = steps - longest.n
+    return Value(
+        longest.total + more * modes[0],
+        longest.q1 + more * min(modes),
+        longest.q3 + more * max(modes),
+        unit="ns",
+        source=record.device,
     )
-    if value <= 0:
-        return None
-    return Value(value, low, high, status="nonlinear", reason=figure.reason, unit="ns", source=record.device)
 
 
 def _left_out(run: Fingerprint, stack: str, case: str) -> str:
@@ -230,7 +320,10 @@ def _left_out(run: Fingerprint, stack: str, case: str) -> str:
 
 
 def lead(found: Sequence[WorkRow]) -> list[str]:
-    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not; may be empty."""
+    """When fused WGSL is cheaper than the CUDA driver's graph, and of each other workload why not; may be empty.
+
+    A way that is cheaper than all of these stands before the workloads where they tie.
+    """
     chains = [row for row in found if not row.said and row.of_kind("fused-wgsl")]
     if not any(row.graph for row in chains):
         said = [f"{row.name} {', '.join(_by_verdict(row))}" for row in chains]
@@ -245,7 +338,8 @@ def lead(found: Sequence[WorkRow]) -> list[str]:
         for row in chains
         if row not in won
     ]
-    return [*([f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []), *others]
+    first = [f"Fused WGSL is cheaper than the CUDA driver's graph{where}: {names}."] if won else []
+    return [*first, *_cheapest_ways(chains), *others]
 
 
 def remarks(found: Sequence[WorkRow]) -> list[str]:
@@ -261,6 +355,18 @@ def remarks(found: Sequence[WorkRow]) -> list[str]:
         *(row.said for row in found if row.said),
         *([f"From other runs: {'; '.join(others)}."] if others else []),
     ]
+
+
+def _cheapest_ways(found: Sequence[WorkRow]) -> list[str]:
+    """For each row with a way of ``_OTHER``: what it takes, and beside which graph."""
+    said = []
+    for row in found:
+        for way in row.of_kind(_OTHER):
+            cost = time_text(way)
+            where = f" in the run of {way.run}" if way.run else ""
+            least = f"{row.name.capitalize()}, the cheapest of all measured ways: {way.label}, {cost}"
+            said.append(f"{least}: {compared(row, way)} than the CUDA driver's graph{where}.")
+    return said
 
 
 def _added(row: WorkRow) -> str:
@@ -299,6 +405,13 @@ def _range(row: WorkRow) -> str:
     found = [times.value for way in row.of_kind("fused-wgsl") if (times := row.relative(way)) is not None]
     ends = dict.fromkeys(number(1 / times) for times in (max(found), min(found)))
     return f"{' to '.join(ends)} times"
+
+
+def time_text(way: ChainWay) -> str:
+    """The time of all steps, ``1,696 µs``, with an asterisk where it is read off the line."""
+    if way.cost is None:
+        return ""
+    return f"{number(way.cost / 1e3)} {MICRO}" + ("*" if way.beyond else "")
 
 
 def compared(row: WorkRow, way: ChainWay) -> str:

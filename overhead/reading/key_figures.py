@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from overhead.reading.format import MICRO, micro, micro_of, percent, percent_spread, time_spread, two_speeds
 from overhead.reading.missing_values import missing_figure, missing_stack, why
 from overhead.reading.next_run import FigureClass, class_of, next_run_text
-from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields
+from overhead.reading.view import CALLER_WORDS, TargetView, View, with_fields, words
 from overhead.results import Caller, Pattern, Record, Scalar, Value, ratio
 
 
@@ -111,7 +111,7 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
     made = KeyFigure(line.label, record=record, of=target.label)
     if record is None or source is None:
         compared = "not compared with another case in this run"
-        return dataclasses.replace(made, reason=compared if record else f"not measured {CALLER_WORDS[line.caller]}")
+        return dataclasses.replace(made, reason=compared if record else _not_measured(line))
     figure = source.figure(line.figure)
     if figure is None or (found := figure.measured) is None:
         return dataclasses.replace(
@@ -135,6 +135,14 @@ def _key_figure(view: View, line: _Line) -> KeyFigure:
         spread_class=own,
         limit="" if line.figure != "complete" else "host" if own == "host" else "device",
     )
+
+
+def _not_measured(line: _Line) -> str:
+    """Which case of the line was not measured; the same pattern of another workload may have been."""
+    if line.pattern is None:
+        return f"not measured {CALLER_WORDS[line.caller]}"
+    which = " ".join([line.workload, line.pattern, *words(dict(line.params))])
+    return f"the case {which} was not measured {CALLER_WORDS[line.caller]}"
 
 
 def _record(target: TargetView, line: _Line) -> Record | None:

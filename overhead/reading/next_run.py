@@ -1,8 +1,9 @@
 """The range where another run on this kind of machine would put a figure.
 
 Two runs on one kind of machine differ by more than the 95 % interval of either: board, host and clock differ. The
-committed ``next_run.json`` holds the measured spread between boards for three classes of figures. It is written by
-``scripts/next_run.py`` from all runs in ``reports/data``.
+committed ``next_run.json`` holds how far committed runs on different boards differ, for three classes of figures on
+each kind of machine. It is written by ``scripts/next_run.py`` from all runs in ``reports/data``, over every figure with
+a value: a reader sees the noisy ones too, and a spread of ``ok`` figures alone is too small for them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _HOST_FIGURES = ("issue", "host", "naive", "empty_wait")
 class ClassSpread(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The spread of one class. ``s``: the standard deviation of ln(figure) between boards.
 
-    ``degrees``: of freedom; boards minus kinds of machines, at most ``MOST_DEGREES_OF_FREEDOM``.
+    ``degrees``: of freedom, from the number of boards.
     """
 
     s: float
@@ -62,20 +63,24 @@ class Coverage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class NextRunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The committed table. ``by_kind``: by ``class, kind of machine`` the share inside; only these pairs have a range.
+    """The committed table. ``spreads``, ``coverage``: by ``class, kind of machine``; only what ``spreads`` has
+    has a range.
 
-    ``boards``: independent boards in all. ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of
-    the figures lie inside. ``worst_pair``: the lowest share inside of any pair.
+    ``by_stack``: the share inside of the costs of single stacks. ``boards``: independent boards in all.
+    ``run_pairs_over_90``: the share of pairs of runs in which at least 90 % of the figures lie inside. ``worst_pair``:
+    the lowest share inside of any pair. ``costs``: by kind of machine and case the CPU-bound cost of one more unit on
+    each board, ns, by the board's id.
     """
 
     runs: int
     boards: int
-    classes: dict[FigureClass, ClassSpread]
-    coverage: dict[FigureClass, Coverage]
-    by_kind: dict[str, float]
+    spreads: dict[str, ClassSpread]
+    coverage: dict[str, Coverage]
+    by_stack: dict[str, float]
     run_pairs: int
     run_pairs_over_90: float
     worst_pair: float
+    costs: dict[str, dict[str, dict[str, float]]]
 
 
 @functools.cache
@@ -94,6 +99,11 @@ def class_of(record: Record, figure: str = "complete") -> FigureClass | None:
     return "device" if record.bound in ("device", "balanced") else "host"
 
 
+def case_of(record: Record) -> str:
+    """The case on its stack, without the device: the next run may be on another board."""
+    return f"{record.stack} {record.api} {record.case.key}"
+
+
 def kind_of(machine: Machine) -> str:
     """The kind of a machine: the names of its GPUs and its processor; '' without a GPU."""
     gpus = dict.fromkeys(gpu.name for gpu in machine.gpus if not gpu.software)
@@ -102,14 +112,12 @@ def kind_of(machine: Machine) -> str:
 
 def spread_of(figure_class: FigureClass | None, machine: Machine) -> ClassSpread | None:
     """The spread of the class between boards; None for no class, or a kind of machine that the table does not know."""
-    table = committed_table()
-    known = figure_class is not None and f"{figure_class}, {kind_of(machine)}" in table.by_kind
-    return table.classes[figure_class] if known and figure_class is not None else None
+    return committed_table().spreads.get(f"{figure_class}, {kind_of(machine)}")
 
 
 def no_next_run(machine: Machine) -> str:
     """Why a machine of this kind has no range; '' if the table knows the kind."""
-    kinds = list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().by_kind))
+    kinds = list(dict.fromkeys(key.partition(", ")[2] for key in committed_table().spreads))
     if kind_of(machine) in kinds:
         return ""
     return (
@@ -133,13 +141,13 @@ def half_width(spread: ClassSpread, runs: int = 1) -> float:
 def next_run(record: Record, machine: Machine, figure: str = "complete") -> tuple[float, float] | None:
     """The low and high end of the range in which another run would put the record's figure, in the figure's unit.
 
-    None unless the figure is ``ok``, above zero, not of a software adapter and of a class and a kind of machine in the
-    table: coverage was measured for such figures alone.
+    None unless the figure has a value above zero, is not of a software adapter, and is of a class and a kind of machine
+    in the table: coverage was measured for such figures alone.
     """
-    found, figure_class = record.figure(figure), class_of(record, figure)
-    if found is None or found.status != "ok" or record.software or not found.value or found.value < 0:
+    found = record.measured(figure)
+    if found is None or found.value <= 0 or record.software:
         return None
-    spread = spread_of(figure_class, machine)
+    spread = spread_of(class_of(record, figure), machine)
     if spread is None:
         return None
     factor = math.exp(half_width(spread))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from overhead.reading.format import MICRO, count, listed, percent
-from overhead.reading.view import View
+from overhead.reading.missing_values import by_mend
+from overhead.reading.view import CUDA_ONLY, View
+from overhead.results import Machine
 
 _STEADY_RATIO = 1.05
 """Slowest over fastest canary up to which the processor counts as steady."""
@@ -33,17 +35,30 @@ def software_sentence(view: View) -> str:
 
 
 def missing_stacks(view: View, where: str = "below") -> str:
-    """A sentence on the stacks that this machine lacks and the commands that add them; '' where none is missing.
+    """Sentences on the stacks that this machine lacks and the commands that add them; '' where none is missing.
 
-    ``where``: where the reader finds the reasons.
+    A stack of an NVIDIA GPU has no command where there is no such GPU. ``where``: where the reader finds the reasons.
     """
-    absent = [u for u in view.fingerprint.unavailable if u.stack not in {t.stack for t in view.targets}]
+    measured = {target.stack for target in view.targets}
+    absent = {one.stack: one for one in reversed(view.fingerprint.unavailable) if one.stack not in measured}
     if not absent:
         return ""
-    stacks = list(dict.fromkeys(u.stack for u in absent))
-    mends = list(dict.fromkeys(u.mend for u in absent if u.mend))
-    adds = f" What adds them: {'; '.join(mends)}." if mends else ""
-    return f"Missing on this machine: {listed(stacks)}; the reasons are {where}.{adds}"
+    lacks_gpu = not _has_nvidia(view.fingerprint.machine)
+    for_nvidia = [stack for stack in reversed(absent) if lacks_gpu and stack in CUDA_ONLY]
+    others = [absent[stack] for stack in reversed(absent) if stack not in for_nvidia]
+    said = []
+    if others:
+        said.append(f"Missing on this machine: {listed([one.stack for one in others])}; the reasons are {where}.")
+    adds = [f"{listed([one.stack for one in own])}: {mend}" for mend, own in by_mend(others).items() if mend]
+    if adds:
+        said.append(f"What adds them: {'; '.join(adds)}.")
+    if for_nvidia:
+        said.append(f"For an NVIDIA GPU, which this machine does not have: {listed(for_nvidia)}.")
+    return " ".join(said)
+
+
+def _has_nvidia(machine: Machine) -> bool:
+    return any("nvidia" in gpu.name.lower() and not gpu.software for gpu in machine.gpus)
 
 
 def left_out(number_of: int) -> str:

@@ -36,6 +36,10 @@ STACK_NAMES = {
     "pyopencl": "PyOpenCL",
 }  # fmt: skip
 """Stacks inside a sentence."""
+CUDA_ONLY = frozenset({
+    "cuda-driver", "cuda-graph", "cuda-core", "cupy", "triton", "numba-cuda", "warp", "cute-dsl",
+})  # fmt: skip
+"""Stacks that work on an NVIDIA GPU only."""
 GRAPH_MAKERS = {
     "driver": "the CUDA driver",
     "torch": "PyTorch (torch.cuda.CUDAGraph)",

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from overhead.reading.beside import beside, spreads_of
-from overhead.reading.next_run import committed_table, half_width
+from overhead.reading.next_run import half_width, spread_of
 from overhead.reading.view import View
 from overhead.results import Params
-from tests.fakes.report import H200, fingerprint, record
+from tests.fakes.report import H200, figure, fingerprint, record
 
 DAWN, LAUNCH = "One dispatch, Dawn, from Python", "One launch, CUDA driver, from Python"
 
@@ -39,8 +39,22 @@ def test_figures_with_other_parameters_or_of_a_software_adapter_are_no_pair() ->
 def test_the_band_is_from_the_table_or_from_the_other_runs_or_from_this_and_one_other() -> None:
     known, new, earlier = run(30_000, machine=H200), run(26_000, 9), [run(20_000 * k) for k in (1.0, 1.02, 1.04)]
     band = beside(known, new, spreads_of(known, [])).pairs[DAWN].band
-    assert band == pytest.approx(math.exp(half_width(committed_table().classes["host"])))
+    spread = spread_of("host", H200)
+    assert spread is not None
+    assert band == pytest.approx(math.exp(half_width(spread)))
     assert spreads_of(new, []) == {}
     assert spreads_of(new, earlier)["host"].s == pytest.approx(0.0196, rel=0.02)
     assert beside(new, earlier[0], spreads_of(new, earlier)).pairs[DAWN].outside
     assert not beside(new, earlier[0], spreads_of(new, earlier[:1])).pairs[DAWN].outside
+
+
+def test_a_figure_of_another_profile_is_judged_by_its_interval_and_not_by_its_status() -> None:
+    """A default run calls 5 % noisy, a quick run calls 9 % ok: side by side both are judged alike."""
+    dawn = record("dawn", each=None, more=(figure("complete", 30_000.0, "noisy", width=0.05),))
+    wide = record("dawn", each=None, more=(figure("complete", 30_000.0, "ok", width=0.2),))
+    usual = View(fingerprint(record("dawn", each=20_000.0), machine=H200))
+    spreads = spreads_of(usual, [])
+    for other, judged in ((dawn, True), (wide, False)):
+        pair = beside(usual, View(fingerprint(other, machine=H200)), spreads).pairs[DAWN]
+        assert (pair.band is not None) == judged
+        assert (pair.ratio.status == "ok") == judged

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs, met_range
-from overhead.reading.dispatch_sentences import cheapest, lead_sentences, limit_sentences, trust_sentence
+from overhead.reading.dispatch_costs import DispatchCosts, DispatchRow, dispatch_costs, mark_text, met_below, met_range
+from overhead.reading.dispatch_sentences import cheapest, lead_sentences, limit_sentences, trust_sentences
 from overhead.reading.next_run import next_run_text
 from overhead.reading.view import View
+from overhead.report.core import draw
+from overhead.report.core.headline_figure import headline_figure
 from overhead.results import Figure, Record
 from tests.fakes.report import H200, figure, fingerprint, record, share
 
@@ -36,6 +38,10 @@ def gpu_run() -> list[Record]:
         record("torch", each=2_000.0, api="CPU", adapter="CPU"),
         record("lavapipe", each=1_000.0, software=True),
     ]
+
+
+def trust(found: DispatchCosts) -> str:
+    return " ".join(trust_sentences(found))
 
 
 def costs(*records: Record, **fields: Any) -> DispatchCosts:
@@ -76,15 +82,25 @@ def test_a_row_has_the_range_of_unpinned_processes_where_the_run_measured_it() -
     found = costs(*gpu_run())
     assert met_range(row(found, "WebGPU, Dawn").records["python"]) == (29.0, 70.0)
     assert met_range(row(found, "CUDA driver").records["python"]) is None
-    assert "the strips show how much" in trust_sentence(found)
-    assert "did not measure" in trust_sentence(costs(record("dawn", **VULKAN)))
+    assert "pays more" in trust(found)
+    assert "did not measure" in trust(costs(record("dawn", **VULKAN)))
+
+
+def test_unpinned_processes_below_the_undisturbed_cost_are_named() -> None:
+    below = record("cuda-driver", each=4_000.0, more=(met(3_400.0, 3_700.0),), **GPU)
+    above = record("jax", each=30_000.0, more=(met(29_900.0, 36_000.0),), **GPU)
+    found = costs(below, above)
+    assert met_below(below)
+    assert not met_below(above)
+    assert "paid less than the undisturbed cost through: the CUDA driver, from Python." in trust(found)
+    assert "pays more" not in trust(found), "an interval that holds the cost is not more"
 
 
 def test_only_a_known_kind_of_machine_gets_a_sentence_on_the_next_run() -> None:
     known, unknown = costs(*gpu_run(), machine=H200), costs(*gpu_run())
-    assert "9 of 10 runs" in trust_sentence(known)
-    assert "9 of 10 runs" not in trust_sentence(unknown)
-    assert "NVIDIA H200" in trust_sentence(unknown), "the kinds that the table knows"
+    assert "9 of 10 runs" in trust(known)
+    assert "9 of 10 runs" not in trust(unknown)
+    assert "NVIDIA H200" in trust(unknown), "the kinds that the table knows"
     assert "in another run" in " ".join(lead_sentences(known))
     assert "in another run" not in " ".join(lead_sentences(unknown))
 
@@ -114,6 +130,59 @@ def test_a_row_notes_an_unusual_unit_or_operation() -> None:
     assert row(found, "PyTorch x.add_(1)").remarks["compiled"] == "x.add_(y), 6.00 from Python"
 
 
+def test_the_share_of_python_names_the_operation_that_was_split() -> None:
+    """The row is x.add_(1), compiled code runs x.add_(y): the split says nothing of the row's own operation."""
+    number = record("torch", each=7_000.0, params={"operand": "number"}, **GPU)
+    tensor = record("torch", each=6_000.0, params={"operand": "tensor"}, **GPU)
+    native = record("torch", each=3_000.0, params={"operand": "tensor"}, caller="native", **GPU)
+    found = costs(number, tensor, native, comparisons=[share("python-share", tensor, native, 3_000.0)])
+    (said,) = [sentence for sentence in lead_sentences(found) if "Python takes" in sentence]
+    assert "x.add_(y)" in said
+    assert "x.add_(1)" not in said
+
+
+@pytest.mark.needs("matplotlib", "seaborn")
+def test_a_share_of_python_that_may_be_zero_is_no_share() -> None:
+    top, native = record("dawn", each=30e3, **VULKAN), record("dawn", each=30.3e3, caller="native", **VULKAN)
+    found = costs(top, native, comparisons=[share("python-share", top, native, -300.0)])
+    python = found.rows[0].python
+    assert python is not None
+    assert not python.resolved
+    assert not any("Python takes" in sentence for sentence in lead_sentences(found))
+    with draw.style():
+        texts = [text.get_text() for ax in headline_figure(found).axes for text in ax.texts]
+    assert "not resolved" in texts
+    assert not any("%" in text for text in texts)
+
+
+@pytest.mark.parametrize(("bound", "status", "told"), [
+    ("host", "ok", True), ("device", "ok", False), ("balanced", "ok", False), ("host", "noisy", False),
+])  # fmt: skip
+def test_only_a_cost_that_the_cpu_bounds_and_that_is_not_noisy_is_said_to_be_overstated(
+    bound: Any, status: Any, told: bool
+) -> None:
+    made = msgspec.structs.replace(record("dawn", status=status, **VULKAN), bound=bound)
+    said = " ".join(lead_sentences(costs(made)))
+    assert ("Timing one dispatch plus its wait" in said) == told
+
+
+def test_on_the_cpu_there_is_no_wait_that_could_overstate_a_cost() -> None:
+    said = " ".join(lead_sentences(costs(record("numpy", each=600.0, api="CPU", adapter="CPU"))))
+    assert "plus its wait" not in said
+
+
+def test_the_value_of_a_mark_has_the_digits_of_the_table() -> None:
+    wide = record("dawn", each=None, more=(figure("complete", 73_600.0, width=0.075),), **VULKAN)
+    (found,) = costs(wide).rows
+    assert mark_text(found.marks["python"]) == "74"
+
+
+def test_a_noisy_batch_is_less_by_what_the_interval_allows() -> None:
+    batch = record("dawn", "one-pass", None, more=(figure("complete", 40_000.0, "noisy", width=0.4),), **VULKAN)
+    (said,) = (s for s in lead_sentences(costs(record("dawn", each=70_000.0, **VULKAN), batch)) if "In one pass" in s)
+    assert said.endswith("1.2 to 3.0 times less.")
+
+
 def test_the_device_is_called_the_limit_only_where_the_records_say_so() -> None:
     bounds = {"vulkan": "device", "dawn": "balanced", "wgpu-native": "host"}
     made = [record(stack, each=11_430.0, caller="native", **VULKAN) for stack in bounds]
@@ -139,7 +208,7 @@ def test_without_a_gpu_the_rows_are_of_software_adapters() -> None:
     found = costs(record("dawn", software=True), record("numpy", each=700.0, api="CPU", adapter="CPU"))
     assert found.title == "Dispatch overhead on Fake CPU, no GPU"
     assert [one.label for one in found.rows] == ["NumPy x += 1 (CPU)", "WebGPU, Dawn (software)"]
-    assert trust_sentence(found) == ""
+    assert trust_sentences(found) == []
 
 
 def test_a_second_gpu_adds_no_rows() -> None:
@@ -186,7 +255,10 @@ def test_a_batch_is_compared_with_single_dispatches_by_the_same_caller() -> None
     native, batch = record("dawn", caller="native", **VULKAN), record("dawn", "one-pass", 3_200.0, **VULKAN)
     found = costs(record("dawn", each=26_600.0, status="noisy", **VULKAN), native, batch)
     (said,) = (s for s in lead_sentences(found) if "In one pass" in s)
-    assert "called from Python, a dispatch costs 3.20 µs instead of 26.6 (noisy) through Dawn, 8.3 times less" in said
+    assert (
+        "called from Python, a dispatch costs 3.20 µs instead of 26.6 (noisy) through Dawn, 7.99 to 8.65 times less"
+        in said
+    )
     failed = record("dawn", each=None, status="failed", **VULKAN)
     assert not any("In one pass" in s for s in lead_sentences(costs(failed, native, batch)))
 

@@ -131,3 +131,9 @@ def test_a_run_of_another_workload_alone_has_no_key_figures() -> None:
     assert {(k.measured, k.record) for k in found.values()} == {(None, None)}
     beside = by_label(fingerprint(alone, record("dawn", each=20_000)))
     assert value(beside["One dispatch, Dawn, from Python"]) == 20_000
+
+
+def test_the_reason_for_a_missing_case_names_its_workload_where_another_of_the_pattern_was_measured() -> None:
+    fused = record("dawn", "fused", 40.0, unit="step", params={"elements": 256})
+    reason = by_label(fingerprint(record("dawn"), fused))["One fused step, Dawn, from Python"].reason
+    assert "recurrence fused elements=4096" in reason

@@ -12,6 +12,7 @@ import html
 import json
 import math
 import re
+import statistics
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ from tests.recompute.runs import (
     class_of,
     figure_of,
     stack_in,
+    work_in,
 )
 
 
@@ -37,7 +39,9 @@ class Checker:
     """Collects what is wrong in ``faults``. ``run``: what the text is about, usually ``own``, the run of the page."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self.runs = [Run(path) for path in paths if path.suffix == ".json" and path.name != "next_run.json"]
+        files = [path for path in paths if path.suffix == ".json" and path.name != "next_run.json"]
+        self.runs = [Run(path) for path in files if path.parent.name != "again"]
+        self.again = [Run(path) for path in files if path.parent.name == "again"]
         self.spreads = next(json.loads(path.read_bytes()) for path in paths if path.name == "next_run.json")
         registry = next(path.read_text("utf-8") for path in paths if path.suffix == ".toml")
         self.claims = [set(re.findall(NUMBER, one)) for one in registry.replace(",", "").split("[[claim]]")]
@@ -46,6 +50,7 @@ class Checker:
         self.own = self.run = self.runs[0]
         self.others: list[Run] = []
         self.chains: dict[str, dict[str, list[Value]]] = {}
+        self.graphs: dict[str, list[Value]] = {}
         self.pairs: dict[tuple[str, str], tuple[Value, str]] = {}
         self.counts: dict[str, int] = {}
         self.record: Record = {}
@@ -88,6 +93,7 @@ class Checker:
         for run in (run for run in self.others if run.title in text):
             changes = (f"{name} {run.versions.get(name)} → {new}" for name, new in self.own.versions.items())
             yield from (run.title, *changes)
+        yield from (f"run of {run.day}" for run in self.runs)
         yield from (one["mend"] for one in self.own.data.get("unavailable", ()) if one.get("mend"))
         said = re.findall(r"(?:no figure|nonlinear): ([^:]{9,}?)…?$", text)
         yield from (one for one in said if any(reason.startswith(one) for reason in self.reasons))
@@ -97,13 +103,33 @@ class Checker:
 
     def factor(self, kind: str) -> float:
         """How far another run may differ, by the committed table."""
-        own, gpus = self.spreads["classes"][kind], dict.fromkeys(gpu["name"] for gpu in self.own.machine["gpus"])
-        known = f"{kind}, {', '.join(gpus)} with {self.own.machine['cpu']}" in self.spreads["by_kind"]
-        return math.exp(STUDENT[own["degrees"]] * own["s"] * math.sqrt(2)) if known else math.nan
+        own = self.spreads["spreads"].get(f"{kind}, {self.own.kind}")
+        return math.exp(STUDENT[own["degrees"]] * own["s"] * math.sqrt(2)) if own else math.nan
+
+    def place(self) -> list[Value]:
+        """Other boards, and of this run's CPU-bound costs those below and above all of theirs, their number; and the
+        median of how many times as long the others take."""
+        others = [run for run in (*self.runs, *self.again) if run.kind == self.run.kind and len(run.boards) == 1]
+        others = [run for run in others if run.boards != self.run.boards]
+        below, above, boards, times = 0, 0, set(), []
+        for record in self.run.single_dispatches():
+            logs: dict[str, list[float]] = {}
+            for run in others:
+                for like in run.like(record):
+                    if class_of(like) == "host" and (value := figure_of(like).value) > 0:
+                        logs.setdefault(min(run.boards), []).append(math.log(value))
+            theirs = [math.exp(statistics.fmean(own)) for own in logs.values()]
+            if len(theirs) >= 3:
+                value = figure_of(record).value
+                below, above = below + (value < min(theirs)), above + (value > max(theirs))
+                times.append(statistics.median(theirs) / value)
+                boards |= {*logs}
+        return [Value(n) for n in (len(boards), below, above, len(times), statistics.median(times))]
 
     def next_run(self, record: Record) -> Value:
         waits = self.figure == "naive"
-        value, factor = figure_of(record, self.figure).value, self.factor("host" if waits else class_of(record))
+        value = figure_of(record, self.figure).value
+        factor = self.factor("host" if waits else class_of(record))
         return Value(value, value / factor, value * factor)
 
     def canary(self) -> list[Value]:
@@ -116,7 +142,7 @@ class Checker:
         return next(times for label, times in ways.items() if label.startswith(start))
 
     def beside_graph(self, work: str, label: str, verdict: str) -> Value:
-        way, graph = self.way(work, label)[0], self.way(work, "a graph")[0]
+        way, graph = self.way(work, label)[0], self.graphs.get(label, self.way(work, "a graph"))[0]
         return graph.over(way) if "cheaper" in verdict else way.over(graph)
 
     def cheaper(self, work: str) -> list[Value]:
@@ -130,6 +156,12 @@ class Checker:
         graph, way = self.way(work, "a graph"), self.way(work, label)
         paid = way[2].plus(graph[2], -1).each(lambda end: max(end, 0.0))
         return paid.over(graph[1].plus(way[1], -1)).each(lambda end: max(end, 1.0))
+
+    def cheapest(self, m: re.Match[str]) -> list[Value]:
+        """The time of the way that is named, and how many times cheaper than the graph of its run it is."""
+        work = work_in(m.string)
+        label = next(label for label in self.chains[work] if label.startswith(m["label"]))
+        return [self.chains[work][label][0], self.beside_graph(work, label, "cheaper")]
 
     def step(self, work: str, kind: str) -> Value:
         return min((v[1] for k, v in self.chains[work].items() if kind in k), key=lambda step: step.value)
@@ -177,9 +209,9 @@ class Checker:
             raise LookupError(f"{label} is another case")
         bounds = {"host" if class_of(r) == "host" else "device" for r in (mine, theirs)}
         only = "wait" not in label and "share" not in label and "submit" not in label and len(bounds) == 1
-        figures = [f for r in (mine, theirs) for f in r["figures"] if f["name"] == "complete"]
-        steady = all(f.get("status", "ok") == "ok" for f in figures)
-        return value.over(that), bounds.pop() if only and steady else ""
+        times = value.over(that)
+        steady = times.high - times.low <= 2 * 0.1 * times.value
+        return times, bounds.pop() if only and steady else ""
 
     def left_out(self, reason: str, text: str) -> Value:
         other = next(run for run in self.others if run.title == self.other(text))
@@ -210,7 +242,12 @@ class Checker:
                     named = [run for run in self.runs if f"run of {run.day} {run.time} UTC" in row[0]]
                     ways = self.chains.setdefault(row[0], {})
                     self.chains[row[0].partition(":")[0]] = ways
-                    ways[row[1]] = (named or [self.own])[0].chain(row[0], row[1])
+                    here = [run for run in self.runs if run.machine["id"] == self.own.machine["id"]]
+                    of_way = [run for run in here if f", run of {run.day}" in row[1]]
+                    source = next(run for run in (of_way or named or [self.own]) if run.has_chain(row[0], row[1]))
+                    ways[row[1]] = source.chain(row[0], row[1])
+                    if of_way:
+                        self.graphs[row[1]] = source.chain(row[0], "a graph, by the CUDA driver")
             for other in self.others if "this run" in head else ():
                 with contextlib.suppress(LookupError, StopIteration):
                     self.pairs[other.title, row[0]] = self.pair(row[0], other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -20,7 +21,13 @@ STACKS = {
     **{name: name.lower() for name in ("Vulkan", "Dawn", "wgpu-native", "Chromium", "Firefox")},
 }
 STEPS = {"recurrence": 1500, "acrobot": 500, "simulation": 1500, "rastrigin": 100}
-PATTERNS = {"eager": "per-submit", "a launch": "per-submit", "a graph": "replay", "fused": "fused"}
+PATTERNS = {
+    "CUDA graph": "replay",
+    "eager": "per-submit",
+    "a launch": "per-submit",
+    "a graph": "replay",
+    "fused": "fused",
+}
 ACTS = {
     ".item()": "item",
     ".cpu()": "cpu",
@@ -79,6 +86,39 @@ class Run:
         self.day, self.time, self.machine = self.data["created"][:10], self.data["created"][11:16], self.data["machine"]
         self.title = f"{self.day}, {self.data['profile']}, method {self.versions['method']}"
 
+    @property
+    def kind(self) -> str:
+        gpus = dict.fromkeys(gpu["name"] for gpu in self.machine["gpus"])
+        return f"{', '.join(gpus)} with {self.machine['cpu']}"
+
+    @property
+    def boards(self) -> set[str]:
+        return {r["device"] for r in self.records if len(r.get("device", "")) == 12}
+
+    def single_dispatches(self) -> list[Record]:
+        """The CPU-bound base cases of each stack, from Python and from compiled code, and CuPy's RawKernel."""
+        found = []
+        for stack, caller, params in (
+            *((stack, caller, {}) for stack in dict.fromkeys(STACKS.values()) for caller in ("binding", "native")),
+            ("cupy", "binding", {"operation": "raw-kernel"}),
+        ):
+            with contextlib.suppress(LookupError, StopIteration):
+                record = self.case(stack, caller, **params)
+                if record["api"] != "CPU" and class_of(record) == "host" and figure_of(record).value > 0:
+                    found.append(record)
+        return found
+
+    def like(self, record: Record) -> list[Record]:
+        """The same case, on whichever device."""
+        same = ("stack", "api", "workload", "pattern", "caller", "dependency", "params")
+        return [r for r in self.records if all(r.get(name) == record.get(name) for name in same)]
+
+    def has_chain(self, title: str, label: str) -> bool:
+        try:
+            return not math.isnan(self.chain(title, label)[0].value)
+        except (LookupError, StopIteration, ValueError):
+            return False
+
     def target(self, stack: str) -> list[Record]:
         own = [r for r in self.records if r["stack"] == stack]
         first = min((r["api"] for r in own), key="CUDA Vulkan CPU".find, default="")
@@ -120,9 +160,10 @@ class Run:
             return [figure_of(self.token(title, label)), Value(), Value()]
         name, steps, elements = re.findall(r"^(\w+): (\S+) steps of (\S+) elements", title)[0]
         where = (name, next(found for word, found in PATTERNS.items() if label.startswith(word)), "binding")
-        stack = "cuda-graph" if "a graph" in label else "cuda-driver" if "CUDA" in label else stack_in(label)
+        stack = "cuda-graph" if " graph" in label else "cuda-driver" if "CUDA" in label else stack_in(label)
         own = [r for r in self.target(stack) if (r["workload"], r["pattern"], r["caller"]) == where]
-        fitting = {"elements": int(elements.replace(",", "")), "maker": "driver"}
+        maker = "torch-compiled" if "torch.compile" in label else "driver"
+        fitting = {"elements": int(elements.replace(",", "")), "maker": maker}
         own = [r for r in own if "checks" not in r["params"] and {**fitting, **r["params"]}.items() >= fitting.items()]
         if steps != f"{STEPS[name]:,}":
             raise LookupError(title)
@@ -191,7 +232,17 @@ def chain_of(record: Record, steps: int) -> list[Value]:
         return [Value(*ends).plus(slope, max(0, steps - high["n"])), slope, Value()]
     if not fixed.value > 0:
         fixed = Value(*(curve[0][part] / 1e3 for part in ("total", "q1", "q3")))
-    return [fixed.each(lambda end: max(end, 0.0)).plus(slope, steps), slope, fixed]
+    line = fixed.each(lambda end: max(end, 0.0)).plus(slope, steps)
+    if not curve[0]["n"] <= steps <= curve[-1]["n"]:
+        return [line, slope, fixed]
+    high = next(point for point in curve if point["n"] >= steps)  # as measured, at least as wide as the line
+    low = curve[max(0, curve.index(high) - 1)]
+    share = (steps - low["n"]) / (high["n"] - low["n"]) if high is not low else 0.0
+    total, q1, q3 = ((low[part] + share * (high[part] - low[part])) / 1e3 for part in ("total", "q1", "q3"))
+    if math.isnan(line.value):  # a refused line: the measured time alone
+        return [Value(total, q1, q3), slope, fixed]
+    lowest, highest = min(q1, total - (line.value - line.low)), max(q3, total + (line.high - line.value))
+    return [Value(total, max(0.0, lowest), highest), slope, fixed]
 
 
 def work_in(text: str) -> str:

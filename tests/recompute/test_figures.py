@@ -16,7 +16,13 @@ RULES = [ROOT / "overhead" / "reading" / "next_run.json", ROOT / "overhead" / "c
 
 
 def recomputed(*documents: Path) -> str:
-    paths = [Path(__file__).with_name("figures.py"), *documents, *RUNS.glob("*.json"), *RULES]
+    paths = [
+        Path(__file__).with_name("figures.py"),
+        *documents,
+        *RUNS.glob("*.json"),
+        *(RUNS / "again").glob("*.json"),
+        *RULES,
+    ]
     return subprocess.run([sys.executable, "-ES", *paths], capture_output=True, text=True, encoding="utf-8").stdout
 
 

@@ -185,3 +185,17 @@ def test_a_host_time_below_the_resolution_counts_as_less_than_the_device_time() 
     _, _, table = batch_section(view(*graph))
     assert isinstance(table, Table)
     assert [text_of(row)[7] for row in table.rows] == ["device", "device"]
+
+
+@pytest.mark.parametrize(("low", "high", "expected"), [(5e6, 37e6, "not resolved"), (20e6, 22e6, "exceeds")])
+def test_a_device_time_above_its_token_is_remarked(low: float, high: float, expected: str) -> None:
+    eager = record("per-submit", 17.0, stack="torch", caller="binding")
+    figures = [
+        msgspec.structs.replace(f, value=21e6, low=low, high=high) if f.name == "device_busy" else f
+        for f in eager.figures
+    ]
+    shown = view(msgspec.structs.replace(eager, figures=figures), record("launches", 2.0, "cuda-graph", maker="torch"))
+    tables = [part for part in token_section(shown) if isinstance(part, Table)]
+    remarks = [text_of(row)[-1] for table in tables for row in table.rows]
+    assert any(expected in remark for remark in remarks)
+    assert "" in remarks, "a device time below its token needs no remark"

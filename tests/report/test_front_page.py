@@ -21,6 +21,7 @@ from overhead.report.core import draw
 from overhead.report.core.headline_figure import headline_figure, rows_drawn
 from overhead.report.core.pages import GlossaryLinks
 from overhead.report.sections.front import headline, stacks
+from overhead.results import Gpu
 from tests.fakes.report import H200, fingerprint, record
 from tests.reading.test_dispatch_costs import GPU, VULKAN, gpu_run, met
 from tests.report.report_page import Page
@@ -38,17 +39,18 @@ def test_each_row_of_the_table_of_stacks_holds_one_case() -> None:
     """Dawn from Python is noisy and host-bound, from compiled code balanced: no row mixes them."""
     python = record("dawn", each=26_600.0, status="noisy", more=(met(25_000.0, 35_000.0),), **VULKAN)
     compiled = record("dawn", each=11_730.0, caller="native", more=(met(12_100.0, 13_600.0),), **VULKAN)
-    view = View(fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=H200))
+    h100 = msgspec.structs.replace(H200, gpus=[Gpu(name="NVIDIA H100 80GB HBM3")])
+    view = View(fingerprint(python, msgspec.structs.replace(compiled, bound="balanced"), machine=h100))
     table = next(part for part in stacks(view) if isinstance(part, Table))
     texts = [[cell_text(cell) for cell in row] for row in table.rows]
     first, second, _ = (dict(zip(table.columns, row, strict=True)) for row in texts)
     assert (first["called"], first["next run, µs"], first["met, µs"], first["bound"]) == (
         "from Python",
-        "",
+        next_run_text(python, h100),
         "25 to 35",
         "host",
     )
-    assert second["next run, µs"] == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), H200) != ""
+    assert second["next run, µs"] == next_run_text(msgspec.structs.replace(compiled, bound="balanced"), h100) != ""
     assert (second["met, µs"], second["bound"]) == ("12.1 to 13.6", "balanced")
 
 

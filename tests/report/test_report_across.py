@@ -10,8 +10,9 @@ import pytest
 
 from overhead.blocks.parts import Drawing
 from overhead.claims.registry import claims
+from overhead.contention.sections import devices
 from overhead.errors import UsageError
-from overhead.loading.files import write_fingerprint
+from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading.published import publications
 from overhead.report import build, render
 from overhead.report.across.beside import fingerprint as beside, over_time
@@ -21,6 +22,8 @@ from overhead.report.core.machines import from_fingerprints, from_paths
 from overhead.results import Fingerprint, Gpu, Machine, Record
 from tests.fakes.report import crowded, fingerprint, record, share
 from tests.report.report_page import Page
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.needs("matplotlib", "seaborn", "jinja2")
 
@@ -77,6 +80,41 @@ def test_only_figures_of_the_cost_of_one_more_share_a_panel_with_measured_ones()
         assert ax.get_title(loc="left").startswith("Published only")
         assert all(line.get_markerfacecolor() == PAPER for line in ax.lines if len(line.get_xdata()) == 1)
     assert any(line.get_markerfacecolor() != PAPER for line in first.lines if len(line.get_xdata()) == 1)
+
+
+def test_a_kernel_without_arguments_has_a_row_of_its_own() -> None:
+    """The published launch of an empty kernel stands beside ours without arguments, not beside ours with one array."""
+    one, none = (
+        msgspec.structs.replace(record("numba-cuda", each=each, api="CUDA", unit="launch"), params={"arguments": count})
+        for count, each in ((1, 16_500.0), (0, 11_000.0))
+    )
+    *_, published, measured = list[Any](vendors(from_fingerprints([fingerprint(one, none)])))
+    rows = {row[2]: row[5] for row in measured.rows if row[:2] == ["launch", "slope"]}
+    assert rows["CUDA: numba-cuda, from Python"].startswith("16.5")
+    assert rows["CUDA: numba-cuda, no arguments, from Python"].startswith("11.0")
+    assert "CUDA: numba-cuda, no arguments, from Python" in [row[2] for row in published.rows]
+    assert "CUDA: numba-cuda, from Python" not in [row[2] for row in published.rows]
+
+
+def test_a_machine_without_a_gpu_is_not_set_beside_one_unless_asked_to() -> None:
+    own = msgspec.structs.replace(
+        fingerprint(record("numpy", api="CPU", adapter="CPU")), created="2026-03-01T00:00:00Z"
+    )
+    machine = msgspec.structs.replace(own.machine, id="f" * 12, gpus=[])
+    machines = from_fingerprints([msgspec.structs.replace(own, machine=machine), run(0, each=10_000.0, day=1)])
+    assert machines.own.fingerprint.machine.id == "f" * 12
+    assert machines.reference is None
+
+
+def test_a_machine_without_a_gpu_shows_no_other_machines_devices() -> None:
+    path = ROOT / "reports" / "data" / "nvidia-h100-x4-contention-devices.json"
+    others = read_fingerprint(path)
+    own = msgspec.structs.replace(
+        fingerprint(record("numpy", api="CPU", adapter="CPU")), created="2027-01-01T00:00:00Z"
+    )
+    without = msgspec.structs.replace(own, machine=msgspec.structs.replace(own.machine, gpus=[]))
+    assert list(devices(from_fingerprints([without, others]))) == []
+    assert list(devices(from_fingerprints([own, others])))
 
 
 def test_a_run_with_other_environment_variables_is_no_source_of_sections() -> None:

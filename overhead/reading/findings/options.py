@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from overhead.reading.findings import Finding, rule
 from overhead.reading.findings._changes import Change, change_above, changes, finding, variant
 from overhead.reading.format import MICRO, cost_text
@@ -35,18 +37,22 @@ def fresh_bind_group(view: View) -> Finding | None:
 
 @rule("torch-compile")
 def compile_tiny(view: View) -> Finding | None:
-    """Advise against ``torch.compile`` of one operation where it is surely slower than eager mode; else None."""
+    """Say from how many operations on ``torch.compile`` pays, where one is surely slower than in eager mode; else None.
+
+    A compiled step costs the CPU about the same for a few operations as for one, an eager one costs it per operation.
+    """
     target = view.best("torch-compile")
     if target is None or not target.has_step or target.first.api == "CPU":
         return None
     slower = change_above(_LEAST_TIMES_COMPILED, target, variant(target), variant(target, {"mode": "eager"}))
     if slower is None or target.base.params.get("ops") != 1:
         return None
+    least = math.ceil(slower.times.value)
     title = (
-        f"Do not use torch.compile for one tiny operation: a step {slower.called} takes {cost_text(slower.before)} "
-        f"{MICRO}, in eager mode {cost_text(slower.after)}."
+        f"torch.compile pays from about {least} tiny operations on: a compiled step {slower.called} takes "
+        f"{cost_text(slower.before)} {MICRO}, one operation in eager mode {cost_text(slower.after)}."
     )
-    condition = "Both were measured in turn. Larger steps can gain from fused kernels."
+    condition = "Both were measured in turn, with one operation. Larger operations can gain from fused kernels earlier."
     return finding([slower], lambda _: title, condition)
 
 

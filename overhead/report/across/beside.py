@@ -13,6 +13,7 @@ from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.beside import Beside, Spreads, beside, beside_sentence, full_runs, spreads_of, version_changes
 from overhead.reading.format import MICRO, count, factor_spread, plain, run_time
 from overhead.reading.key_figures import key_figures
+from overhead.reading.next_run import no_next_run
 from overhead.reading.view import View, boards_of, without_device
 from overhead.report.core.dots import LEAST_RATIOS, DotRow, Mark, dot_figure, ratio_ticks
 from overhead.report.core.draw import INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
@@ -32,8 +33,9 @@ _LOOKS, _OUTSIDE = (("#0b5394", "o"), (MUTED, "D")), "#b5432a"
 """Colour and marker of the first run beside this one and of the second; the colour of a ratio outside the band."""
 _PANEL_COLUMNS, _PANEL_INCHES, _WORD_LETTERS = 3, 1.4, 32
 _OVER_TIME = (
-    "Each figure over that of the first run that has it with the same parameters; hollow where either is noisy. "
-    "A vertical line: a version differs from the run before. Rented machines of one kind can be on several boards."
+    "Each figure over that of the first run that has it with the same parameters; hollow where its interval is over "
+    "10 % either way. A vertical line: a version differs from the run before. Rented machines of one kind can be on "
+    "several boards."
 )
 _Point = tuple[float, Value]
 
@@ -48,7 +50,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     runs = [*([reference] if reference else []), *earlier[-1:]]
     found = [one for run in runs if (one := beside(view, run, spreads)).pairs]
     if not found:
-        yield Text(["No other run has a figure in common with this one. overhead report --reference names one."])
+        yield Text(["No other run is set beside this one. overhead report --reference names one."])
         yield dataclasses.replace(key_figure_table(view), folded=True)
         return
     sentences = [beside_sentence(one, _name(one)) for one in found]
@@ -57,7 +59,7 @@ def fingerprint(machines: Machines) -> Iterator[Part]:
     said = [
         "Both sides have one stack, one caller and the same parameters.",
         "At the end of a row: the values of the other runs.",
-        _band_words(spreads),
+        _band_words(spreads, view),
     ]
     for one in found:
         changes = plain(version_changes(one.other.fingerprint, view.fingerprint), 300)
@@ -80,12 +82,13 @@ def _name(found: Beside) -> str:
     return f"{name} ({run.created[:10]}, {run.profile}, method {run.method_version})"
 
 
-def _band_words(spreads: Spreads) -> str:
+def _band_words(spreads: Spreads, view: View) -> str:
     if not spreads:
         return "No band shows how far another run here may lie: measure again to get one: make report."
     most = max(spreads.values(), key=lambda spread: spread.boards)
-    source = f"{most.boards} {'runs of this machine' if most.kinds == 1 else 'boards'}"
-    hollow = "A hollow mark is noisy and not judged."
+    known = not no_next_run(view.fingerprint.machine)
+    source = f"{most.boards} {'boards' if known else 'runs of this machine'}"
+    hollow = "A hollow mark has an interval of over 10 % either way and is not judged."
     return f"In 90 % of cases another run here lies in the band (from {source}); red: outside. {hollow}"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from overhead.blocks.parts import Cell, Part, Table, Text
 from overhead.reading.chains import ArmFit, Group, groups, steps_of, why_no_speed
-from overhead.reading.format import MICRO, count, factor, number, plain, run_time, spread
+from overhead.reading.format import MICRO, count, factor, listed, number, plain, run_time, spread
+from overhead.reading.graph_or_fused import rows
 from overhead.reading.missing_values import why
 from overhead.reading.view import View
 from overhead.report.core.machines import Machines
@@ -15,8 +16,8 @@ from overhead.workloads import workloads
 
 _METHOD_NOTE = (
     "Every way was compared with NumPy in float64 before it was timed; one with other values has no speed. A cost is "
-    "fixed + slope × steps of the way's own fit: one chain and one wait, without recording and compiling. An asterisk "
-    "marks a chain longer than any that was measured."
+    "the measured time of one chain and one wait, without recording and compiling. An asterisk marks a time "
+    "that is read off the way's line, fixed + slope × steps, since the sizes of n end below it."
 )
 
 
@@ -28,7 +29,8 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     with_arms = [(view, group) for view, group in found if group.arms]
     if not with_arms:
         reasons = [f"{r.stack} {r.workload}: {why(r, 'complete')}" for _, g in found for r in g.failed]
-        yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20]])
+        left = [f"{count(len(reasons) - 20, 'more case')}: under All cases."] if len(reasons) > 20 else []
+        yield Text(["No workload has a figure." if found else "No workload was measured.", *reasons[:20], *left])
         return
     on_gpu = [(view, group) for view, group in with_arms if group.on_gpu]
     yield _overview(on_gpu or with_arms, own.created)
@@ -36,7 +38,7 @@ def chains_section(machines: Machines) -> Iterator[Part]:
     about = [f"{n}: {known[n].about}." for n in dict.fromkeys(g.workload for _, g in found) if n in known]
     alone = len(with_arms) - len(on_gpu) if on_gpu else 0
     missing = [f"{count(alone, 'size')} without a figure on a GPU: only in the tables below."] if alone else []
-    yield Text([*missing, *about, _METHOD_NOTE], quiet=True)
+    yield Text([*missing, *about, _METHOD_NOTE, *_other_runs(machines, found)], quiet=True)
     for view, group in found:
         created = view.fingerprint.created
         yield _table(group, "" if created == own.created else f", run of {run_time(created)}")
@@ -58,6 +60,19 @@ def _chosen(views: Sequence[View]) -> list[tuple[View, Group]]:
         shown, _ = max(own, key=ways)
         found += [one for one in own if one[0] is shown]
     return found
+
+
+def _other_runs(machines: Machines, found: Sequence[tuple[View, Group]]) -> list[str]:
+    """A sentence on the workloads that the picture of the first page takes from another run than this page."""
+    here = {group.workload: run_time(view.fingerprint.created) for view, group in found}
+    first = {row.name: row.shown_run for row in rows(machines.own, machines.others) if row.shown_run}
+    differ = [name for name in here if name in first and first[name] != here[name]]
+    if not differ:
+        return []
+    return [
+        "This page shows the run that has most ways of a workload, the first page the newest with a fused kernel. So "
+        f"the times of {listed(differ)} are of two runs and differ."
+    ]
 
 
 def _overview(found: Sequence[tuple[View, Group]], own: str) -> Table:

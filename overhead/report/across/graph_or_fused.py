@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.reading.chains import groups
 from overhead.reading.format import MICRO, TIMES, factor_spread, number, plain, positive_spread, run_time
-from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared, lead, remarks, rows
+from overhead.reading.graph_or_fused import SAME_WITHIN, ChainWay, WorkRow, compared, lead, remarks, rows, time_text
 from overhead.report.core.draw import GRID_COLOUR, INK, MUTED, PAPER, SMALL, WIDE_INCHES, new_figure, style
 from overhead.report.core.machines import Machines, machine_name
 from overhead.report.core.registry import register_across
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 _LINE_INCHES = 0.17
 _COLOURS: dict[str, str] = {"cheaper": "#00785a", "dearer": "#b84a00"}
 _CAPTION = (
-    "One chain at the workload's own number of steps and one wait, from Python. Recording and compiling are not "
-    "counted. Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
-    f"{SAME_WITHIN:.0%}, or not told apart. Hollow: noisy, two speeds, or a cost that bends (then read from the "
-    "measured times, with their quartiles)."
+    "One chain at the workload's own number of steps and one wait, from Python, as measured. An asterisk marks a time "
+    "that is read off the line, since the sizes of n end below it. Recording and compiling are not counted. "
+    "Whiskers: the lowest and highest ratio that the intervals of the two times allow. Tie: within "
+    f"{SAME_WITHIN:.0%}, or not told apart. Hollow: the interval is wide, two speeds, or a cost that bends."
 ).replace("%", " %")
 
 
 @register_across("graph-or-fused", "CUDA graph or one fused kernel?", 6, page="front")
 def graph_or_fused(machines: Machines) -> Iterator[Part]:
-    """Sentences and the picture; a line with the reason where a GPU is missing; nothing without such chains."""
+    """Sentences and the picture; a line with the reason where a GPU has no such chains; nothing without a GPU."""
     found = rows(machines.own, machines.others)
     if not found:
-        if any(group.arms or group.failed for group in machines.own.once(groups)):
+        has_gpu = any(not gpu.software for gpu in machines.own.fingerprint.machine.gpus)
+        if has_gpu and any(group.arms or group.failed for group in machines.own.once(groups)):
             yield Text(["This run has no fused kernel on a GPU, so there is nothing to compare with a CUDA graph."])
         return
     run, with_graph = machines.own.fingerprint, any(row.graph for row in found)
@@ -66,11 +67,12 @@ def _table(found: Sequence[WorkRow], *, folded: bool = True) -> Table:
     cells: list[list[str | Cell]] = []
     for row in found:
         for way in row.ways:
-            time = positive_spread(way.cost / 1e3) if way.cost else f"no figure: {plain(way.reason, 60)}"
+            star = "*" if way.beyond else ""
+            time = positive_spread(way.cost / 1e3) + star if way.cost else f"no figure: {plain(way.reason, 60)}"
             times = "= 1" if row.base(way) is way else factor_spread(row.relative(way))
             step = number(way.step / 1e3) if way.step else ""
             least = positive_spread(at) if (at := row.cheaper_from(way)) else ""
-            cells.append([row.title, Cell(way.label, way.stack), time, times, step, least])
+            cells.append([row.title, Cell(way.title, way.stack), time, times, step, least])
     columns = ["work", "way", MICRO, "relative", f"a step, {MICRO}", "cheaper from step"]
     return Table("The same numbers", columns, cells, numeric=range(2, 6), folded=folded)
 
@@ -94,7 +96,7 @@ def _draw(found: Sequence[WorkRow], base: str, title: str, source: str) -> Figur
         for way in row.ways:
             y += 1
             ticks.append(y)
-            labels.append(plain(way.label, 40))
+            labels.append(plain(way.title, 48))
             if (times := row.relative(way)) is not None and way.cost is not None:
                 values.append(times.value)
                 _line(ax, y, row, way, times, way.cost)
@@ -129,7 +131,7 @@ def _line(ax: Axes, y: float, row: WorkRow, way: ChainWay, times: Value, cost: V
     ax.plot([times.value], [y], "D" if is_base else "o", markersize=size, color=own, markerfacecolor=inside,
             markeredgewidth=1.3, zorder=3)  # fmt: skip
     ends: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
-    ax.text(1.10, y, f"{number(cost / 1e3)} {MICRO}", ha="right", **ends)
+    ax.text(1.10, y, time_text(way), ha="right", **ends)
     words = "= 1" if is_base else compared(row, way)
     words += "" if "times" in words or is_base else f", {times.value:.2f}"
     ax.text(1.115, y, words, color=own, weight="bold" if strong else "normal", **ends)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text
 from overhead.devices import without_brackets
 from overhead.reading.format import MICRO, count, number, plain, spread, within
+from overhead.reading.precision import by_interval
 from overhead.reading.published import Contract, publications
 from overhead.reading.view import CALLER_WORDS, STACK_NAMES, TargetView, View, first_with, with_fields
 from overhead.report.core.dots import DotRow, Mark, dot_figure
@@ -47,6 +48,8 @@ _VENDORS = {
 """What the names of their devices hold, their marker and their colour."""
 _COLUMNS = {"what": "what", "how": "how taken", "row": "API, stack, caller", "vendor": "vendor", "device": "device",
             "text": MICRO, "source": "source", "remark": "remarks"}  # fmt: skip
+_NO_ARGUMENTS = ", no arguments"
+"""At the end of the name of a stack, ours or published, where its kernel has none."""
 _MOST_NAMES = 4
 """Devices that are named at the end of a row; the table names all."""
 
@@ -115,18 +118,25 @@ def _measured(machines: Machines) -> Iterator[dict[str, Any]]:
             for what, how, record, figure in _figures(view, target):
                 if figure is None or not (ns := figure.measured) or what not in _WORK:
                     continue
-                row = _row(what, record.api, record.stack, record.caller)
+                row = _row(what, record.api, _kernel(record), record.caller)
+                status = by_interval(ns).status
                 made = {"what": what, "how": how, "row": row, "api": record.api, "device": device, "at": ns / 1e3,
                         "vendor": vendor(record, run.machine.cpu), "text": spread(ns / 1e3), "source": source,
-                        "remark": "" if figure.status == "ok" else figure.status, "published": False}  # fmt: skip
+                        "remark": "" if status == "ok" else status, "published": False}  # fmt: skip
                 found.setdefault((run.machine.id, what, how, row, device), made)
     yield from found.values()
 
 
 def _row(what: str, api: str, stack: str, caller: Caller) -> str:
-    name = plain(STACK_NAMES.get(stack, stack), 60)
+    base, without, rest = stack.partition(_NO_ARGUMENTS)
+    name = plain(STACK_NAMES.get(base, base) + without + rest, 60)
     unit = {"wait": ", a wait alone", "submit": ", a submission", "node": ", a node"}.get(what, "")
     return f"{'' if api in name else f'{api}: '}{name}{unit}, {CALLER_WORDS[caller]}"
+
+
+def _kernel(record: Record) -> str:
+    """The stack, and that its kernel has no arguments where it has none: a published figure may be of such a kernel."""
+    return record.stack + (_NO_ARGUMENTS if record.params.get("arguments") == 0 else "")
 
 
 def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Record, Figure | None]]:
@@ -134,6 +144,10 @@ def _figures(view: View, target: TargetView) -> Iterator[tuple[str, Contract, Re
     base, records = target.base, with_fields(target.records, workload="step")
     for record in with_fields(records, pattern=base.pattern, dependency=base.dependency, params=base.params):
         if record.caller != "ffi":
+            yield record.unit, "slope", record, record.figure("complete")
+    if "arguments" in base.params:
+        without = {**base.params, "arguments": 0}
+        for record in with_fields(records, pattern=base.pattern, dependency=base.dependency, params=without):
             yield record.unit, "slope", record, record.figure("complete")
     node = first_with(records, pattern="replay", unit="node")
     if node is not None and base.pattern != "replay":

@@ -145,6 +145,8 @@ def _legend(figure: Figure, title: str, rows: tuple[DispatchRow, ...]) -> None:
     if any(not row.is_resolved(kind) for row, kind in drawn):
         handles.append(Line2D([], [], marker="o", color=MUTED, markerfacecolor=PAPER, markeredgewidth=1.6,
                               label="hollow: noisy, or two speeds", **look))  # fmt: skip
+    if any(len(row.marks[kind]) > 1 for row, kind in drawn):
+        handles.append(Line2D([], [], label="two marks of one kind: two speeds", linestyle=""))
     for bound, words in _LIMITS.items():
         if any(row.limit(kind) == bound for row, kind in drawn):
             handles.append(Line2D([], [], label=words, **{**look, **_ring(bound), "markersize": 9}))
@@ -209,8 +211,9 @@ def _draw_shares(figure: Figure, ax: Axes, rows: tuple[DispatchRow, ...], places
 
     python, rest = LAYER_COLOURS.values()
     for y, row in zip(places, rows, strict=True):
-        if row.python is None:
-            ax.text(0, y, "not split", va="center", fontsize=_SMALL, color=MUTED)
+        if row.python is None or not row.python.resolved:
+            why = "not split" if row.python is None else "not resolved"
+            ax.text(0, y, why, va="center", fontsize=_SMALL, color=MUTED)
             continue
         share = 100 * row.python.value
         ax.barh(y, share, height=0.5, color=python)

@@ -90,8 +90,13 @@ def _machines(loaded: Sequence[Loaded], skipped: Sequence[Skipped], reference: s
 
 
 def _usual(views: Sequence[View]) -> View | None:
-    """Of the other kinds of machine with a GPU an H100, else the newest."""
+    """Of the other kinds of machine with a GPU an H100, else the newest; None for a machine without a GPU.
+
+    That has hardly a figure in common with one that has a GPU.
+    """
     kinds = [(kind_of(view.fingerprint.machine), view) for view in views]
+    if not kinds[0][0]:
+        return None
     others = [(kind, view) for kind, view in kinds[1:] if kind not in ("", kinds[0][0])]
     return min(others, key=lambda one: _USUAL_REFERENCE not in one[0], default=(None, None))[1]
 

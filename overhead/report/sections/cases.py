@@ -126,7 +126,9 @@ def records(view: View) -> Iterator[Part]:
         to = f"{complete.holds_to:,}" if complete and complete.holds_to else ""
         target = view.target(record)
         name, case = Cell(target.short, target.stack), target.pattern_label(record)
-        status = Cell(record.status, path=line_link(view, record))
+        why = missing_case(record).detail if complete is None or not complete.measured else ""
+        said = plain(": ".join(filter(None, [record.status, why])), 120)
+        status = Cell(said, path=line_link(view, record))
         rest = [f"{record.workload} {_rest(record)}", others, _pairs(record.window)]
         called = CALLER_WORDS[record.caller]
         rows.append([name, case, called, status, *first, next_run, to, record.bound, record.unit, *more, *rest])

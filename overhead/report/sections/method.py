@@ -48,5 +48,6 @@ _RULES = (
     ("One at a time", "A worker measures only while its run holds the lock of the machine's devices."),
     ("The window is known", "Each record says what its window holds; a ratio is refused where windows differ in "
      "anything but the named axis."),
-    ("Nothing is dropped", "A missing number has its reason in words; raw samples are kept, outliers labelled."),
+    ("Nothing is hidden", "A missing number has its reason in words. Raw samples are kept, also those that a fit "
+     "leaves out: interrupted samples, slow rounds, processes at another clock."),
 )  # fmt: skip

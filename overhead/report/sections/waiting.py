@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from overhead.blocks.parts import Cell, Drawing, Part, Table, Text, micro_cell
-from overhead.reading.format import MICRO, between, cost_text, factor_spread, micro, micro_spread, plain, spread
+from overhead.reading.format import (
+    MICRO,
+    between,
+    cost_text,
+    factor_spread,
+    listed,
+    micro,
+    micro_spread,
+    number,
+    plain,
+    spread,
+)
 from overhead.reading.host_shares import BELOW_ZERO
 from overhead.reading.missing_values import why
 from overhead.reading.synchronising import (
@@ -73,7 +84,7 @@ class _Row:
     def single(self) -> str:
         """The interval of T(1), one unit and its wait; '' of another act than the wait of the base case."""
         single = self.target.base.measured("naive") if self.then == _base_wait(self.target) else None
-        return "" if single is None or not single.bounded else between(single.floor / 1e3, single.ceiling / 1e3)
+        return "" if single is None or not single.bounded else _positive_range(single)
 
     @property
     def sentence(self) -> str:
@@ -108,7 +119,7 @@ def waiting(view: View) -> Iterator[Part]:
         ["stack", "after each", "without", "with", "T(1)"],
         [
             [
-                Cell(f"{stack_name(row.target)}, {CALLER_WORDS[row.target.base.caller]}", row.target.stack),
+                Cell(_caller_name(row.target), row.target.stack),
                 Cell(row.then),
                 row.alone,
                 _short(row.waited) or (row.waited.status if row.waited else "not measured"),
@@ -118,7 +129,20 @@ def waiting(view: View) -> Iterator[Part]:
         ],
         numeric=range(2, 5),
     )
-    yield Text(["Without and with: a range alone is a noisy figure. T(1): always its interval."], quiet=True)
+    said = "Called from Python, unless the row says more. A range alone is a noisy figure. T(1): always its interval."
+    bound: list[str] = []
+    for target in targets:
+        if target.base.bound in ("device", "balanced") and not target.software:
+            bound.append(stack_name(target))
+    if bound:
+        said += f" The device bounds the cost without a wait of {listed(bound)}: T(1) is no multiple of it."
+    yield Text([said], quiet=True)
+
+
+def _caller_name(target: TargetView) -> str:
+    """The stack, and who calls it if that is not Python."""
+    caller = target.base.caller
+    return stack_name(target) + ("" if caller == "binding" else f", {CALLER_WORDS[caller]}")
 
 
 def _rows(view: View, target: TargetView) -> list[_Row]:
@@ -141,7 +165,14 @@ def _cell(record: Record | None) -> str:
         return ""
     if figure.status == "ok" or figure.low is None or figure.high is None:
         return micro_spread(figure) + (f" ({figure.status})" if figure.status != "ok" else "")
-    return between(figure.low / 1e3, figure.high / 1e3)
+    return _positive_range(Value(figure.value or 0.0, figure.low, figure.high))
+
+
+def _positive_range(ns: Value) -> str:
+    """The interval of a time in microseconds; its upper end alone where it reaches zero, since no time lies below."""
+    if ns.floor <= 0:
+        return f"at most {number(ns.ceiling / 1e3)}"
+    return between(ns.floor / 1e3, ns.ceiling / 1e3)
 
 
 @register("waits", "Ways to wait", 60, page="synchronisation", any_run=True)

@@ -1,0 +1,81 @@
+"""Where the costs of a run lie among those of the committed runs on other boards of its kind of machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+from overhead.reading.dispatch_costs import DispatchCosts
+from overhead.reading.format import count, number, within
+from overhead.reading.next_run import case_of, class_of, committed_table, kind_of
+from overhead.reading.view import boards_of
+from overhead.results import Record
+
+LEAST_OTHER_BOARDS = 3
+"""A cost that fewer other boards have is not placed among theirs."""
+_LEAST_COSTS = 5
+"""Fewer costs tell nothing of a run."""
+_MOST = 0.75
+"""A run is called fast or slow if this share of its costs lies beyond those of every other board. The run
+``nvidia-h100-stacks`` has 9 of 11 below all others, two runs of one board have 10 of 10 and 11 of 11 above; of the
+other committed H100 runs none has any."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The CPU-bound costs of the headline figure (``costs``) among those of other boards.
+
+    ``lowest``, ``highest``: how many lie below or above those of every other board. ``times``: the median over the
+    costs of the other boards' median over the cost here. ``boards``: the number of other boards.
+    """
+
+    costs: int
+    lowest: int
+    highest: int
+    times: float
+    boards: int
+
+
+def placed_records(costs: DispatchCosts) -> list[Record]:
+    """The records of single dispatches in the headline figure that the CPU bounds, from Python and compiled code."""
+    single = [row.records[kind] for row in costs.rows for kind in ("python", "compiled") if kind in row.marks]
+    return [record for record in single if class_of(record) == "host" and not record.software]
+
+
+def place_of(costs: DispatchCosts) -> Place | None:
+    """The place of this run; None where too few other boards of its kind have its costs."""
+    committed = committed_table().costs.get(kind_of(costs.view.fingerprint.machine), {})
+    own_boards = boards_of(costs.view.fingerprint.records)
+    lowest = highest = 0
+    times: list[float] = []
+    boards: set[str] = set()
+    for record in placed_records(costs):
+        found = record.measured("complete")
+        by_board = committed.get(case_of(record), {})
+        others = {board: cost for board, cost in by_board.items() if board not in own_boards}
+        if found is None or found.value <= 0 or len(others) < LEAST_OTHER_BOARDS:
+            continue
+        lowest += found.value < min(others.values())
+        highest += found.value > max(others.values())
+        times.append(statistics.median(others.values()) / found.value)
+        boards |= others.keys()
+    if len(times) < _LEAST_COSTS:
+        return None
+    return Place(len(times), lowest, highest, statistics.median(times), len(boards))
+
+
+def place_sentence(costs: DispatchCosts) -> str:
+    """Where this run lies among the committed runs of its kind of machine; '' where that is not known."""
+    place = place_of(costs)
+    if place is None:
+        return ""
+    others = f"the committed runs on {count(place.boards, 'other board')} of this kind of machine"
+    below = f"{place.lowest} of its {place.costs} CPU-bound costs are below all of theirs"
+    above = f"{place.highest} of its {place.costs} CPU-bound costs are above all of theirs"
+    if place.lowest >= _MOST * place.costs:
+        where = f"This run is faster than {others}: {below}"
+    elif place.highest >= _MOST * place.costs:
+        where = f"This run is slower than {others}: {above}"
+    else:
+        where = f"This run lies among {others}: {below}, {above}"
+    return f"{where}. At the median the others take {number(within(place.times, 0.01))} times as long."

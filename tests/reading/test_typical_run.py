@@ -1,0 +1,109 @@
+"""Where a run lies among the committed runs on other boards of its kind of machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.loading.files import read_fingerprint
+from overhead.reading import typical_run
+from overhead.reading.dispatch_costs import DispatchCosts, dispatch_costs
+from overhead.reading.next_run import case_of, committed_table, kind_of
+from overhead.reading.typical_run import place_of, place_sentence, placed_records
+from overhead.reading.view import View
+from overhead.results import BOARD
+from tests.fakes.report import H200, fingerprint, record
+
+DATA = Path(__file__).parents[2] / "reports" / "data"
+STACKS = ("torch", "jax", "cupy", "cuda-driver", "triton", "warp")
+
+
+def costs_of(factor: float, board: str = "f" * BOARD, bound: str = "host") -> DispatchCosts:
+    """A run whose costs are so many times those that ``committed`` has at the median."""
+    records = [
+        msgspec.structs.replace(record(stack, each=factor * 10_000.0, api="CUDA"), device=board, bound=bound)
+        for stack in STACKS
+    ]
+    found = dispatch_costs(View(fingerprint(*records, machine=H200)))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five boards whose costs lie within 4 % of 10 us."""
+    by_board = {str(i) * BOARD: 10_000.0 * (0.96 + 0.02 * i) for i in range(5)}
+    cases = {case_of(one): by_board for one in placed_records(costs_of(1.0))}
+    table = msgspec.structs.replace(committed_table(), costs={kind_of(H200): cases})
+    monkeypatch.setattr(typical_run, "committed_table", lambda: table)
+
+
+@pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize(("factor", "words"), [(0.8, "faster than"), (1.0, "lies among"), (1.2, "slower than")])
+def test_a_run_is_placed_among_those_of_the_other_boards(factor: float, words: str) -> None:
+    found = place_of(costs_of(factor))
+    assert found is not None
+    assert (found.costs, found.boards) == (6, 5)
+    assert found.times == pytest.approx(1 / factor)
+    assert words in place_sentence(costs_of(factor))
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_board_is_not_compared_with_itself() -> None:
+    found = place_of(costs_of(0.94, board="0" * BOARD))
+    assert found is not None
+    assert (found.boards, found.lowest) == (4, 6)
+
+
+@pytest.mark.usefixtures("committed")
+def test_costs_that_the_device_bounds_and_unknown_machines_have_no_place() -> None:
+    assert place_of(costs_of(1.0, bound="device")) is None
+    other = dispatch_costs(View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS))))
+    assert other is not None
+    assert place_sentence(other) == ""
+
+
+def test_the_committed_costs_are_those_of_the_committed_runs() -> None:
+    """One case, read from the files without the package: the mean of the logarithms of a board's runs."""
+    case = "torch CUDA step per-submit binding chained alloc=in-place operand=number wait=stream"
+    wanted: dict[str, list[float]] = {}
+    kind = "NVIDIA H100 80GB HBM3 with Intel(R) Xeon(R) Processor"
+    for path in (*DATA.glob("*.json"), *(DATA / "again").glob("*.json")):
+        run = json.loads(path.read_bytes())
+        if f"{run['machine']['gpus'][0]['name']} with {run['machine']['cpu']}" == kind:
+            boards = {r["device"] for r in run.get("records", ()) if len(r.get("device", "")) == BOARD}
+            for r in run.get("records", ()) if len(boards) == 1 else ():
+                if _is_torch(r):
+                    wanted.setdefault(min(boards), []).append(_cost(r))
+    own = committed_table().costs[kind][case]
+    assert own.keys() == {board for board, costs in wanted.items() if any(costs)}
+    for board, cost in own.items():
+        assert cost == pytest.approx(math.exp(statistics.fmean(map(math.log, filter(None, wanted[board])))), rel=1e-3)
+
+
+def _is_torch(r: dict[str, Any]) -> bool:
+    usual = {"alloc": "in-place", "operand": "number", "wait": "stream"}
+    where = (r["stack"], r.get("workload", "step"), r["pattern"], r.get("caller", "binding"), r.get("bound"))
+    return where == ("torch", "step", "per-submit", "binding", "host") and r.get("params") == usual
+
+
+def _cost(r: dict[str, Any]) -> float:
+    found = next(f for f in r["figures"] if f["name"] == "complete")
+    return float(found["value"]) if found.get("status", "ok") in ("ok", "noisy", "bimodal") else 0.0
+
+
+def test_the_run_of_the_first_page_is_called_fast() -> None:
+    """It is below every other board in 9 of 11 costs, which no reader sees from one run alone."""
+    view = View(read_fingerprint(DATA / "nvidia-h100-stacks.json"))
+    found = dispatch_costs(view)
+    assert found is not None
+    place = place_of(found)
+    assert place is not None
+    assert place.lowest > 0.75 * place.costs
+    assert "faster than" in place_sentence(found)

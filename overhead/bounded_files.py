@@ -26,6 +26,15 @@ def read_whole(path: Path, limit: int) -> bytes:
     return b"".join(_chunks(path, limit))
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first bytes of a regular file as they are, at most ``count``. Raises ``BadFile``."""
+    try:
+        with _regular(path) as file:
+            return file.read(count)
+    except OSError as error:
+        raise BadFile(f"{path}: {error.strerror or error}") from None
+
+
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
     """The lines of a file, read as by ``read_whole``. All end with a line break, except a last one that was cut off.
 

@@ -138,7 +138,7 @@ def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
     for track, number in tracks.items():
         named = {"name": plain(track)}
         events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
-    save_file(path, msgspec.json.encode({"traceEvents": events}))
+    save_file(path, msgspec.json.encode({"madeBy": "overhead explain --chrome", "traceEvents": events}))
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:

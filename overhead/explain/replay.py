@@ -9,20 +9,24 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
+import math
+import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
-from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_ns
+from overhead.explain.trace import DeviceWork, StepTrace, Trace, busiest_ns
 from overhead.loading.files import save_file
-from overhead.reading.format import plain
+from overhead.reading.format import micro_of, plain
 
+_WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")
+_LONG_TIMES, _LONG_NS = 10, 100_000.0
+"""The longest latency is named if it is so many times the median, and so many ns, or more: a kernel loads so long."""
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
 
@@ -160,7 +164,7 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
         # Without synchronisations it is a bound, since the program may need their values.
         unwaited = [dataclasses.replace(action, waits_for=()) for action in actions]
         unwaited_ns = replayed_step_ns(dataclasses.replace(whole, steps=[unwaited]))
-        found.append(StepParts(replayed_step_ns(model), host_ns, busy_ns(step.device), unwaited_ns))
+        found.append(StepParts(replayed_step_ns(model), host_ns, busiest_ns(step.device), unwaited_ns))
     return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
 
 
@@ -205,24 +209,91 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[tuple[str, float]]:
     return [(stream, end - start) for stream, (start, end) in spans.items()]
 
 
-def launch_delays_ns(trace: Trace) -> tuple[float, float]:
-    """The mean time from a call to the start of its work as recorded, ns, and the part in which its stream works."""
+@dataclass(frozen=True)
+class LaunchDelays:
+    """From a call to the start of its work as recorded, ns; all means but for ``latency``, the median.
+
+    ``delay``: the whole; ``own``: while its stream still works; ``others``: while another stream works for which it
+    waits. ``latency``: the rest. ``longest``: the longest latency, of the kernel ``slowest``; ``first``: whether that
+    was the first of its name.
+    """
+
+    delay: float = 0.0
+    own: float = 0.0
+    others: float = 0.0
+    latency: float = 0.0
+    longest: float = 0.0
+    slowest: str = ""
+    first: bool = False
+
+
+def launch_delays(trace: Trace) -> LaunchDelays:
+    """How long the device's work waits after its calls, and for what."""
     free: dict[str, float] = {}
-    delays = [(0.0, 0.0)]
+    last_call: dict[str, float] = {}
+    waited_at = -math.inf  # when a stream was last told to wait for an event
+    seen = set[str]()
+    found: list[LaunchDelays] = []
     for step in trace.steps:
         for call in step.calls:
+            if _WAITS_FOR_EVENT.search(call.name):
+                waited_at = call.start
             for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
-                delay, queued = max(0.0, work.start - call.start), max(0.0, free.get(work.stream, 0.0) - call.start)
-                delays.append((delay, min(delay, queued)))
+                delay = max(0.0, work.start - call.start)
+                own = min(delay, max(0.0, free.get(work.stream, 0.0) - call.start))
+                others = 0.0
+                if waited_at >= last_call.get(work.stream, -math.inf):
+                    # The stream waits for another one, which is free when the last work there before this has ended.
+                    ends = [end for stream, end in free.items() if stream != work.stream and end <= work.start]
+                    others = max(0.0, min(delay, max(ends, default=0.0) - call.start) - own)
+                latency = delay - own - others
+                found.append(LaunchDelays(delay, own, others, latency, 0.0, work.name, work.name not in seen))
+                seen.add(work.name)
                 free[work.stream] = max(free.get(work.stream, 0.0), work.end)
-    delay, queued = np.sum(delays, axis=0) / max(1, len(delays) - 1)
-    return float(delay), float(queued)
+                last_call[work.stream] = call.start
+    if not found:
+        return LaunchDelays()
+    longest = max(found, key=lambda one: one.latency)
+    return LaunchDelays(
+        delay=statistics.fmean(one.delay for one in found),
+        own=statistics.fmean(one.own for one in found),
+        others=statistics.fmean(one.others for one in found),
+        latency=statistics.median(one.latency for one in found),
+        longest=longest.latency,
+        slowest=longest.slowest,
+        first=longest.first,
+    )
+
+
+def delays_sentence(found: LaunchDelays) -> str:
+    """How long the device's work waits after its launch, in words."""
+    behind = f"{micro_of(found.own)} µs behind earlier work of its stream"
+    if found.others:
+        behind += f", {micro_of(found.others)} µs behind work of other streams"
+    said = (
+        f"Device work starts {micro_of(found.delay)} µs after its launch, on average: {behind}. The latency is "
+        f"{micro_of(found.latency)} µs (median)"
+    )
+    if found.longest < max(_LONG_TIMES * found.latency, _LONG_NS):
+        return f"{said}."
+    why = ", whose first launch it is" if found.first else ""
+    return f"{said}; the longest, {micro_of(found.longest)} µs, is that of {plain(found.slowest, 60)}{why}."
 
 
 def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
-    """The mean time of a step, ns: as recorded, without the time between steps, and in one replay of all steps."""
-    ended = max(max([step.end, *(work.end for work in step.device)]) for step in trace.steps)
+    """The mean time of a step, ns: as recorded, without the time between steps, and in one replay of all steps.
+
+    From the end of the first step to the end of the last one, so that work of the last step which runs after it, and
+    the start on an idle device, are not spread over the steps. A single step counts whole.
+    """
+    ended: list[float] = []
+    for step in trace.steps:
+        last = max([step.end, *(work.end for work in step.device)])
+        ended.append(max([last, *ended[-1:]]))
     between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
     model = queue_model(trace, HostTimes())
-    replayed = _Queue(model).run(itertools.chain.from_iterable(model.steps))
-    return (ended - trace.steps[0].start - between) / len(trace.steps), replayed / len(trace.steps)
+    queue = _Queue(model)
+    replayed = [queue.run(actions) for actions in model.steps]
+    if len(ended) == 1:
+        return ended[0] - trace.steps[0].start, replayed[0]
+    return (ended[-1] - ended[0] - between) / (len(ended) - 1), (replayed[-1] - replayed[0]) / (len(replayed) - 1)

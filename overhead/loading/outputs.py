@@ -93,5 +93,5 @@ def check_replaceable(output: Output) -> None:
 
 
 def _meet(output: Path, other: Path) -> bool:
-    """Whether writing the output touches the other file, also under the name that the output has while it is written."""
+    """Whether writing the output touches the other file, also by the name that it has while it is written."""
     return same_file(output, other) or same_file(part_path(output), other) or same_file(output, part_path(other))

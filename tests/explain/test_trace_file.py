@@ -18,7 +18,7 @@ from overhead.cli import main
 from overhead.errors import BadFile
 from overhead.explain import nsys_export
 from overhead.explain.record import read_explanation, save_explanation
-from overhead.explain.replay import launch_delays_ns
+from overhead.explain.replay import launch_delays
 from overhead.explain.trace_file import explain_traces, host_times, read_trace_file
 from tests.fakes.profiled_program import Launch, Parts, Python, Read, SimulatedDevice, Wait
 
@@ -95,10 +95,10 @@ def test_a_trace_is_bound_by_its_gaps_or_by_its_queue(name: str, parts: Parts, b
     assert (found.per_step.launches.value, found.program.device) == (20, "NVIDIA H100")
     assert found.replay.ratio == pytest.approx(1, abs=0.03)
     assert {row.name for row in found.operations} == {"aten::add_", "between operations"}
-    delay, queued = launch_delays_ns(read_trace_file(path))
-    assert (queued > 0.9 * delay) == (bound == "device")
+    delays = launch_delays(read_trace_file(path))
+    assert (delays.own > 0.9 * delays.delay) == (bound == "device")
     if bound == "host":
-        assert delay - queued == delay == pytest.approx(DEVICE.latency_ns + 1000)
+        assert delays.latency == delays.delay == pytest.approx(DEVICE.latency_ns + 1000)
 
 
 def test_a_database_gives_the_synchronisations_that_the_json_gives(tmp_path: Path) -> None:

@@ -225,8 +225,8 @@ def steps_of(
 ) -> tuple[list[StepTrace], Recording, int]:
     """The steps of a trace, each with the device work that it issued; what else it holds; the number of processes.
 
-    ``unreadable``: how many needed events could not be read. ``trimmed``: see ``read_chrome_trace``. Raises ``BadFile`` for processes that cannot be told
-    apart, and ``ValueError`` for too many streams, or if no event can be read.
+    ``unreadable``: how many needed events could not be read. ``trimmed``: see ``read_chrome_trace``. Raises ``BadFile``
+    for processes that cannot be told apart, and ``ValueError`` for too many streams, or if no event can be read.
     """
     sorted_out = _SortedEvents(events)
     of, processes = sorted_out.of, sorted_out.keep_one_process()

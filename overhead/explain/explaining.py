@@ -22,6 +22,7 @@ from overhead.explain.conditions import HOST_UNITS, condition_rows
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
+from overhead.explain.recording import why_no_verdict
 from overhead.explain.replay import delays_sentence, launch_delays, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
@@ -214,6 +215,8 @@ def _judged(
     check = msgspec.structs.replace(check_replay(step_ns, measured), unchecked=not profile.step_rule)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
+    if lost := why_no_verdict(trace.recording):
+        return check, record.StepVerdict(kind="unclear", sentences=[f"No verdict: {lost}."])
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value)
     if check.ok:
         verdict.sentences.append(delays_sentence(launch_delays(trace)))

@@ -489,8 +489,10 @@ def _with_losses(
     first_number = min(numbers, default=0)
     first = min((each.start for each in work if each.correlation in numbers), default=math.inf)
     lost, earlier, work_ns = list[DeviceWork](), 0, 0.0
+    own = {call.correlation for call in _started(calls, begin, end)} - {0}
+    done = max([end, *(each.end for each in work if each.correlation in own)])  # the device may be far behind
     for each in work:
-        if not begin <= each.start < end:
+        if not begin <= each.start < done:
             continue
         # Numbers grow: this was issued before the recording began, and had to wait in the queue.
         if 0 < each.correlation < first_number and each.start < first:

@@ -219,7 +219,7 @@ def _judged(
         return check, record.StepVerdict(kind="unclear", sentences=[f"No verdict: {lost}."])
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value)
     if check.ok:
-        verdict.sentences.append(delays_sentence(launch_delays(trace)))
+        verdict.sentences.extend(filter(None, [delays_sentence(launch_delays(trace))]))
     return check, verdict
 
 

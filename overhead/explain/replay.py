@@ -210,74 +210,85 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[tuple[str, float]]:
 
 
 @dataclass(frozen=True)
-class LaunchDelays:
-    """From a call to the start of its work as recorded, ns; all means but for ``latency``, the median.
+class LaunchDelay:
+    """From a call to the start of the first work that it issues, as recorded, ns. ``kernel``: the name of that work.
 
-    ``delay``: the whole; ``own``: while its stream still works; ``others``: while another stream works for which it
-    waits. ``latency``: the rest. ``longest``: the longest latency, of the kernel ``slowest``; ``first``: whether that
-    was the first of its name.
+    ``own``: the part while its stream still works; ``others``: while another stream works for which it waits.
+    ``first``: whether it is the first work of that name.
     """
 
-    delay: float = 0.0
-    own: float = 0.0
-    others: float = 0.0
-    latency: float = 0.0
-    longest: float = 0.0
-    slowest: str = ""
-    first: bool = False
+    delay: float
+    own: float
+    others: float
+    kernel: str
+    first: bool
+
+    @property
+    def latency(self) -> float:
+        """The part for which no recorded work is the cause."""
+        return self.delay - self.own - self.others
 
 
-def launch_delays(trace: Trace) -> LaunchDelays:
-    """How long the device's work waits after its calls, and for what."""
+def launch_delays(trace: Trace) -> list[LaunchDelay]:
+    """How long the device's work waits after each call that issues some, in order."""
     free: dict[str, float] = {}
     last_call: dict[str, float] = {}
     waited_at = -math.inf  # when a stream was last told to wait for an event
     seen = set[str]()
-    found: list[LaunchDelays] = []
+    found: list[LaunchDelay] = []
     for step in trace.steps:
         for call in step.calls:
             if _WAITS_FOR_EVENT.search(call.name):
                 waited_at = call.start
-            for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
-                delay = max(0.0, work.start - call.start)
-                own = min(delay, max(0.0, free.get(work.stream, 0.0) - call.start))
-                others = 0.0
-                if waited_at >= last_call.get(work.stream, -math.inf):
-                    # The stream waits for another one, which is free when the last work there before this has ended.
-                    ends = [end for stream, end in free.items() if stream != work.stream and end <= work.start]
-                    others = max(0.0, min(delay, max(ends, default=0.0) - call.start) - own)
-                latency = delay - own - others
-                found.append(LaunchDelays(delay, own, others, latency, 0.0, work.name, work.name not in seen))
-                seen.add(work.name)
-                free[work.stream] = max(free.get(work.stream, 0.0), work.end)
-                last_call[work.stream] = call.start
-    if not found:
-        return LaunchDelays()
-    longest = max(found, key=lambda one: one.latency)
-    return LaunchDelays(
-        delay=statistics.fmean(one.delay for one in found),
-        own=statistics.fmean(one.own for one in found),
-        others=statistics.fmean(one.others for one in found),
-        latency=statistics.median(one.latency for one in found),
-        longest=longest.latency,
-        slowest=longest.slowest,
-        first=longest.first,
-    )
+            issued = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
+            if not issued:
+                continue
+            work = min(issued, key=_start)  # the other nodes of a graph wait for this one
+            delay = max(0.0, work.start - call.start)
+            own = min(delay, max(0.0, free.get(work.stream, 0.0) - call.start))
+            others = 0.0
+            if waited_at >= last_call.get(work.stream, -math.inf):
+                # The stream waits for another one, which is free when the last work there before this has ended.
+                ends = [end for stream, end in free.items() if stream != work.stream and end <= work.start]
+                others = max(0.0, min(delay, max(ends, default=0.0) - call.start) - own)
+            found.append(LaunchDelay(delay, own, others, work.name, work.name not in seen))
+            seen.add(work.name)
+            for each in issued:
+                free[each.stream] = max(free.get(each.stream, 0.0), each.end)
+                last_call[each.stream] = call.start
+    return found
 
 
-def delays_sentence(found: LaunchDelays) -> str:
-    """How long the device's work waits after its launch, in words."""
-    behind = f"{micro_of(found.own)} µs behind earlier work of its stream"
-    if found.others:
-        behind += f", {micro_of(found.others)} µs behind work of other streams"
+def _start(work: DeviceWork) -> float:
+    return work.start
+
+
+def delays_sentence(delays: Sequence[LaunchDelay]) -> str:
+    """How long the device's work waits after its launch, in words; empty without launches."""
+    if not delays:
+        return ""
+    behind = f"{micro_of(statistics.fmean(each.own for each in delays))} µs behind earlier work of its stream"
+    if any(each.others for each in delays):
+        others = statistics.fmean(each.others for each in delays)
+        behind += f", {micro_of(others)} µs behind work of other streams"
+    usual = statistics.median(each.latency for each in delays)
     said = (
-        f"Device work starts {micro_of(found.delay)} µs after its launch, on average: {behind}. The latency is "
-        f"{micro_of(found.latency)} µs (median)"
+        f"Device work starts {micro_of(statistics.fmean(each.delay for each in delays))} µs after its launch, on "
+        f"average: {behind}. The latency is {micro_of(usual)} µs (median)"
     )
-    if found.longest < max(_LONG_TIMES * found.latency, _LONG_NS):
+    longest = max(delays, key=_latency)
+    if longest.latency < max(_LONG_TIMES * usual, _LONG_NS):
         return f"{said}."
-    why = ", whose first launch it is" if found.first else ""
-    return f"{said}; the longest, {micro_of(found.longest)} µs, is that of {plain(found.slowest, 60)}{why}."
+    if longest is delays[0]:
+        # Work that was issued before the recording is not in it.
+        why = "the first launch of the recording: a kernel is loaded then, or earlier work still runs"
+    else:
+        why = f"a launch of {plain(longest.kernel, 60)}{', its first, which loads the kernel' if longest.first else ''}"
+    return f"{said}; the longest, {micro_of(longest.latency)} µs, is that of {why}."
+
+
+def _latency(delay: LaunchDelay) -> float:
+    return delay.latency
 
 
 def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:

@@ -187,8 +187,6 @@ def caveats(found: Recording, shown_ns: float) -> list[str]:
         said.append(f"The first call of {found.start_up}, {_seconds(found.start_up_ns)}, is left out as start-up.")
     if found.steps_without_work:
         said.append(f"Left out: {count(found.steps_without_work, 'marked step')} without device work.")
-    if not why_no_verdict(found):
-        said += _left_out(found)
     late = found.clocks.late_ns
     if late or found.clocks.drift:
         drift = f", and drifts by {1e6 * abs(found.clocks.drift):,.0f} µs a second" if found.clocks.drift else ""
@@ -200,8 +198,10 @@ def caveats(found: Recording, shown_ns: float) -> list[str]:
     return said
 
 
-def _left_out(found: Recording) -> Iterator[str]:
-    """What is left out, where it is too little to forbid a verdict."""
+def left_out(found: Recording) -> Iterator[str]:
+    """What is left out, in sentences; nothing where it is so much that the verdict says it."""
+    if why_no_verdict(found):
+        return
     if found.launches_without_work:
         yield f"{found.launches_without_work:,} of {found.launches:,} launches have no device work in this recording."
     if found.work_without_call:

@@ -21,7 +21,7 @@ from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
 from overhead.explain.ranks import RankComparison, compare_ranks, rank_sentences, same_ranks
 from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
-from overhead.explain.recording import caveats, why_no_verdict
+from overhead.explain.recording import caveats, left_out, why_no_verdict
 from overhead.explain.replay import StepParts, save_replay, step_parts
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing, untimed
@@ -151,7 +151,7 @@ def _not_read(trace: Trace) -> list[str]:
         said.append(f"Only one process was read, of {trace.processes} with device work.")
     if not trace.recording.memory_recorded:
         said.append(_NO_ALLOCATIONS)
-    return said
+    return [*left_out(trace.recording), *said]
 
 
 def _verdict(

@@ -52,7 +52,7 @@ class Program:
 
     def launch(self, at: float, start: float, length: float, kernel: str = "gemm", **more: Any) -> None:
         self.call(more.pop("call", "cudaLaunchKernel"), at, 2, more.pop("calls", "cuda_runtime"))
-        place = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
+        place: Event = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
         self.span(place.pop("category", "kernel"), kernel, start, length, **place)
 
 
@@ -544,7 +544,7 @@ def test_categories_of_other_releases_and_devices_are_read(names: dict[str, str]
 
 
 def test_one_odd_event_costs_not_the_others(tmp_path: Path) -> None:
-    odd = [
+    odd: list[Event] = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "toy"}},
         {"ph": "M", "name": "a", "ts": 1, "args": None},
         {"ph": "M", "name": "b", "ts": 1, "args": []},

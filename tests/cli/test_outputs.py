@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def other_names(path: Path) -> Iterator[Path]:
     yield link
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 @pytest.mark.parametrize("option", ["--out", "--html", "--chrome"])
 def test_explain_never_writes_over_a_trace(
     option: str, trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

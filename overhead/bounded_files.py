@@ -18,12 +18,21 @@ _MAX_EXPANSION = 200
 """Most bytes per compressed byte, after the first million. Samples reach about 10, a decompression bomb about 1000."""
 
 
-def read_whole(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file, decompressed if its name ends in ``.gz``.
+def read_whole(path: Path, limit: int, *, packed: bool | None = None) -> bytes:
+    """The bytes of a regular file, decompressed if it is ``packed`` by gzip: None if its name tells that (``.gz``).
 
     Raises ``BadFile`` if there are more than ``limit`` bytes, or if the file cannot be read.
     """
-    return b"".join(_chunks(path, limit))
+    return b"".join(_chunks(path, limit, packed))
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first bytes of a regular file as they are, at most ``count``. Raises ``BadFile``."""
+    try:
+        with _regular(path) as file:
+            return file.read(count)
+    except OSError as error:
+        raise BadFile(f"{path}: {error.strerror or error}") from None
 
 
 def read_lines(path: Path, limit: int) -> Iterator[bytes]:
@@ -44,11 +53,11 @@ def read_lines(path: Path, limit: int) -> Iterator[bytes]:
         yield rest
 
 
-def _chunks(path: Path, limit: int) -> Iterator[bytes]:
+def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[bytes]:
     """The decompressed bytes of the file in pieces."""
     try:
         with _regular(path) as file:
-            packed = path.name.endswith(".gz")
+            packed = path.name.endswith(".gz") if packed is None else packed
             if packed:
                 limit = min(limit, max(1_000_000, _MAX_EXPANSION * os.fstat(file.fileno()).st_size))
             source = cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb")) if packed else file

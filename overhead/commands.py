@@ -42,7 +42,11 @@ def browser_command(a: argparse.Namespace) -> int:
     from overhead.probes.browser.importing import import_file
 
     if a.page is not None:
-        page_files.write_page(a.page)
+        from overhead.loading.files import save_file
+        from overhead.loading.outputs import Output, begins_with, check_outputs
+
+        check_outputs([Output(a.page, begins_with(b"<title>overhead: this browser, measured</title>"))])
+        save_file(a.page, page_files.single_file_page().encode())
         print(f"page: {a.page}; open it, let it measure, then: overhead browser --import FILE")
         return DONE
     if a.file is not None:

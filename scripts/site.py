@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from overhead.probes.browser.page_files import write_page
+from overhead.probes.browser.page_files import single_file_page
 from overhead.report import build
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,7 +91,7 @@ def write(out: Path) -> Path:
         home = source / "README.md"
         home.write_text(home_page(home.read_text("utf-8")), "utf-8")
         build([ROOT / name for name in RUNS], source / REPORT, documents="../index.html")
-        write_page(source / MEASURE)
+        (source / MEASURE).write_text(single_file_page(), encoding="utf-8")
         # MkDocs reads YAML, and JSON is YAML.
         config = Path(folder, "mkdocs.yml")
         config.write_text(json.dumps(configuration(source, out.resolve())), encoding="utf-8")

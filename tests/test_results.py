@@ -39,7 +39,7 @@ def test_a_written_fingerprint_is_read_back_equal(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     files.write_fingerprint(path, written)
     assert files.read_fingerprint(path) == written
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*part"))
 
 
 def test_the_refusal_of_a_browser_download_names_the_import_command(tmp_path: Path) -> None:

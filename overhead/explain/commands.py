@@ -131,7 +131,7 @@ def explain_command(a: argparse.Namespace) -> int:
 
 
 def _check_options(a: argparse.Namespace) -> None:
-    from overhead.loading.files import check_writable
+    from overhead.loading.outputs import Output, begins_with, check_outputs, page_of
 
     if bool(a.step) == bool(a.trace):
         raise UsageError("name a STEP, or traces by --trace")
@@ -141,10 +141,9 @@ def _check_options(a: argparse.Namespace) -> None:
         raise UsageError("--step-ms: milliseconds above zero, with --trace")
     if not 0 < a.seconds < 1e9:
         raise UsageError("--seconds: seconds above zero")
-    written = [path for path in (a.out, a.html, a.chrome) if path is not None]
-    for path in written:
-        if [*written, *a.trace].count(path) > 1:
-            raise UsageError(f"{path}: two options name the same file")
-        if path.suffix == ".py":
-            raise UsageError(f"{path}: a Python file is not overwritten; write FILE.json or FILE.html")
-        check_writable(path)
+    made = (
+        (a.out, begins_with(b'"format": "overhead-explain"')),
+        (a.html, page_of("explain")),
+        (a.chrome, begins_with(b'"madeBy":"overhead explain --chrome"')),
+    )
+    check_outputs([Output(path, ours) for path, ours in made if path is not None], a.trace)

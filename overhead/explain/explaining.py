@@ -22,10 +22,11 @@ from overhead.explain.conditions import HOST_UNITS, condition_rows
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, profile_step
 from overhead.explain.record import missing, renamed
-from overhead.explain.replay import launch_delays_ns, recorded_and_replayed_ns, save_replay, step_parts
+from overhead.explain.recording import why_no_verdict
+from overhead.explain.replay import delays_sentence, launch_delays, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
-from overhead.explain.trace import Trace, busy_ns
+from overhead.explain.trace import Trace, busiest_ns
 from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, verdict_sentences
 from overhead.explain.waits import NOTHING
 from overhead.reading.format import count, micro_of
@@ -178,7 +179,7 @@ def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
 def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """How long the device works on a step: from the profile, else as ``overhead time`` measures it."""
     if profile.trace is not None and profile.trace.has_device:
-        times = [busy_ns(step.device) for step in profile.trace.steps]
+        times = [busiest_ns(step.device) for step in profile.trace.steps]
         rule = "from the profile; the shortest and the longest of the profiled steps"
         return Figure(name="busy", value=statistics.median(times), low=min(times), high=max(times), rule=rule)
     found = call.figure("device_busy")
@@ -214,13 +215,11 @@ def _judged(
     check = msgspec.structs.replace(check_replay(step_ns, measured), unchecked=not profile.step_rule)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
+    if lost := why_no_verdict(trace.recording):
+        return check, record.StepVerdict(kind="unclear", sentences=[f"No verdict: {lost}."])
     verdict = judge(parts, check, operations, synchronisations, counts.launches.value)
     if check.ok:
-        delay, queued = launch_delays_ns(trace)
-        verdict.sentences.append(
-            f"Device work starts {micro_of(delay)} µs after its launch, on average: {micro_of(queued)} µs behind "
-            f"earlier work of its stream, and {micro_of(delay - queued)} µs of latency."
-        )
+        verdict.sentences.extend(filter(None, [delays_sentence(launch_delays(trace))]))
     return check, verdict
 
 

@@ -176,7 +176,8 @@ BETWEEN = "between operations"
 """The row of host work outside of all operations: the program's own Python, and that of its libraries."""
 _CALLS: dict[str, tuple[CallKind, ...]] = {
     "launches": ("launch",),
-    "copies": ("copy", "set"),
+    "copies": ("copy",),
+    "fills": ("set",),
     "driver_allocations": ("allocation",),
     "synchronisations": ("synchronisation",),
 }

@@ -30,6 +30,7 @@ def explained_page(found: Explanation) -> str:
     device = found.program.device or found.machine.cpu
     return rendered(
         [PageSection(name, title, parts) for name, title, made in sections if (parts := list(made))],
+        command="explain",
         heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
         about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC",
         drawn_from="one explained step",

@@ -129,8 +129,9 @@ def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> Ste
 
 
 def _together(folder: str, names: Iterable[str]) -> Trace:
-    traces = (read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name) for name in names)
-    return Trace([step for trace in traces for step in trace.without_first_step().steps])
+    traces = [read_chrome_trace(read_whole(Path(folder) / name, MOST_TRACE_BYTES), name) for name in names]
+    steps = [step for trace in traces for step in trace.without_first_step().steps]
+    return Trace(steps, recording=traces[0].recording) if len(traces) == 1 else Trace(steps)
 
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
@@ -139,7 +140,7 @@ def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
     if model is None:
         return plain, "no call sites were recorded"
     joined = [_joined(step, model) for step in plain.steps]
-    steps = Trace([new or old for new, old in zip(joined, plain.steps, strict=True)])
+    steps = dataclasses.replace(plain, steps=[new or old for new, old in zip(joined, plain.steps, strict=True)])
     if unmatched := sum(step is None for step in joined):
         return steps, f"{unmatched} of {len(joined)} profiled steps run other operations: their lines are missing"
     return steps, ""

@@ -67,7 +67,8 @@ class StepTiming(_Part, kw_only=True):
 class StepCounts(_Part, kw_only=True):
     """Calls of one step, with the fewest and most of the profiled steps as interval.
 
-    ``allocations``: of the library's allocator. ``driver_allocations``: those that reach the driver.
+    ``allocations``: of the library's allocator. ``driver_allocations``: those that reach the driver. ``fills``: of
+    memory with a value (memset); None in older files, where ``copies`` has them too.
     """
 
     launches: Figure
@@ -75,6 +76,7 @@ class StepCounts(_Part, kw_only=True):
     allocations: Figure
     driver_allocations: Figure
     synchronisations: Figure
+    fills: Figure | None = None
 
 
 class CallSite(_Part, kw_only=True):
@@ -175,7 +177,8 @@ class Alternative(_Part, kw_only=True):
 
 class RankRow(_Part, kw_only=True):
     """A step of one rank, ns. ``device_ns``: device work without collectives. ``waits_ns``: in collectives, beyond
-    the rank that waits least in each. ``last_share``: in how many of the collectives it is this rank.
+    the rank that waits least in each. ``last_share``: of the time that all ranks wait in collectives, how much is for
+    this rank.
     """
 
     rank: Name

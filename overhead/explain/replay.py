@@ -9,20 +9,24 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
+import math
+import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from overhead.explain.chrome_trace import QUEUE_DEPTH
 from overhead.explain.host_work import HostTimes, HostWork
-from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_ns
+from overhead.explain.trace import DeviceWork, StepTrace, Trace, busiest_ns
 from overhead.loading.files import save_file
-from overhead.reading.format import plain
+from overhead.reading.format import micro_of, plain
 
+_WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent|StreamWaitValue")
+_LONG_TIMES, _LONG_NS = 10, 100_000.0
+"""The longest latency is named if it is so many times the median, and so many ns, or more: a kernel loads so long."""
 _ROUNDS = 4
 """Each of the two lengths, whose difference gives a step, repeats the profiled steps this often more."""
 
@@ -138,7 +142,7 @@ def save_replay(path: Path, trace: Trace, host: HostTimes) -> None:
     for track, number in tracks.items():
         named = {"name": plain(track)}
         events.append({"ph": "M", "pid": 1, "tid": number, "name": "thread_name", "args": named})
-    save_file(path, msgspec.json.encode({"traceEvents": events}))
+    save_file(path, msgspec.json.encode({"madeBy": "overhead explain --chrome", "traceEvents": events}))
 
 
 def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
@@ -160,7 +164,7 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
         # Without synchronisations it is a bound, since the program may need their values.
         unwaited = [dataclasses.replace(action, waits_for=()) for action in actions]
         unwaited_ns = replayed_step_ns(dataclasses.replace(whole, steps=[unwaited]))
-        found.append(StepParts(replayed_step_ns(model), host_ns, busy_ns(step.device), unwaited_ns))
+        found.append(StepParts(replayed_step_ns(model), host_ns, busiest_ns(step.device), unwaited_ns))
     return StepParts(*map(statistics.median, zip(*map(dataclasses.astuple, found), strict=True)))
 
 
@@ -205,24 +209,102 @@ def _jobs(issued: Iterable[DeviceWork]) -> list[tuple[str, float]]:
     return [(stream, end - start) for stream, (start, end) in spans.items()]
 
 
-def launch_delays_ns(trace: Trace) -> tuple[float, float]:
-    """The mean time from a call to the start of its work as recorded, ns, and the part in which its stream works."""
+@dataclass(frozen=True)
+class LaunchDelay:
+    """From a call to the start of the first work that it issues, as recorded, ns. ``kernel``: the name of that work.
+
+    ``own``: the part while its stream still works; ``others``: while another stream works for which it waits.
+    ``first``: whether it is the first work of that name.
+    """
+
+    delay: float
+    own: float
+    others: float
+    kernel: str
+    first: bool
+
+    @property
+    def latency(self) -> float:
+        """The part for which no recorded work is the cause."""
+        return self.delay - self.own - self.others
+
+
+def launch_delays(trace: Trace) -> list[LaunchDelay]:
+    """How long the device's work waits after each call that issues some, in order."""
     free: dict[str, float] = {}
-    delays = [(0.0, 0.0)]
+    last_call: dict[str, float] = {}
+    waited_at = -math.inf  # when a stream was last told to wait for an event
+    seen = set[str]()
+    found: list[LaunchDelay] = []
     for step in trace.steps:
         for call in step.calls:
-            for work in step.by_correlation.get(call.correlation, ()) if call.correlation else ():
-                delay, queued = max(0.0, work.start - call.start), max(0.0, free.get(work.stream, 0.0) - call.start)
-                delays.append((delay, min(delay, queued)))
-                free[work.stream] = max(free.get(work.stream, 0.0), work.end)
-    delay, queued = np.sum(delays, axis=0) / max(1, len(delays) - 1)
-    return float(delay), float(queued)
+            if _WAITS_FOR_EVENT.search(call.name):
+                waited_at = call.start
+            issued = step.by_correlation.get(call.correlation, ()) if call.correlation else ()
+            if not issued:
+                continue
+            work = min(issued, key=_start)  # the other nodes of a graph wait for this one
+            delay = max(0.0, work.start - call.start)
+            own = min(delay, max(0.0, free.get(work.stream, 0.0) - call.start))
+            others = 0.0
+            if waited_at >= last_call.get(work.stream, -math.inf):
+                # The stream waits for another one, which is free when the last work there before this has ended.
+                ends = [end for stream, end in free.items() if stream != work.stream and end <= work.start]
+                others = max(0.0, min(delay, max(ends, default=0.0) - call.start) - own)
+            found.append(LaunchDelay(delay, own, others, work.name, work.name not in seen))
+            seen.add(work.name)
+            for each in issued:
+                free[each.stream] = max(free.get(each.stream, 0.0), each.end)
+                last_call[each.stream] = call.start
+    return found
+
+
+def _start(work: DeviceWork) -> float:
+    return work.start
+
+
+def delays_sentence(delays: Sequence[LaunchDelay]) -> str:
+    """How long the device's work waits after its launch, in words; empty without launches."""
+    if not delays:
+        return ""
+    behind = f"{micro_of(statistics.fmean(each.own for each in delays))} µs behind earlier work of its stream"
+    if any(each.others for each in delays):
+        others = statistics.fmean(each.others for each in delays)
+        behind += f", {micro_of(others)} µs behind work of other streams"
+    usual = statistics.median(each.latency for each in delays)
+    said = (
+        f"Device work starts {micro_of(statistics.fmean(each.delay for each in delays))} µs after its launch, on "
+        f"average: {behind}. The latency is {micro_of(usual)} µs (median)"
+    )
+    longest = max(delays, key=_latency)
+    if longest.latency < max(_LONG_TIMES * usual, _LONG_NS):
+        return f"{said}."
+    if longest is delays[0]:
+        # Work that was issued before the recording is not in it.
+        why = "the first launch of the recording: a kernel is loaded then, or earlier work still runs"
+    else:
+        why = f"a launch of {plain(longest.kernel, 60)}{', its first, which loads the kernel' if longest.first else ''}"
+    return f"{said}; the longest, {micro_of(longest.latency)} µs, is that of {why}."
+
+
+def _latency(delay: LaunchDelay) -> float:
+    return delay.latency
 
 
 def recorded_and_replayed_ns(trace: Trace) -> tuple[float, float]:
-    """The mean time of a step, ns: as recorded, without the time between steps, and in one replay of all steps."""
-    ended = max(max([step.end, *(work.end for work in step.device)]) for step in trace.steps)
+    """The mean time of a step, ns: as recorded, without the time between steps, and in one replay of all steps.
+
+    From the end of the first step to the end of the last one, so that work of the last step which runs after it, and
+    the start on an idle device, are not spread over the steps. A single step counts whole.
+    """
+    ended: list[float] = []
+    for step in trace.steps:
+        last = max([step.end, *(work.end for work in step.device)])
+        ended.append(max([last, *ended[-1:]]))
     between = sum(max(0.0, after.start - before.end) for before, after in itertools.pairwise(trace.steps))
     model = queue_model(trace, HostTimes())
-    replayed = _Queue(model).run(itertools.chain.from_iterable(model.steps))
-    return (ended - trace.steps[0].start - between) / len(trace.steps), replayed / len(trace.steps)
+    queue = _Queue(model)
+    replayed = [queue.run(actions) for actions in model.steps]
+    if len(ended) == 1:
+        return ended[0] - trace.steps[0].start, replayed[0]
+    return (ended[-1] - ended[0] - between) / (len(ended) - 1), (replayed[-1] - replayed[0]) / (len(replayed) - 1)

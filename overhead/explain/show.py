@@ -32,11 +32,16 @@ from overhead.results import Figure
 
 _MOST_ROWS = 5
 _COUNTS = {
-    "launches": "launch",
-    "copies": "copy",
-    "allocations": "allocation",
-    "synchronisations": "synchronisation",
+    "launches": ("launch", "launches"),
+    "copies": ("copy", "copies"),
+    "fills": ("fill", "fills"),
+    "allocations": ("allocation", "allocations"),
+    "driver_allocations": ("allocation by the driver", "allocations by the driver"),
+    "synchronisations": ("synchronisation", "synchronisations"),
 }
+"""The counts of a step, each with its name for one and for several."""
+_ONLY_IF_ANY = ("fills", "driver_allocations")
+"""Counts that are not shown as 0."""
 _WORDS = {
     "complete": "one more call with its work done, on an undisturbed processor",
     "met": "the same where the operating system chooses the processor: median and range of fresh processes",
@@ -97,10 +102,12 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
         against = f"{micro_of(replay.measured.value or 0)} {MICRO} {replay.measured.rule}"
         rows[-1][2] = f"{factor(replay.ratio)} the {against}{'' if replay.ok else ': not understood'}"
     yield Table("The times of a step", ["each step", MICRO, "remark"], rows, numeric=(1,))
-    counts = [(name, getattr(found.per_step, name)) for name in _COUNTS]
-    said = [
-        f"{_count(figure)} {_COUNTS[name] if figure.value == 1 else name}" for name, figure in counts if figure.measured
-    ]
+    said = []
+    for name, (one, many) in _COUNTS.items():
+        figure = getattr(found.per_step, name)
+        if figure is None or not figure.measured or (name in _ONLY_IF_ANY and not (figure.high or figure.value)):
+            continue
+        said.append(f"{_count(figure)} {one if figure.value == 1 else many}")
     if said:
         yield Text([f"Each step: {', '.join(said)}."])
 
@@ -116,7 +123,7 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         for row in found.ranks
     ]
     if rows:
-        columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "arrives last"]
+        columns = ["rank", f"step, {MICRO}", "host works", "device computes", "waits for others", "others wait for it"]
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 

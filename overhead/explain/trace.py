@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from overhead.explain.record import CallSite
+from overhead.explain.recording import Recording
 
 CallKind = Literal["launch", "copy", "set", "allocation", "synchronisation", "other"]
 TO_HOST = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
@@ -60,15 +61,33 @@ class HostCall:
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
 
+_COMMUNICATES = re.compile(r"\b(?:nccl|rccl|oneccl|mscclpp|nvshmem|cross_device_reduce)", re.I)
+"""Kernels that exchange data with other devices, and wait for them while they run."""
+
+
 @dataclass(frozen=True)
 class DeviceWork:
-    """One kernel, copy or set on the device."""
+    """One kernel, copy or set on the device. ``stream``: ``device:stream``.
+
+    ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not or is not known.
+    """
 
     name: str
     stream: str
     start: float
     end: float
     correlation: int = 0
+    collective: str = ""
+
+    @property
+    def device(self) -> str:
+        """The number of the device."""
+        return self.stream.partition(":")[0]
+
+    @property
+    def communicates(self) -> bool:
+        """Whether it may wait for other devices while it runs."""
+        return bool(_COMMUNICATES.search(self.name))
 
     @property
     def uploads_pageable(self) -> bool:
@@ -86,6 +105,7 @@ class StepTrace:
     """One step from ``start`` to ``end`` on the host, what ran then, and the device work that it issued, by start.
 
     Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the library's allocator.
+    ``number``: that of its mark; None without one.
     """
 
     start: float
@@ -94,6 +114,7 @@ class StepTrace:
     calls: Sequence[HostCall] = ()
     device: Sequence[DeviceWork] = ()
     allocations: Sequence[int] = ()
+    number: int | None = None
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
@@ -124,14 +145,21 @@ class StepTrace:
         return len(self.synchronisations) if kind == "synchronisation" else sum(c.kind == kind for c in self.calls)
 
 
+_NOTHING_LOST = Recording()
+
+
 @dataclass(frozen=True)
 class Trace:
-    """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded; one is read."""
+    """The profiled steps, in order. ``device``: its name. ``processes``: how many were recorded; one is read.
+
+    ``recording``: what else was recorded, and what is lost.
+    """
 
     steps: Sequence[StepTrace]
     device: str = ""
     rank: str = ""
     processes: int = 1
+    recording: Recording = _NOTHING_LOST
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no other step."""
@@ -175,6 +203,19 @@ def quiet_mean(times: Iterable[float]) -> float:
 def busy_ns(work: Iterable[DeviceWork]) -> float:
     """How long at least one of these pieces of work runs, ns."""
     return sum(end - start for start, end in union_of_spans((each.start, each.end) for each in work))
+
+
+def busy_by_device(work: Iterable[DeviceWork]) -> dict[str, float]:
+    """How long each device runs at least one of these pieces of work, ns, by its number."""
+    found: dict[str, list[DeviceWork]] = {}
+    for each in work:
+        found.setdefault(each.device, []).append(each)
+    return {device: busy_ns(found[device]) for device in sorted(found)}
+
+
+def busiest_ns(work: Iterable[DeviceWork]) -> float:
+    """How long the device that works longest runs at least one of these pieces of work, ns."""
+    return max(busy_by_device(work).values(), default=0.0)
 
 
 def union_of_spans(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -1,65 +1,99 @@
-"""``overhead explain --trace``: explain a step from traces that somebody recorded, one file for each rank.
-
-In a collective every rank waits for the last one. So the kernel of the rank that arrives last is the shortest. Clocks
-of different machines are not compared.
-"""
+"""``overhead explain --trace``: explain a step from traces that somebody recorded, one file for each rank."""
 
 from __future__ import annotations
 
-import re
+import dataclasses
+import hashlib
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
-from overhead.bounded_files import read_whole
-from overhead.errors import BadFile
+from overhead.bounded_files import first_bytes, read_whole
+from overhead.errors import BadFile, UsageError
 from overhead.explain.call_spec import FoundCall
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, read_chrome_trace
 from overhead.explain.explaining import explanation
 from overhead.explain.host_work import HostTimes, ProfilerCost
 from overhead.explain.nsys_export import read_nsys_export
 from overhead.explain.profiling import StepProfile
-from overhead.explain.record import NOT_IN_A_TRACE, Explanation, RankRow
-from overhead.explain.replay import save_replay, step_parts
+from overhead.explain.ranks import RankComparison, compare_ranks, rank_sentences, same_ranks
+from overhead.explain.record import NOT_IN_A_TRACE, Explanation, StepVerdict, missing
+from overhead.explain.recording import caveats, left_out, why_no_verdict
+from overhead.explain.replay import StepParts, save_replay, step_parts
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing, untimed
-from overhead.explain.trace import Trace, busy_ns
-from overhead.explain.verdict import WITHIN
+from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_by_device, busy_ns
+from overhead.explain.verdict import UNCHECKED, WITHIN, bound_of
+from overhead.loading.outputs import same_file
 from overhead.reading.format import count, micro_of, percent, plain
 from overhead.results import Figure, Machine
 
-_NOT_KNOWN = Machine(id="0" * 12, cpu="not known", cores=0, memory_gib=0)
+_NOT_KNOWN = Machine(id="0" * 12, cpu="a processor that is not known", cores=0, memory_gib=0)
 _NOT_SEEN = "A trace does not show lines of the program, times without the profiler, or alternatives."
-_COLLECTIVE = re.compile(r"(?:nccl|rccl)(?!.*send_?recv)", re.I)
-"""Kernels of collectives. Those between two ranks are left out: the other ranks have no part in them."""
+_NO_ALLOCATIONS = "Allocations of the library were not recorded (profile_memory=True records them)."
 _MOST_COST_NS = 5000.0
 """The most that a profiler costs an operation."""
-_SMALL, _MOST = 0.05, 2 / 3
-"""A rank is named if the others wait for a 20th of a step or more, two thirds of it for this rank."""
+_LITTLE = 0.1
+"""A call of the runtime, or collectives, are named from this share of a step on, as operations are."""
+_MOST_SENTENCES = 20
+_DATABASE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
+_REPORTS = (".nsys-rep", ".qdrep", ".qdstrm")
 
 
 def read_trace_file(path: Path) -> Trace:
-    """The steps with device work in PyTorch's JSON or in a database of Nsight Systems. Raises ``BadFile``, one line."""
-    is_json = path.suffix in (".json", ".gz")
-    trace = read_chrome_trace(read_whole(path, MOST_TRACE_BYTES), str(path)) if is_json else read_nsys_export(path)
-    steps = [step for step in trace.steps if step.device]
-    if not steps:
-        raise BadFile(f"{path}: no device work in this trace that a call launched; record both host and device")
-    return Trace(steps, trace.device or "a device", trace.rank or path.name[:200], trace.processes)
+    """The steps in PyTorch's JSON or in a database of Nsight Systems. Raises ``BadFile``, one line.
+
+    What the file is, is told by its content: names of all kinds are in use.
+    """
+    if path.is_dir():
+        raise BadFile(f"{path}: a folder; name the trace files in it")
+    if path.suffix in _REPORTS:
+        raise BadFile(f"{path}: a report of Nsight Systems; export it: nsys export --type sqlite {path.name}")
+    begin = first_bytes(path, len(_DATABASE))
+    if begin.startswith(_DATABASE):
+        trace = read_nsys_export(path)
+    else:
+        raw = read_whole(path, MOST_TRACE_BYTES, packed=begin.startswith(_GZIP))
+        trace = read_chrome_trace(raw, str(path), trimmed=True)
+    _check_halves(trace, path)
+    steps = [step for step in trace.steps if step.device] or trace.steps
+    recording = dataclasses.replace(trace.recording, steps_without_work=len(trace.steps) - len(steps))
+    device = trace.device or ("a device" if trace.has_device else "")
+    return Trace(steps, device, trace.rank, trace.processes, recording)
+
+
+def _check_halves(trace: Trace, path: Path) -> None:
+    """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was not recorded."""
+    if trace.has_device:
+        return
+    recording = trace.recording
+    launches = recording.launches or sum(step.count("launch") for step in trace.steps)
+    if not launches and not recording.work_without_call and any(step.operations for step in trace.steps):
+        return  # a program on the processor
+    why = "no device work in this trace that a call launched"
+    if recording.backwards or recording.work_without_call:
+        raise BadFile(f"{path}: {why}: {why_no_verdict(recording) or 'its calls were not recorded'}")
+    have = f"it has {launches:,} launches; " if launches else ""
+    raise BadFile(f"{path}: {why}; {have}record both host and device (ProfilerActivity.CPU and CUDA)")
 
 
 def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | None = None) -> Explanation:
     """Explain the step of the first trace, and compare the ranks if there are several traces.
 
     ``step_ms``: the time of a step without the profiler; 0 if it is not known. ``chrome``: a file to write, the
-    replayed step for Perfetto. Raises ``BadFile``, one line.
+    replayed step for Perfetto. Raises ``UsageError``, one line.
     """
+    _check_different(paths)
     traces = [read_trace_file(path) for path in paths]
+    if rank := same_ranks(traces):
+        raise UsageError(f"two of these traces are of rank {plain(rank, 60)}; give one of each rank")
+    traces = _with_names(traces, paths)
     trace, given = traces[0], "given by --step-ms" if step_ms else ""
+    if chrome is not None and not trace.has_device:
+        raise UsageError(f"{chrome}: no replay to write: {paths[0].name} has no work on a device")
     host = host_times(trace, 1e6 * step_ms)
     source = StepSource(setup="", file=paths[0].name, function=count(len(trace.steps), "step"))
     tried = FoundCall(one_ns=0, waits=[], said="", api="", adapter=trace.device)
@@ -67,21 +101,223 @@ def explain_traces(paths: Sequence[Path], step_ms: float = 0.0, chrome: Path | N
     figures = [Figure(name="complete", value=1e6 * step_ms, rule=given)] if given else []
     call = untimed(tried, NOT_IN_A_TRACE, figures)
     found = explanation(source, profile, Timing(created="", setup="", machine=_NOT_KNOWN, versions={}, calls=[call]))
-    others = [f"Only one process was read, of {trace.processes} with device work."] if trace.processes > 1 else []
-    found = msgspec.structs.replace(found, not_seen=[_NOT_SEEN, *others, *found.not_seen])
-    if host.cost.operation_ns:
-        found.verdict.sentences.append(
-            f"The profiler's cost is set to {micro_of(host.cost.operation_ns)} µs an operation: then the replay takes "
-            "as long as --step-ms says, which so does not check it."
-        )
+    ranks = compare_ranks(traces) if len(traces) > 1 else None
+    lost = [f"rank {plain(each.rank, 30)}: {why}" for each in traces if (why := why_no_verdict(each.recording))]
+    found = msgspec.structs.replace(
+        found,
+        not_seen=[_NOT_SEEN, *_not_read(trace), *found.not_seen],
+        verdict=_verdict(found, trace, host, ranks, lost),
+        ranks=list(ranks.rows) if ranks else [],
+    )
+    if not trace.recording.memory_recorded:
+        unknown = missing("allocations", "not recorded", "count")
+        found = msgspec.structs.replace(found, per_step=msgspec.structs.replace(found.per_step, allocations=unknown))
     if chrome is not None:
         save_replay(chrome, trace.quiet(), host)
-    if len(traces) == 1:
-        return found
-    rows = rank_rows(traces)
-    said = [*found.verdict.sentences, f"The rest is rank {rows[0].rank}'s.", late_rank(rows)]
-    verdict = msgspec.structs.replace(found.verdict, sentences=said)
-    return msgspec.structs.replace(found, ranks=rows, verdict=verdict)
+    return found
+
+
+def _check_different(paths: Sequence[Path]) -> None:
+    """Raise ``UsageError`` for a file that is given twice, also as a copy: it would be compared with itself."""
+    for index, path in enumerate(paths):
+        for other in paths[:index]:
+            if same_file(path, other):
+                raise UsageError(f"{path}: given twice, also as {other}; give one trace of each rank")
+    if len(paths) < 2:
+        return
+    contents: dict[bytes, Path] = {}
+    for path in paths:
+        if not path.is_file():
+            continue  # reading it says why
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        if digest in contents:
+            raise UsageError(f"{path}: the same content as {contents[digest]}; give one trace of each rank")
+        contents[digest] = path
+
+
+def _with_names(traces: Sequence[Trace], paths: Sequence[Path]) -> list[Trace]:
+    """The traces, each with a name of its rank: its file, with the folder where files have one name."""
+    names = Counter(path.name for path in paths)
+    files = [path.name if names[path.name] == 1 else f"{path.resolve().parent.name}/{path.name}" for path in paths]
+    return [
+        dataclasses.replace(trace, rank=trace.rank or file[:200]) for trace, file in zip(traces, files, strict=True)
+    ]
+
+
+def _not_read(trace: Trace) -> list[str]:
+    said = []
+    if trace.processes > 1:
+        said.append(f"Only one process was read, of {trace.processes} with device work.")
+    if not trace.recording.memory_recorded:
+        said.append(_NO_ALLOCATIONS)
+    return [*left_out(trace.recording), *said]
+
+
+def _verdict(
+    found: Explanation, trace: Trace, host: HostTimes, ranks: RankComparison | None, lost_by_rank: Sequence[str]
+) -> StepVerdict:
+    """The verdict with what the recording allows to say, and what a reader must know first.
+
+    ``lost_by_rank``: why a rank's recording allows none.
+    """
+    verdict = found.verdict
+    shown_ns = sum(step.end - step.start for step in trace.steps)
+    first = caveats(trace.recording, shown_ns)
+    said = list(verdict.sentences)
+    if lost := why_no_verdict(trace.recording):
+        why = f"No verdict: {lost}."
+        times = "The times below are of what was recorded."
+        verdict = StepVerdict(kind="unclear", overhead_share=None, sentences=[])
+        first, said = [why, *first, times], []
+    elif not trace.has_device:
+        said = _processor_sentences(found, said)
+    elif verdict.kind != "unclear":
+        verdict, said = _without_waits_for_ranks(verdict, said, trace, host, ranks)
+    if not lost:
+        said += _device_sentences(found, trace) + _runtime_sentences(found, trace)
+        said += _cost_sentence(host)
+    if ranks is not None:
+        said.append(f"The rest is rank {plain(ranks.rows[0].rank, 60)}'s.")
+        said += [f"Ranks cannot be compared: {lost_by_rank[0]}."] if lost_by_rank else rank_sentences(ranks)
+    # The first sentences say what the others are true of; the last ones are of the ranks.
+    sentences = [*first, *said]
+    if len(sentences) > _MOST_SENTENCES:
+        sentences = sentences[: _MOST_SENTENCES - 1] + sentences[-1:]
+    return msgspec.structs.replace(verdict, sentences=sentences)
+
+
+def _cost_sentence(host: HostTimes) -> list[str]:
+    if not host.cost.operation_ns:
+        return []
+    return [
+        f"The profiler's cost is set to {micro_of(host.cost.operation_ns)} µs an operation: then the replay takes "
+        "as long as --step-ms says, which so does not check it."
+    ]
+
+
+def _processor_sentences(found: Explanation, said: Sequence[str]) -> list[str]:
+    """The verdict on a trace of operations on the processor only."""
+    took, first = found.replay.measured, said[:1]
+    if found.verdict.kind == "unclear":
+        first = said[:2]
+    else:
+        time = f"{micro_of(took.value)} µs, {took.rule}" if took.value is not None else "a time that is not known"
+        first = [
+            f"Operations on the processor only: a step takes {time}. If the program uses a GPU, record "
+            "ProfilerActivity.CUDA too."
+        ]
+    return [*first, *said[len(first) :]]
+
+
+def _without_waits_for_ranks(
+    verdict: StepVerdict, said: list[str], trace: Trace, host: HostTimes, ranks: RankComparison | None
+) -> tuple[StepVerdict, list[str]]:
+    """The verdict where kernels of collectives, which may wait for other ranks, count as work.
+
+    Where it would be another one without these waits, it is not given; with several ranks the waits are known.
+    """
+    exposed = [busy_ns(step.device) - busy_ns(_computing(step)) for step in trace.steps]
+    collective_ns = statistics.median(exposed)
+    device_ns = statistics.median(busy_ns(step.device) for step in trace.steps)
+    if not any(exposed):
+        return verdict, said
+    mostly = f"Of the {micro_of(device_ns)} µs in which the device works on a step, {micro_of(collective_ns)} µs are "
+    if ranks is not None and ranks.collectives:
+        waits = [ranks.waits[0].get(_number(step, index), 0.0) for index, step in enumerate(trace.steps)]
+        shortened = [_shortened(step, ns) for step, ns in zip(trace.steps, waits, strict=True)]
+        mostly += f"collectives, {micro_of(statistics.median(waits))} µs of which it waits for other ranks."
+    else:
+        shortened = [_shortened(step, float("inf")) for step in trace.steps]
+        mostly += "collectives, which may be waiting for other ranks."
+    parts = step_parts(Trace(shortened).quiet(), host)
+    kind, _ = bound_of(parts)
+    if kind == verdict.kind:
+        return verdict, [*said, mostly] if collective_ns >= _LITTLE * device_ns else said
+    without = (
+        f"Without these waits, a step takes the host {micro_of(parts.host)} µs and the device "
+        f"{micro_of(parts.device)} µs: {_BOUNDS[kind]}."
+    )
+    if ranks is not None and ranks.collectives:
+        unchecked = [UNCHECKED] if UNCHECKED in said else []
+        return _bound_without_waits(verdict, parts), [*unchecked, mostly, without]
+    why = "No verdict from one rank: collectives may be waiting. Give the traces of all ranks."
+    return StepVerdict(kind="unclear", sentences=[]), [why, mostly, without.replace("these waits", "collectives")]
+
+
+_BOUNDS = {
+    "host": "host-bound",
+    "device": "device-bound",
+    "synchronisation": "bound by synchronisation",
+    "mixed": "mixed",
+    "unclear": "unclear",
+}
+
+
+def _bound_without_waits(verdict: StepVerdict, parts: StepParts) -> StepVerdict:
+    """The verdict on a step of which the waits for other ranks are known."""
+    kind, times = bound_of(parts)
+    share = max(0.0, 1 - parts.device / parts.step) if parts.step > 0 else None
+    factor = times if times < float("inf") else None
+    return msgspec.structs.replace(verdict, kind=kind, factor=factor, overhead_share=share)
+
+
+def _number(step: StepTrace, index: int) -> int:
+    return index if step.number is None else step.number
+
+
+def _computing(step: StepTrace) -> list[DeviceWork]:
+    return [work for work in step.device if not work.communicates]
+
+
+def _shortened(step: StepTrace, waits_ns: float) -> StepTrace:
+    """The step with its collectives shorter by this time together, the longest ones first."""
+    left = waits_ns
+    ends: dict[int, float] = {}
+    collectives = [(index, work) for index, work in enumerate(step.device) if work.communicates]
+    for index, work in sorted(collectives, key=_length, reverse=True):
+        less = min(left, work.end - work.start)
+        ends[index] = work.end - less
+        left -= less
+    device = [dataclasses.replace(work, end=ends.get(index, work.end)) for index, work in enumerate(step.device)]
+    return dataclasses.replace(step, device=device)
+
+
+def _length(numbered: tuple[int, DeviceWork]) -> float:
+    return numbered[1].end - numbered[1].start
+
+
+def _device_sentences(found: Explanation, trace: Trace) -> list[str]:
+    """How long each device works, where there are several."""
+    steps = [busy_by_device(step.device) for step in trace.steps]
+    devices = sorted(set().union(*steps))
+    if len(devices) < 2:
+        return []
+    length = found.replay.measured.value or statistics.fmean(step.end - step.start for step in trace.steps)
+    works = []
+    for device in devices:
+        busy = statistics.fmean(step.get(device, 0.0) for step in steps)
+        idle = percent(max(0.0, 1 - busy / length))
+        works.append(f"device {device} works {micro_of(busy)} µs of a step and is idle for {idle} of it")
+    said = f"{len(devices)} devices take part, and the verdict is of the one that works longest"
+    return [f"{said}: {'; '.join(works)}."]
+
+
+def _runtime_sentences(found: Explanation, trace: Trace) -> list[str]:
+    """The call of the runtime that takes most of the host's time outside of operations, if that is much."""
+    whole = sum(row.host_ns for row in found.operations)
+    times: dict[str, float] = {}
+    for step in trace.steps:
+        for call in step.calls:
+            if call.operation is None:
+                times[call.name] = times.get(call.name, 0.0) + call.end - call.start - call.no_work
+    if not times or not found.replay.ok:
+        return []
+    name = max(times, key=times.__getitem__)
+    mean = times[name] / len(trace.steps)
+    if mean < _LITTLE * whole:
+        return []
+    return [f"Outside of operations, {micro_of(mean)} µs of the host's time of a step are in {plain(name, 60)}."]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:
@@ -99,54 +335,3 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
     if not step_ns or beyond(0.0) <= WITHIN * step_ns or beyond(_MOST_COST_NS) > 0:
         return HostTimes()
     return HostTimes(cost=ProfilerCost(float(brentq(beyond, 0.0, _MOST_COST_NS, xtol=10.0))))
-
-
-def rank_rows(traces: Sequence[Trace]) -> list[RankRow]:
-    """A row for each rank."""
-    spans = [_collectives(trace) for trace in traces]
-    shared = set.intersection(*map(set, spans))
-    times = np.array([[own[key] for key in shared] for own in spans])
-    beyond = times - times.min(axis=0)
-    rows = []
-    for trace, waits in zip(traces, beyond, strict=True):
-        parts = step_parts(trace.quiet(), HostTimes())
-        device = [busy_ns(work for work in step.device if not _COLLECTIVE.match(work.name)) for step in trace.steps]
-        rows.append(
-            RankRow(
-                rank=trace.rank,
-                step_ns=parts.step,
-                host_ns=parts.host,
-                device_ns=statistics.median(device),
-                waits_ns=float(waits.sum()) / len(trace.steps),
-                last_share=float((waits == 0).sum()) / max(1, len(shared)),
-            )
-        )
-    return rows
-
-
-def _collectives(trace: Trace) -> Mapping[tuple[int, str, int], float]:
-    """How long each collective takes: by its step, its kernel, and its number among these."""
-    found, seen = {}, Counter[tuple[int, str]]()
-    for index, step in enumerate(trace.steps):
-        for work in step.device:
-            if _COLLECTIVE.match(work.name):
-                kind = index, work.name.partition("(")[0]
-                found[*kind, seen[kind]] = work.end - work.start
-                seen[kind] += 1
-    return found
-
-
-def late_rank(rows: Sequence[RankRow]) -> str:
-    """A sentence: which rank the others wait for, and how much longer its host and its device work; or that none is."""
-    late = max(rows, key=lambda row: row.last_share)
-    others = [row for row in rows if row is not late]
-    waits = statistics.median(row.waits_ns for row in others)
-    if late.last_share < _MOST or waits < _SMALL * late.step_ns:
-        return "No rank is clearly late in the collectives that are in all traces."
-    host = late.host_ns - statistics.median(row.host_ns for row in others)
-    device = late.device_ns - statistics.median(row.device_ns for row in others)
-    return (
-        f"Rank {plain(late.rank, 30)} is late: last in {percent(late.last_share)} of the collectives. The others wait "
-        f"{micro_of(waits)} µs a step. Its host works {micro_of(host)} µs longer than theirs, its device "
-        f"{micro_of(device)} µs."
-    )

@@ -160,7 +160,7 @@ def judge(
         said.append(f"{number} a step: {micro_of(inside / launches)} µs of host work in operations for each.")
     said += most_host_work(operations)
     for row in synchronisations:
-        if row.what.endswith(PAGEABLE):
+        if row.what.endswith(PAGEABLE) and row.blocked_ns >= _LEAST_SHARE * parts.step:
             uploads = f"Uploads{PAGEABLE} ({row.count:.4g} a step)"
             cost = f"{uploads} block the host for {micro_of(row.blocked_ns)} µs{_at(row.site)}"
             said.append(f"{cost}: use pin_memory() and non_blocking=True.")
@@ -228,6 +228,11 @@ def python_sentence(found: record.Explanation) -> list[str]:
     own_ns = min(share * whole, own * (found.replay.measured.value or 0.0))
     if 2 * own_ns >= share * whole:
         return [f"{micro_of(own_ns)} of {micro_of(whole)} µs of host work are your own Python, between operations."]
+    if found.program.library == "none":  # a trace: nobody knows what its program is made of
+        return [
+            f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are outside of the operations and ranges "
+            "that the trace names."
+        ]
     rest = "Python of libraries, and kernels that they launch"
     return [f"{micro_of(share * whole)} of {micro_of(whole)} µs of host work are between PyTorch's operations: {rest}."]
 

@@ -149,8 +149,11 @@ def _check_regular(path: Path) -> None:
 
 
 def part_path(path: Path) -> Path:
-    """The name of a file while it is written."""
-    return path.with_name(path.name + ".part")
+    """The name of a file while it is written. Only this suite uses it, so what a killed run left there is replaced.
+
+    Browsers and other programs name what they have not finished ``.part``: that is not ours to remove.
+    """
+    return path.with_name(path.name + ".overhead-part")
 
 
 def _one_line(error: BaseException) -> str:

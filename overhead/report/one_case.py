@@ -9,6 +9,7 @@ from pathlib import Path
 from overhead.blocks.parts import Part, Table, Text, micro_cell
 from overhead.errors import UsageError, require_extra
 from overhead.loading.files import save_file
+from overhead.loading.outputs import Output, begins_with, check_outputs
 from overhead.loading.samples import medians_by_record
 from overhead.reading.format import MICRO, between, number, plain, spread, within
 from overhead.report.core.case_line import QUARTILES_ONLY, case_figure, line_of, panel_name
@@ -17,6 +18,10 @@ from overhead.results import Figure, Fingerprint, Record
 
 _MOST_LISTED = 10
 _PLOT_INCHES = 6.0
+_METADATA = {".png": "Software", ".svg": "Creator"}
+"""Where a drawing says what made it, by the kind of file."""
+_MARKS = {".png": b"Software\x00overhead", ".svg": b"<dc:title>overhead</dc:title>"}
+"""How matplotlib writes that."""
 
 
 def find_case(run: Fingerprint, case: str) -> Record:
@@ -66,8 +71,9 @@ def save_plot(run: Fingerprint, path: Path, record: Record, out: Path) -> Path:
     out = out if out.name else Path(f"{panel_name(record)}.png")
     if out.suffix not in (".png", ".svg"):
         raise UsageError(f"{out}: name a file that ends in .png or .svg")
+    check_outputs([Output(out, begins_with(_MARKS[out.suffix]))], [path])
     processes, file = medians_by_record(run, path).get(record.key, []), io.BytesIO()
     figure = case_figure(record, processes, run.profile, width=_PLOT_INCHES, title=record.key)
-    figure.savefig(file, format=out.suffix[1:])
+    figure.savefig(file, format=out.suffix[1:], metadata={_METADATA[out.suffix]: "overhead"})
     save_file(out, file.getvalue())
     return out

@@ -186,7 +186,7 @@ def test_a_bad_file_is_listed_on_the_page_among_others_and_refused_alone(
 
 def test_an_output_folder_that_cannot_be_written_raises_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot write the page"):
+    with pytest.raises(UsageError, match="no folder"):
         render([without_figures()], tmp_path / "file")
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from overhead.claims.registry import sources
-from overhead.errors import BadFile
+from overhead.errors import BadFile, UsageError
 from overhead.loading.files import MAX_FINGERPRINT_BYTES, write_fingerprint
 from overhead.loading.reduce import load
 from overhead.report import build, render
@@ -241,11 +241,18 @@ def test_a_page_is_not_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> 
     out = tmp_path / "out"
     render([fingerprint(record())], out)
     (tmp_path / "precious").write_text("text")
-    for path in (out / "index.html", *out.glob("figures/*"), *out.glob("pages/*")):
+    for path in (*out.glob("figures/*"), *out.glob("pages/*")):
         path.unlink()
         path.symlink_to(tmp_path / "precious")
-    (out / "index.html").unlink()
-    os.mkfifo(out / "index.html")
     render([fingerprint(record())], out)
     assert (tmp_path / "precious").read_text() == "text"
-    assert "<html" in (out / "index.html").read_text("utf-8")
+    assert not any(path.is_symlink() for path in out.rglob("*"))
+    (out / "index.html").unlink()
+    (out / "index.html").symlink_to(tmp_path / "precious")
+    with pytest.raises(UsageError):
+        render([fingerprint(record())], out)
+    assert (tmp_path / "precious").read_text() == "text"
+    (out / "index.html").unlink()
+    os.mkfifo(out / "index.html")
+    with pytest.raises(UsageError):
+        render([fingerprint(record())], out)

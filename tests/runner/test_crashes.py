@@ -28,7 +28,7 @@ def start(folder: Path, options: dict[str, Any]) -> Outcome:
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".part"}
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".overhead-part"}
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import CannotWrite, UsageError
+from overhead.loading import files
 from overhead.loading.reduce import load
 from overhead.runner.campaign import Campaign
 from overhead.runner.output import reserve_journals, write_files
@@ -107,7 +108,7 @@ def test_a_full_disk_at_the_end_leaves_no_part_of_a_file(tmp_path: Path, monkeyp
 def test_a_pipe_in_the_place_of_a_file_is_refused_before_the_measurement(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    os.mkfifo(tmp_path / "r.json.part")
+    os.mkfifo(files.part_path(tmp_path / "r.json"))
     assert "special file" in one_line(capsys, "run", "-p", "numpy", "--out", str(tmp_path / "r.json"))
 
 
@@ -116,8 +117,8 @@ def test_a_run_writes_nothing_through_a_link_or_a_pipe(tmp_path: Path) -> None:
     (journal,) = reserve_journals(tmp_path / "r.json")
     journal.write(Made().lines())
     (tmp_path / "precious").write_text("text")
-    (tmp_path / "r.json.part").symlink_to("precious")
-    os.mkfifo(tmp_path / "r.samples.jsonl.gz.part")
+    files.part_path(tmp_path / "r.json").symlink_to("precious")
+    os.mkfifo(files.part_path(tmp_path / "r.samples.jsonl.gz"))
     outcome = write_files([journal])
     assert load(outcome.path) == load(outcome.samples)
     assert (tmp_path / "precious").read_text() == "text"

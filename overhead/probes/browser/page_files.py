@@ -9,10 +9,8 @@ import base64
 import functools
 import re
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from overhead.errors import UsageError
 from overhead.probes import kernels
 from overhead.probes.browser import messages
 from overhead.probes.kernels import lcg
@@ -107,11 +105,3 @@ def single_file_page() -> str:
             raise ValueError(f"index.html has no {old}")
         text = text.replace(old, new)
     return text
-
-
-def write_page(path: Path) -> None:
-    """Write the page as one file that can be opened on any machine. Raises ``UsageError``."""
-    try:
-        path.write_text(single_file_page(), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None

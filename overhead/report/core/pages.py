@@ -21,9 +21,10 @@ from markupsafe import Markup, escape
 
 from overhead.blocks.html import PageSection, page as page_text
 from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
-from overhead.errors import one_line
+from overhead.errors import CannotWrite, one_line
 from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
+from overhead.loading.outputs import Output, check_not_input, check_outputs, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
@@ -36,6 +37,7 @@ from overhead.report.core.registry import Build, MakeSection, registered, regist
 from overhead.results import Fingerprint
 
 _FIGURES_FOLDER = "figures"
+_FOLDERS = (_FIGURES_FOLDER, PAGES_FOLDER, DOWNLOADS_FOLDER)
 _REM_AN_INCH = 7.5
 """Width of a figure on a page."""
 _SMALL_INCHES = 4.0
@@ -72,13 +74,16 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
 
     ``documents``: the path from there to the documents, if all pages shall link to them.
     """
-    for folder in (_FIGURES_FOLDER, PAGES_FOLDER, DOWNLOADS_FOLDER):
+    read = [view.path for view in machines.runs if view.path is not None and view.path.name]
+    skipped = [one.path for one in machines.skipped]
+    _claim(out, [*read, *skipped])
+    for folder in _FOLDERS:
         make_folder(out / folder)
     run = machines.own.fingerprint
-    site = Site(out, len(machines.views), documents)
+    site = Site(out, len(machines.views), documents, [*read, *skipped])
     data = f"{DOWNLOADS_FOLDER}/{run.machine.id}.json"
     for shown in (view.fingerprint for view in machines.views):
-        write_fingerprint(_fresh(out / DOWNLOADS_FOLDER / f"{shown.machine.id}.json"), shown)
+        write_fingerprint(site.fresh(f"{DOWNLOADS_FOLDER}/{shown.machine.id}.json"), shown)
     with draw.style():
         found = _sections(site, machines)
     costs, days = machines.own.once(dispatch_costs), sorted(view.fingerprint.created[:10] for view in machines.views)
@@ -98,6 +103,23 @@ def write_pages(machines: Machines, out: Path, documents: str = "") -> Path:
             data=data,
         )
     return out / FRONT.path
+
+
+def _claim(out: Path, inputs: Sequence[Path]) -> None:
+    """Make the folder one of our reports, or raise ``UsageError`` if it is a folder of something else.
+
+    A new report begins with an empty first page, so that one that was interrupted can be made again.
+    """
+    front = out / FRONT.path
+    check_outputs([Output(front, page_of("report"))], inputs)
+    if front.is_file() and front.stat().st_size > 0:
+        return
+    for folder in _FOLDERS:
+        if any(out.glob(f"{folder}/*")):
+            what = "has files, and no report made them, so none is overwritten"
+            raise CannotWrite(f"{out / folder}: {what}; name another folder")
+    front.unlink(missing_ok=True)  # an empty file, or a link to nothing
+    front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
 
 
 def _sections(site: Site, machines: Machines) -> dict[ReportPage, list[PageSection]]:
@@ -159,6 +181,8 @@ def _about(run: Fingerprint) -> str:
 class Site:
     """What all pages share. ``out``: the folder; ``machines``: their number.
 
+    ``inputs``: the files that were read.
+
     ``documents``: see ``write_pages``. ``figures``, ``pages``, ``tables``: the names of figures, subpages and files of
     data that are in use.
     """
@@ -166,6 +190,7 @@ class Site:
     out: Path
     machines: int
     documents: str = ""
+    inputs: Sequence[Path] = ()
     figures: set[str] = dataclasses.field(default_factory=set)
     pages: set[str] = dataclasses.field(default_factory=set)
     tables: set[str] = dataclasses.field(default_factory=set)
@@ -202,10 +227,10 @@ class Site:
                 continue
             name, figure = self.unused_name(part.name, self.figures), part.draw()
             text = draw.svg(figure)
-            _fresh(self.out / _FIGURES_FOLDER / f"{name}.svg").write_text(text, encoding="utf-8")
+            self.fresh(f"{_FIGURES_FOLDER}/{name}.svg").write_text(text, encoding="utf-8")
             figure.set_layout_engine("none")  # what the SVG has, so that the PNG need not be laid out again
             with draw.style():
-                figure.savefig(_fresh(self.out / _FIGURES_FOLDER / f"{name}.png"))
+                figure.savefig(self.fresh(f"{_FIGURES_FOLDER}/{name}.png"))
             data = base64.b64encode(text.encode()).decode()
             image = Markup('<img src="data:image/svg+xml;base64,{}" alt="{}" style="width: {:.1f}rem">').format(
                 data, part.alt, figure.get_figwidth() * _REM_AN_INCH
@@ -221,8 +246,18 @@ class Site:
             return table
         path = f"{DOWNLOADS_FOLDER}/{self.unused_name(f'{page} {table.caption}', self.tables)}.csv"
         text = csv_text([table.columns, *(map(cell_text, row) for row in table.rows)])
-        _fresh(self.out / path).write_text(text, encoding="utf-8", newline="")
+        self.fresh(path).write_text(text, encoding="utf-8", newline="")
         return dataclasses.replace(table, file=path)
+
+    def fresh(self, name: str) -> Path:
+        """The path in the folder, without a file. A page must not be written through a link, or wait for a pipe.
+
+        Raises ``UsageError`` for a file that was read.
+        """
+        path = self.out / name
+        check_not_input(path, self.inputs)
+        path.unlink(missing_ok=True)
+        return path
 
     def unused_name(self, wanted: str, taken: set[str]) -> str:
         """A new name for a file and an id, added to ``taken``. The wanted name may come from a fingerprint."""
@@ -249,19 +284,22 @@ class Site:
             drawn_from=one,
             **shown,
         )
-        _fresh(self.out / path).write_text(text, encoding="utf-8")
+        self.fresh(path).write_text(text, encoding="utf-8")
 
 
 def rendered(sections: Sequence[PageSection], **values: Any) -> str:
     """One page as HTML. ``values``: what the template names, except its styles, its script and its colours."""
-    usual = {"answers": "", "data": "", "root": "", "links": (), "skipped": (), "place": str, "linked": str}
+    usual = {
+        "command": "report",
+        "answers": "",
+        "data": "",
+        "root": "",
+        "links": (),
+        "skipped": (),
+        "place": str,
+        "linked": str,
+    }
     return page_text(sections, colour=colour, **(usual | values))
-
-
-def _fresh(path: Path) -> Path:
-    """The path without a file. A page must not be written through a link that is there, or wait for a pipe."""
-    path.unlink(missing_ok=True)
-    return path
 
 
 def contained(section: str, make: Callable[[], Iterable[Any]]) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from overhead.errors import BadFile, UsageError
+from overhead.errors import BadFile
 from overhead.loading.reduce import load
 from overhead.probes.browser import page_files
 from overhead.probes.browser.importing import import_file
@@ -125,11 +125,8 @@ def test_import_file_refuses_a_file_that_is_cut_off_missing_or_no_text(tmp_path:
         import_file(tmp_path / "missing")
 
 
-def test_write_page_writes_one_file_that_refers_to_no_other_file(tmp_path: Path) -> None:
-    page_files.write_page(tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    with pytest.raises(UsageError):
-        page_files.write_page(tmp_path / "no" / "page.html")
+def test_the_page_is_one_text_that_refers_to_no_other_file() -> None:
+    text = page_files.single_file_page()
     assert re.search(r"content=\"default-src 'none'; script-src data:;(?!.*connect-src).*form-action 'none'\"", text)
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", text)
     assert "http:" not in text.replace("http-equiv", "")

@@ -1,0 +1,171 @@
+"""Compare the traces of several ranks: who waits for whom in collectives. Pure.
+
+In a collective every rank waits for the last one. So the kernel of the rank that arrives last is the shortest. Clocks
+of different machines are not compared, and steps are paired by the numbers of their marks.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from overhead.explain.host_work import HostTimes
+from overhead.explain.record import RankRow
+from overhead.explain.replay import step_parts
+from overhead.explain.trace import DeviceWork, StepTrace, Trace, busy_ns
+from overhead.reading.format import factor, micro_of, percent, plain
+
+_SMALL, _MOST = 0.05, 2 / 3
+"""A rank is named if the others wait for a 20th of a step or more, two thirds of it for this rank."""
+_LONGER = 1.15
+"""The step of a rank is named if it takes so many times as long as that of the others."""
+_BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "coalesced")
+"""What PyTorch calls an exchange in which not all ranks take part."""
+
+_Kind = tuple[int, str]
+"""The number of a step and the name of a kernel."""
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """``rows``: of the ranks. ``steps``: how many are in all traces. ``collectives``: how many are compared.
+
+    ``left_out``: how many are not, since the ranks have different numbers of them. ``waits``: by rank, for each shared
+    step by its key, how long it waits in collectives, ns. ``waited_for``: for each rank, how long the others wait for
+    it in a step, on average, ns.
+    """
+
+    rows: Sequence[RankRow]
+    steps: int = 0
+    collectives: int = 0
+    left_out: int = 0
+    waits: Sequence[Mapping[int, float]] = field(default_factory=list)
+    waited_for: Sequence[float] = ()
+
+
+def compare_ranks(traces: Sequence[Trace]) -> RankComparison:
+    """Compare the ranks in the collectives of the steps that are in all traces."""
+    steps = [_by_number(trace) for trace in traces]
+    shared = set.intersection(*(set(own) for own in steps))
+    spans = [_collectives(own, shared, len(traces)) for own in steps]
+    kinds = {kind for own in spans for kind in own}
+    same = sorted(kind for kind in kinds if len({len(own.get(kind, ())) for own in spans}) == 1)
+    left_out = max(sum(len(times) for kind, times in own.items() if kind not in same) for own in spans)
+    times = np.array([[ns for kind in same for ns in own[kind]] for own in spans]).reshape(len(traces), -1)
+    of_step = np.array([kind[0] for kind in same for _ in spans[0][kind]], dtype=np.int64)
+    waits = times - times.min(axis=0, initial=np.inf) if times.size else times
+    blamed = _waited_for(waits)
+    whole = blamed.sum()
+    rows = []
+    for index, trace in enumerate(traces):
+        parts = step_parts(trace.quiet(), HostTimes())
+        computing = [busy_ns(work for work in step.device if not work.communicates) for step in trace.steps]
+        rows.append(
+            RankRow(
+                rank=trace.rank,
+                step_ns=parts.step,
+                host_ns=parts.host,
+                device_ns=statistics.median(computing),
+                waits_ns=float(waits[index].sum()) / max(1, len(shared)),
+                last_share=float(blamed[index] / whole) if whole > 0 else 0.0,
+            )
+        )
+    others = max(1, len(traces) - 1) * max(1, len(shared))
+    return RankComparison(
+        rows,
+        steps=len(shared),
+        collectives=times.shape[1],
+        left_out=left_out,
+        waits=[{number: float(own[of_step == number].sum()) for number in shared} for own in waits],
+        waited_for=[float(ns) / others for ns in blamed],
+    )
+
+
+def _by_number(trace: Trace) -> dict[int, StepTrace]:
+    """The steps by the numbers of their marks; by their position where these have none."""
+    return {index if step.number is None else step.number: step for index, step in enumerate(trace.steps)}
+
+
+def _waited_for(waits: np.ndarray) -> np.ndarray:
+    """For each rank, how long all others wait for it together, ns. Of ranks that arrive last alike, each has a part."""
+    last = waits == 0
+    shares = last / np.maximum(last.sum(axis=0), 1)
+    found: np.ndarray = shares @ waits.sum(axis=0)
+    return found
+
+
+def _collectives(steps: Mapping[int, StepTrace], shared: set[int], ranks: int) -> dict[_Kind, list[float]]:
+    """How long each collective of the shared steps takes, ns, in order: by its step and kernel."""
+    found: dict[_Kind, list[float]] = {}
+    for number in shared:
+        for work in steps[number].device:
+            if work.communicates and _all_take_part(work, ranks):
+                found.setdefault((number, work.name.partition("(")[0]), []).append(work.end - work.start)
+    return found
+
+
+def _all_take_part(work: DeviceWork, ranks: int) -> bool:
+    """Whether all ranks take part. NCCL runs an all-to-all and an exchange of two ranks as the same kernel."""
+    if "sendrecv" not in work.name.lower().replace("_", "") or ranks == 2:
+        return True
+    kind = work.collective.lower()
+    return bool(kind) and not kind.startswith(_BETWEEN_TWO)
+
+
+def rank_sentences(found: RankComparison) -> list[str]:
+    """Which rank the others wait for; or why that cannot be told; and whose step is longer."""
+    said = []
+    if not found.steps:
+        said.append("Ranks cannot be compared: no step is in all traces, by the numbers of their marks.")
+    elif not found.collectives:
+        said.append("Ranks cannot be compared: no collective is in all traces.")
+    else:
+        said.append(_late_rank(found))
+    if found.left_out and found.collectives:
+        said.append(f"{found.left_out:,} collectives are left out: the ranks have different numbers of them.")
+    if longer := _longer_step(found.rows):
+        said.append(longer)
+    return said
+
+
+def _late_rank(found: RankComparison) -> str:
+    index = max(range(len(found.rows)), key=lambda each: found.waited_for[each])
+    late, waited = found.rows[index], found.waited_for[index]
+    others = [row for row in found.rows if row is not late]
+    if late.last_share < _MOST or waited < _SMALL * late.step_ns:
+        return "No rank is clearly late in the collectives that are in all traces."
+    host = late.host_ns - statistics.median(row.host_ns for row in others)
+    device = late.device_ns - statistics.median(row.device_ns for row in others)
+    return (
+        f"Rank {plain(late.rank, 30)} is late: {percent(late.last_share)} of the time that ranks wait in collectives "
+        f"is for it. The others wait {micro_of(waited)} µs a step for it. Its host works {micro_of(host)} µs longer "
+        f"than theirs, its device {micro_of(device)} µs."
+    )
+
+
+def _longer_step(rows: Sequence[RankRow]) -> str:
+    """A sentence on the rank whose step takes longest, if that is clearly longer than those of the others."""
+    longest = max(rows, key=lambda row: row.step_ns)
+    others = [row for row in rows if row is not longest]
+    usual = statistics.median(row.step_ns for row in others)
+    more = longest.step_ns - usual
+    if usual <= 0 or longest.step_ns < _LONGER * usual:
+        return ""
+    host = longest.host_ns - statistics.median(row.host_ns for row in others)
+    device = longest.device_ns - statistics.median(row.device_ns for row in others)
+    sides = [name for name, ns in (("host", host), ("device", device)) if ns >= more / 2]
+    by = f": its {' and its '.join(sides)} works longer" if sides else ""
+    return (
+        f"A step of rank {plain(longest.rank, 30)} takes {micro_of(longest.step_ns)} µs, "
+        f"{factor(longest.step_ns / usual)} that of the others{by}."
+    )
+
+
+def same_ranks(traces: Sequence[Trace]) -> str:
+    """The rank that two of the traces say they are of; empty if there is none."""
+    ranks = Counter(trace.rank for trace in traces if trace.rank)
+    return next((rank for rank, times in ranks.items() if times > 1), "")

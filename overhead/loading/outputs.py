@@ -1,0 +1,97 @@
+"""What a command may write to: never a file that it reads, never another of its outputs, never what it did not make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead.bounded_files import first_bytes
+from overhead.errors import CannotWrite, UsageError
+from overhead.loading.files import check_writable, part_path
+
+_LOOKED_AT_BYTES = 1 << 16
+"""Where a file says what made it, this is near its beginning. A page has 20 kB of styles before its first words."""
+_ANY_PAGE = b"<span>overhead</span>"
+"""In each page of the suite; older ones name no command."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that a command is to write. ``made``: whether a file that begins so is one that this command made."""
+
+    path: Path
+    made: Callable[[bytes], bool]
+
+
+def begins_with(*marks: bytes) -> Callable[[bytes], bool]:
+    """For ``Output.made``: all of these texts are near the beginning of the file."""
+    return lambda content: all(mark in content for mark in marks)
+
+
+def page_of(command: str) -> Callable[[bytes], bool]:
+    """For ``Output.made``: the file is a page that this command made."""
+
+    def made(content: bytes) -> bool:
+        if b'<meta name="generator"' in content:
+            return b'<meta name="generator" content="overhead %s">' % command.encode() in content
+        return _ANY_PAGE in content
+
+    return made
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one file, or would name one once they exist: through links, ``..``, or other letters.
+
+    Two names that differ only in the case of their letters are one file on some disks, so they count as one until
+    both exist.
+    """
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        first, second = os.path.realpath(one), os.path.realpath(other)
+        if os.path.lexists(one) or os.path.lexists(other):
+            return first == second
+        return first.casefold() == second.casefold()
+
+
+def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path] = ()) -> None:
+    """Raise ``UsageError``, one line, for an output that must not be written. Makes the folders of the outputs.
+
+    It must be none of the inputs and no other output; it must be possible to write it; and what has its name already
+    must be empty or made by this command.
+    """
+    read = list(inputs)
+    for index, output in enumerate(outputs):
+        for other in outputs[:index]:
+            if _meet(output.path, other.path):
+                raise UsageError(f"{output.path}: two options name the same file, the other {other.path}")
+        check_not_input(output.path, read)
+        if output.path.suffix == ".py":
+            raise UsageError(f"{output.path}: a Python file is not overwritten; write FILE.json or FILE.html")
+        check_writable(output.path)
+        check_replaceable(output)
+
+
+def check_not_input(path: Path, inputs: Iterable[Path]) -> None:
+    """Raise ``UsageError`` if writing this path would replace one of the files that the command reads."""
+    for read in inputs:
+        if _meet(path, read):
+            same = "" if str(path) == str(read) else f", the file {read}"
+            raise UsageError(f"{path}: this is what the command reads{same}; give the output another name")
+
+
+def check_replaceable(output: Output) -> None:
+    """Raise ``CannotWrite`` if a file is there that this command did not make."""
+    if not os.path.lexists(output.path) or not output.path.exists():
+        return
+    content = first_bytes(output.path, _LOOKED_AT_BYTES)
+    if content and not output.made(content):
+        what = "exists, and this command did not make it, so it is not overwritten"
+        raise CannotWrite(f"{output.path}: {what}; remove it or give another name")
+
+
+def _meet(output: Path, other: Path) -> bool:
+    """Whether writing the output touches the other file, also by the name that it has while it is written."""
+    return same_file(output, other) or same_file(part_path(output), other) or same_file(output, part_path(other))

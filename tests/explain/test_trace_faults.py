@@ -1,0 +1,687 @@
+"""``overhead explain --trace``: recordings that have lost something, and what a reader must know before a verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import random
+import shutil
+import sqlite3
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead.cli import main
+from overhead.errors import BadFile, UsageError
+from overhead.explain import nsys_export
+from overhead.explain.ranks import compare_ranks
+from overhead.explain.record import Explanation
+from overhead.explain.recording import clocks_of
+from overhead.explain.replay import launch_delays
+from overhead.explain.trace_file import explain_traces, read_trace_file
+from tests.explain.test_trace_file import DEVICE_BOUND, events_of, kineto, nsys
+
+Event = dict[str, Any]
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
+
+
+@dataclasses.dataclass
+class Program:
+    """A made program: µs of one process, with one device. Each call gets the next number."""
+
+    pid: int = 1
+    device: int = 0
+    events: list[Event] = dataclasses.field(default_factory=list)
+    number: int = 0
+
+    def span(self, category: str, name: str, start: float, length: float, **more: Any) -> Event:
+        made = {"ph": "X", "cat": category, "name": name, "ts": start, "dur": length, "pid": self.pid, "tid": 1}
+        self.events.append(made | {"args": {}} | more)
+        return self.events[-1]
+
+    def step(self, number: int, start: float, length: float) -> None:
+        self.span("user_annotation", f"ProfilerStep#{number}", start, length)
+
+    def call(self, name: str, start: float, length: float, category: str = "cuda_runtime") -> None:
+        self.number += 1
+        self.span(category, name, start, length, args={"correlation": self.number})
+
+    def launch(self, at: float, start: float, length: float, kernel: str = "gemm", **more: Any) -> None:
+        self.call(more.pop("call", "cudaLaunchKernel"), at, 2, more.pop("calls", "cuda_runtime"))
+        place: Event = {"pid": self.device, "tid": 7, "args": {"correlation": self.number}} | more
+        self.span(place.pop("category", "kernel"), kernel, start, length, **place)
+
+
+def usual(host: float = 50, device: float = 5, steps: int = 6, launches: int = 10, wait: bool = True) -> list[Event]:
+    """Steps of launches of one kernel each; a wait at the end of each step."""
+    program, now, free = Program(), 1e6, 0.0
+    for number in range(steps):
+        began = now
+        for _ in range(launches):
+            program.span("cpu_op", "aten::mul", now, 0.8 * host)
+            start = max(free, now + 0.2 * host + 5)
+            program.launch(now + 0.2 * host, start, device)
+            free, now = start + device, now + host
+        if wait:
+            end = max(now, free) + 3
+            program.call("cudaDeviceSynchronize", now, end - now)
+            now = end
+        program.step(number, began, now - began)
+    return program.events
+
+
+def is_kernel(event: Event) -> bool:
+    return bool(event["cat"] == "kernel")
+
+
+def explained(tmp_path: Path, events: Sequence[Event], step_ms: float = 0.0, **more: Any) -> Explanation:
+    return explain_traces([kineto(tmp_path / "t.json", events, **more)], step_ms)
+
+
+def text_of(found: Explanation) -> str:
+    return " ".join([*found.verdict.sentences, *found.not_seen])
+
+
+def _negative(events: list[Event]) -> list[Event]:
+    return [event | {"dur": -event["dur"]} if is_kernel(event) and _every_second(event) else event for event in events]
+
+
+def _without_number(events: list[Event]) -> list[Event]:
+    return [event | {"args": {}} if is_kernel(event) and _every_second(event) else event for event in events]
+
+
+def _without_kernels(events: list[Event]) -> list[Event]:
+    return [event for event in events if not (is_kernel(event) and _every_second(event))]
+
+
+def _without_calls(events: list[Event]) -> list[Event]:
+    return [event for event in events if not (event["name"] == "cudaLaunchKernel" and _every_second(event))]
+
+
+def _of_the_last_steps(events: list[Event]) -> list[Event]:
+    last = max(event["ts"] for event in events if is_kernel(event))
+    return [event for event in events if not (is_kernel(event) and event["ts"] > (1e6 + last) / 2)]
+
+
+def _one_number(events: list[Event]) -> list[Event]:
+    return [event | {"args": {"correlation": 1}} if is_kernel(event) else event for event in events]
+
+
+def _every_second(event: Event) -> bool:
+    return bool(event["args"]["correlation"] % 2)
+
+
+@pytest.mark.parametrize(
+    "damage", [_negative, _without_number, _without_kernels, _without_calls, _of_the_last_steps, _one_number]
+)
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_recording_that_lost_much_gets_no_verdict(
+    damage: Callable[[list[Event]], list[Event]], wait: bool, tmp_path: Path
+) -> None:
+    whole = usual(host=45, device=50, wait=wait)
+    assert explained(tmp_path, whole, 0.5).verdict.kind != "unclear"
+    found = explained(tmp_path, damage(whole), 0.5)
+    assert found.verdict.kind == "unclear"
+    assert "%" in found.verdict.sentences[0]
+
+
+def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Path) -> None:
+    events = usual(launches=20)
+    kernels = [event for event in events if is_kernel(event)]
+    found = explained(tmp_path, [event for event in events if event not in kernels[40:42]])
+    assert found.verdict.kind == "host"
+    assert "2 of 120 launches" in text_of(found)
+    assert "2 of" not in text_of(explained(tmp_path, events))
+
+
+def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
+    """Launches into a graph that is captured do not run, and work from before the recording has no call in it."""
+    program = Program(number=100)
+    program.events = [*usual(host=5, device=50)]
+    for event in program.events:
+        if "correlation" in event.get("args", {}):
+            event["args"]["correlation"] += 1000
+    began = max(event["ts"] + event["dur"] for event in program.events)
+    program.step(99, began, 500)
+    program.call("cudaStreamBeginCapture", began + 1, 1)
+    for index in range(40):
+        program.call("cudaLaunchKernel", began + 3 + index, 1)
+    program.call("cudaStreamEndCapture", began + 60, 1)
+    program.launch(began + 70, began + 80, 300, call="cudaGraphLaunch")
+    program.span("kernel", "gemm", began + 390, 5, pid=0, tid=7, args={"correlation": program.number})
+    earlier = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1e6 + 1, "dur": 5, "pid": 0, "tid": 7}
+    found = explained(tmp_path, [*program.events, earlier | {"args": {"correlation": 1}}])
+    assert found.verdict.kind == "device"
+    assert "before the recording" in text_of(found)
+
+
+def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Path) -> None:
+    once, twice = (explained(tmp_path, times * usual()) for times in (1, 2))
+    assert twice.per_step.launches.value == once.per_step.launches.value == 10
+    assert twice.step.busy.value == once.step.busy.value
+    assert "twice" in text_of(twice)
+
+
+@pytest.mark.parametrize("late_us", [6, 10, 50, 1000, -10, -2000])
+@pytest.mark.parametrize(("host", "device", "kind"), [(5, 50, "device"), (50, 5, "host"), (20, 30, "device")])
+def test_clocks_that_differ_change_no_verdict(
+    late_us: float, host: float, device: float, kind: str, tmp_path: Path
+) -> None:
+    events = usual(host, device)
+    moved = [event | {"ts": event["ts"] + late_us} if is_kernel(event) else event for event in events]
+    right, found = explained(tmp_path, events), explained(tmp_path, moved)
+    assert right.verdict.kind == found.verdict.kind == kind
+    assert found.replay.replayed.value == pytest.approx(right.replay.replayed.value, rel=0.02)
+    if device > host:  # else no wait ends with the work
+        assert "clock" in text_of(found)
+
+
+def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
+    events = usual(5, 50, steps=100)
+    drifting = [
+        event | {"ts": event["ts"] + 500e-6 * (event["ts"] - 1e6)} if is_kernel(event) else event for event in events
+    ]
+    found = explained(tmp_path, drifting)
+    assert found.verdict.kind == "device"
+    assert found.verdict.factor == pytest.approx(10, rel=0.02)
+
+
+def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
+    events = usual(5, 50, steps=20)
+    jump = [event | {"ts": event["ts"] + 300 * (event["ts"] > 1.005e6) * is_kernel(event)} for event in events]
+    late = random.Random(1)
+    mixed = [event | {"ts": event["ts"] + 300 * late.random() * is_kernel(event)} for event in events]
+    for wrong in (jump, mixed):
+        assert explained(tmp_path, wrong).verdict.kind == "unclear"
+
+
+def test_clocks_are_compared_by_waits_and_launches() -> None:
+    assert clocks_of([(0, -5000)], [(0, 4000)]).late_ns == 0
+    assert clocks_of([(0, 3000)], [(0, 11_000)]).late_ns == 7000
+    assert clocks_of([(0, 3000)], [(0, 900_000)]).late_ns == 9000, "no launch is close, so the wait tells"
+    assert clocks_of([], [(0, -50_000)]).late_ns < -50_000
+    assert clocks_of([(0, 50_000)], [(0, 10_000)]).wrong_ns == 40_000
+
+
+def test_times_that_are_rounded_to_microseconds_give_no_verdict(tmp_path: Path) -> None:
+    events = [event | {"ts": event["ts"] + 9.9e15 - 1e7} for event in usual()]
+    assert explained(tmp_path, events).verdict.kind == "unclear"
+
+
+def rank(
+    numbers: Sequence[int], collectives: Callable[[int], dict[int, tuple[str, float]]], number: int
+) -> list[Event]:
+    """Steps of 20 launches. ``collectives``: for a step, by the index of a launch, name and length of its kernel."""
+    program, now, free = Program(), 1e6 + 1e5 * number, 0.0
+    for step in numbers:
+        began = now
+        for index in range(20):
+            name, length = collectives(step).get(index, ("mul", 5.0))
+            start = max(free, now + 15)
+            program.span("cpu_op", "aten::mul", now, 40)
+            program.launch(now + 10, start, length, name)
+            free, now = start + length, now + 50
+        end = max(now, free) + 3
+        program.call("cudaDeviceSynchronize", now, end - now)
+        now = end
+        program.step(step, began, now - began)
+    return program.events
+
+
+def rank_files(tmp_path: Path, all_events: Sequence[list[Event]]) -> list[Path]:
+    return [
+        kineto(tmp_path / f"r{number}.json", events, distributedInfo={"rank": number})
+        for number, events in enumerate(all_events)
+    ]
+
+
+def test_the_late_rank_is_the_one_that_is_waited_for_longest_and_not_most_often(tmp_path: Path) -> None:
+    """Rank 0 is last by 2 µs in five collectives, rank 1 by 500 µs in one."""
+
+    def of(number: int) -> Callable[[int], dict[int, tuple[str, float]]]:
+        small = 10.0 + (2 + number / 100) * (number != 0)
+        large = 10.0 + (500 + number / 100) * (number != 1)
+        return lambda step: {**dict.fromkeys((3, 6, 9, 12, 15), (ALL_REDUCE, small)), 19: (ALL_REDUCE, large)}
+
+    paths = rank_files(tmp_path, [rank(range(4), of(number), number) for number in range(4)])
+    found = compare_ranks([read_trace_file(path) for path in paths])
+    assert max(found.rows, key=lambda row: row.last_share).rank == "1"
+    assert found.waited_for[1] == pytest.approx(500_000, rel=0.01)
+    assert "Rank 1 is late" in text_of(explain_traces(paths))
+
+
+@pytest.mark.parametrize("first", [(1, 1, 1, 1), (2, 2, 2, 1), (2, 1, 1, 1)])
+def test_steps_of_ranks_are_paired_by_their_numbers(first: Sequence[int], tmp_path: Path) -> None:
+    """Rank 1 is late by 100 µs; the collectives take longer in each step."""
+    ranks = [
+        rank(
+            range(first[number], first[number] + 5),
+            lambda step, number=number: {19: (ALL_REDUCE, 300.0 * step + 100 * (number != 1))},  # type: ignore[misc]
+            number,
+        )
+        for number in range(4)
+    ]
+    paths = rank_files(tmp_path, ranks)
+    found = compare_ranks([read_trace_file(path) for path in paths])
+    assert found.steps == (5 if len(set(first)) == 1 else 4)
+    assert [row.last_share for row in found.rows] == pytest.approx([0, 1, 0, 0])
+    assert [row.waits_ns for row in found.rows] == pytest.approx([100_000, 0, 100_000, 100_000])
+
+
+def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
+    ranks = [
+        rank(
+            numbers,
+            lambda step, number=number: {2: (ALL_REDUCE, 5000.0 if (step + number) % 2 == 0 else 50.0)},  # type: ignore[misc]
+            number,
+        )
+        for number, numbers in enumerate([(3, 4, 5), (4, 5, 6)])
+    ]
+    found = compare_ranks([read_trace_file(path) for path in rank_files(tmp_path, ranks)])
+    assert (found.steps, found.collectives) == (2, 2)
+    assert [row.last_share for row in found.rows] == [0.5, 0.5]
+    assert [row.waits_ns for row in found.rows] == pytest.approx([2_475_000, 2_475_000])
+
+
+def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
+    alone = [usual(host=50), [event | {"ts": 2 * event["ts"]} for event in usual(host=100)]]
+    said = text_of(explain_traces(rank_files(tmp_path, alone)))
+    assert "cannot be compared" in said
+    assert "No rank is" not in said
+    assert "A step of rank 1 takes" in said
+    apart = [rank(numbers, lambda step: {1: (ALL_REDUCE, 9.0)}, 0) for numbers in ((1, 2), (3, 4))]
+    assert "cannot be compared" in text_of(explain_traces(rank_files(tmp_path, apart)))
+
+
+def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> None:
+    ranks = [rank(range(4), lambda step: {1: (ALL_REDUCE, 9.0)}, number) for number in range(2)]
+    said = text_of(explain_traces(rank_files(tmp_path, [ranks[0], _without_kernels(ranks[1])])))
+    assert "cannot be compared: rank 1" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+def test_one_file_is_one_rank(tmp_path: Path) -> None:
+    first, second = rank_files(tmp_path, [usual(), usual(host=60)])
+    shutil.copy(first, tmp_path / "copy.json")
+    (tmp_path / "link.json").symlink_to(first)
+    for other in (first, tmp_path / "copy.json", tmp_path / "link.json"):
+        with pytest.raises(UsageError, match=r"given twice|same content"):
+            explain_traces([first, second, other])
+    again = kineto(tmp_path / "again.json", usual(host=70), distributedInfo={"rank": 1})
+    with pytest.raises(UsageError, match="rank 1"):
+        explain_traces([first, second, again])
+
+
+def test_files_of_one_name_in_several_folders_are_several_ranks(tmp_path: Path) -> None:
+    paths = []
+    for number in range(2):
+        (tmp_path / f"node{number}").mkdir()
+        paths.append(kineto(tmp_path / f"node{number}" / "trace.json", usual(host=50 + number)))
+    assert [row.rank for row in explain_traces(paths).ranks] == ["node0/trace.json", "node1/trace.json"]
+
+
+def waiting(late: bool, kernel: str, annotation: str = "") -> list[Event]:
+    """A rank of two: 1 ms of computing in a step of 10 ms, and an exchange in which the first one waits."""
+    program = Program()
+    for number in range(4):
+        start = number * 10_000.0
+        program.step(number, start, 10_000)
+        program.span("cpu_op", "layer", start + 10, 9900)
+        program.launch(start + 100, start + 110, 1000)
+        if annotation:
+            program.span("user_annotation", annotation, start + 1190, 40)
+        program.launch(start + 1200, start + 1210, 60 if late else 8600, kernel, tid=9)
+    return program.events
+
+
+@pytest.mark.parametrize(("kernel", "annotation"), [(ALL_REDUCE, ""), ("ncclDevKernel_SendRecv(x)", "nccl:all_to_all")])
+def test_a_collective_may_be_waiting_and_is_not_called_work(kernel: str, annotation: str, tmp_path: Path) -> None:
+    paths = rank_files(tmp_path, [waiting(late, kernel, annotation) for late in (False, True)])
+    alone = explain_traces(paths[:1])
+    assert alone.verdict.kind == "unclear"
+    assert "8,600 µs are collectives" in text_of(alone)
+    both = explain_traces(paths)
+    assert both.verdict.kind == "host"
+    assert "Rank 1 is late" in text_of(both)
+    assert [row.device_ns for row in both.ranks] == [1e6, 1e6]
+    assert both.ranks[0].waits_ns == pytest.approx(8.54e6)
+
+
+@pytest.mark.parametrize(("annotation", "compared"), [("nccl:all_to_all", 4), ("nccl:send", 0), ("", 0)])
+def test_an_exchange_of_some_ranks_is_no_collective(annotation: str, compared: int, tmp_path: Path) -> None:
+    three = [waiting(False, "ncclDevKernel_SendRecv(x)", annotation) for _ in range(3)]
+    traces = [read_trace_file(path) for path in rank_files(tmp_path, three)]
+    assert compare_ranks(traces).collectives == compared
+
+
+def test_work_after_the_last_step_is_no_idle_time(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        program.step(number, number * 10_000, 10_000)
+        program.span("cpu_op", "prepare", number * 10_000 + 10, 9900)
+        program.launch(number * 10_000 + 9950, number * 10_000 + 10_000, 9000)
+    found = explained(tmp_path, program.events)
+    assert found.replay.measured.value == pytest.approx(1e7)
+    assert found.verdict.overhead_share == pytest.approx(0.1)
+
+
+def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last_work(tmp_path: Path) -> None:
+    program = Program()
+    program.call("cudaFree", 0, 900_000)
+    program.span("cpu_op", "work", 900_000, 1000)
+    for index in range(100):
+        program.launch(900_001 + 10 * index, 900_010 + 1000 * index, 999)
+    program.call("cudaDeviceSynchronize", 901_100, 98_910)
+    program.call("cuModuleUnload", 1_000_100, 900_000)
+    found = explained(tmp_path, program.events)
+    assert "1.9 s" in found.verdict.sentences[0]
+    assert found.verdict.kind == "device"
+    assert found.verdict.overhead_share == pytest.approx(0.001, abs=2e-4)
+
+
+def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
+    program = Program()
+    program.span("cpu_op", "aten::linear", 0, 900_000)
+    program.launch(800_000, 800_100, 50)
+    for index in range(100):
+        program.span("cpu_op", "aten::linear", 900_000 + 1000 * index, 100)
+        program.span("cpu_op", "aten::relu", 900_500 + 1000 * index, 400)
+        program.launch(900_010 + 1000 * index, 900_020 + 1000 * index, 50)
+    found = explained(tmp_path, program.events)
+    assert found.operations[0].name in ("aten::relu", "between operations")
+    assert "aten::linear, 900 ms" in text_of(found)
+
+
+@pytest.mark.parametrize("name", ["Step {} (epoch 3)", "epoch 3 step {}"])
+def test_marks_that_are_not_known_are_said_to_be_missing(name: str, tmp_path: Path) -> None:
+    events = usual()
+    for event in events:
+        if event["name"].startswith("ProfilerStep#"):
+            event["name"] = name.format(event["name"][13:])
+    assert explained(tmp_path, events).verdict.sentences[0].startswith("No steps are marked")
+
+
+def test_the_marks_of_the_profiler_are_the_steps_also_beside_others(tmp_path: Path) -> None:
+    events = usual()
+    marks = [event for event in events if event["name"].startswith("ProfilerStep#")]
+    quarters = [
+        mark | {"name": f"token {part}", "ts": mark["ts"] + part * mark["dur"] / 4, "dur": mark["dur"] / 4 * 1.0001}
+        for mark in marks
+        for part in range(4)
+    ]
+    assert explained(tmp_path, [*events, *quarters]).profiled_steps == len(marks)
+
+
+def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        start = number * 10_000
+        program.step(number, start, 10_000)
+        program.launch(start + 20, start + 30, 9000, "long")
+        program.call("cudaStreamWaitEvent", start + 30, 2)
+        program.launch(start + 40, start + 9032, 100, "after", tid=9)
+    delays = launch_delays(read_trace_file(kineto(tmp_path / "streams.json", program.events)))
+    assert statistics.fmean(each.delay for each in delays) == pytest.approx(4_501_000)
+    assert statistics.fmean(each.others for each in delays) == pytest.approx(4_495_000)
+    assert max(each.latency for each in delays) <= 10_000
+    first = Program()
+    first.step(1, 0, 100_000)
+    first.launch(10, 49_000, 10, "loaded")
+    for index in range(9):
+        first.launch(51_010 + 1000 * index, 51_016 + 1000 * index, 10, "loaded")
+    said = text_of(explained(tmp_path, first.events))
+    assert "latency is 6.00 µs (median); the longest, 48,990 µs" in said
+    graph = Program()
+    graph.step(1, 0, 1000)
+    graph.launch(10, 20, 5, call="cudaGraphLaunch")
+    graph.span("kernel", "gemm", 26, 5, pid=0, tid=7, args={"correlation": 1})
+    (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", graph.events)))
+    assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
+
+
+def test_each_device_is_a_device(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(4):
+        start = number * 10_000
+        program.step(number, start, 10_000)
+        for index in range(100):
+            at = start + 100 * index
+            program.span("cpu_op", "layer", at, 98)
+            program.launch(at + 1, at + 3, 97, pid=int(index >= 50))
+    found = explained(tmp_path, program.events)
+    assert found.verdict.kind == "host"
+    assert found.verdict.overhead_share == pytest.approx(0.515)
+    assert "2 devices" in text_of(found)
+
+
+def processes(first_number: int) -> list[Event]:
+    """Two processes in one file; the second one numbers its calls from here on, and has less device work."""
+    made = [Program(1, 0), Program(2, 1, number=first_number)]
+    for program in made:
+        for number in range(3):
+            start = number * 10_000
+            program.step(number, start, 10_000)
+            program.span("cpu_op", "layer", start + 10, 9900)
+            for index in range(4 if program.pid == 1 else 3):
+                program.launch(start + 20 + 100 * index, start + 30 + 100 * index, 50)
+    return [event for program in made for event in program.events]
+
+
+def test_of_several_processes_one_is_read(tmp_path: Path) -> None:
+    found = explained(tmp_path, processes(1000))
+    assert (found.profiled_steps, found.per_step.launches.value, found.step.busy.value) == (3, 4, 200_000)
+    assert "one process" in text_of(found)
+    with pytest.raises(BadFile, match="2 processes"):
+        explained(tmp_path, processes(0))
+
+
+def test_fills_are_no_copies_and_what_was_not_recorded_is_not_zero(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        start = number * 1000
+        program.step(number, start, 1000)
+        program.span("cpu_op", "aten::zeros", start + 10, 900)
+        program.launch(start + 20, start + 30, 100)
+        program.launch(start + 140, start + 150, 5, "Memset (Device)", call="cudaMemsetAsync", category="gpu_memset")
+        program.call("cudaMalloc", start + 300, 20)
+    counts = explained(tmp_path, program.events).per_step
+    assert counts.fills is not None
+    assert (counts.launches.value, counts.copies.value, counts.fills.value) == (1, 0, 1)
+    assert (counts.allocations.value, counts.driver_allocations.value) == (None, 1)
+    memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 5, "tid": 1, "args": {"Bytes": 512}}
+    assert explained(tmp_path, [*program.events, memory]).per_step.allocations.value == 0
+
+
+@pytest.mark.parametrize(("uploads", "advised"), [(1, False), (20, True)])
+def test_advice_has_a_size(uploads: int, advised: bool, tmp_path: Path) -> None:
+    program, upload = Program(), "Memcpy HtoD (Pageable -> Device)"
+    for number in range(3):
+        start = number * 10_000
+        program.step(number, start, 10_000)
+        for index in range(uploads):
+            at = start + 12 + 100 * index
+            program.launch(at, at + 8, 15, upload, call="cudaMemcpyAsync", category="gpu_memcpy")
+            program.events[-2]["dur"] = 30
+        program.span("cpu_op", "layer", start + 3000, 6900)
+        program.launch(start + 3100, start + 3110, 3000)
+    assert ("pin_memory" in text_of(explained(tmp_path, program.events))) == advised
+
+
+def test_a_program_on_the_processor_is_explained(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        program.step(number, 1000 * number, 1000)
+        program.span("cpu_op", "aten::mm", 1000 * number + 10, 700)
+        program.span("cpu_op", "aten::relu", 1000 * number + 720, 200)
+    found = explained(tmp_path, program.events, deviceProperties=[])
+    assert (found.program.device, found.verdict.kind) == ("", "host")
+    assert found.operations[0].name == "aten::mm"
+    assert "1,000 µs" in found.verdict.sentences[0]
+
+
+def renamed_categories(events: Sequence[Event], names: dict[str, str]) -> list[Event]:
+    return [event | {"cat": names.get(event["cat"], event["cat"])} for event in events]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"cpu_op": "Operator", "user_annotation": "Operator", "cuda_runtime": "Runtime", "kernel": "Kernel"},
+        {"cuda_runtime": "xpu_runtime"},
+        {"cuda_runtime": "privateuse1_runtime"},
+    ],
+)
+def test_categories_of_other_releases_and_devices_are_read(names: dict[str, str], tmp_path: Path) -> None:
+    events = renamed_categories(usual(), names)
+    if "kernel" not in names:
+        for event in events:
+            event["name"] = {"cudaLaunchKernel": "urEnqueueKernelLaunch"}.get(event["name"], event["name"])
+    found = explained(tmp_path, events)
+    assert (found.verdict.kind, found.per_step.launches.value) == ("host", 10)
+
+
+def test_one_odd_event_costs_not_the_others(tmp_path: Path) -> None:
+    odd: list[Event] = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "toy"}},
+        {"ph": "M", "name": "a", "ts": 1, "args": None},
+        {"ph": "M", "name": "b", "ts": 1, "args": []},
+        {"ph": "M", "name": None, "pid": None, "tid": 1.5, "ts": 1},
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1, "args": {"Bytes": "many"}},
+        {},
+    ]
+    for one in odd:
+        assert explained(tmp_path, [one, *usual()]).verdict.kind == "host"
+    broken = [event | {"args": []} if is_kernel(event) and _every_second(event) else event for event in usual()]
+    assert explained(tmp_path, broken).verdict.kind == "unclear"
+
+
+FOREIGN = {
+    "toplevel": [{"ph": "X", "cat": "toplevel", "name": "TaskRunner", "ts": 1, "dur": 5, "pid": 1, "tid": 1}],
+    "XProf": [
+        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
+        {"ph": "X", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0, "name": "jit_toy"},
+        {},
+    ],
+}
+
+
+@pytest.mark.parametrize("word", FOREIGN)
+def test_the_trace_of_another_program_is_named(word: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=f"not .*of PyTorch.*{word}|{word}.*not of PyTorch"):
+        explained(tmp_path, FOREIGN[word])
+
+
+def test_a_quote_that_pytorch_did_not_escape_is_named(tmp_path: Path) -> None:
+    named = Program().span("python_function", "@@", 1, 2)
+    path = kineto(tmp_path / "t.json", [named, *usual()])
+    path.write_text(path.read_text().replace("@@", '{"device": "toy"}(12): run'))
+    with pytest.raises(BadFile, match="with_stack"):
+        explain_traces([path])
+
+
+def test_what_a_file_is_is_told_by_its_content(tmp_path: Path) -> None:
+    text = kineto(tmp_path / "plain.json", usual()).read_bytes()
+    (tmp_path / "packed.json").write_bytes(gzip.compress(text))
+    (tmp_path / "plain.trace").write_bytes(text)
+    nsys(tmp_path / "base.json", usual())
+    for name in ("packed.json", "plain.trace", "base.json"):
+        assert explain_traces([tmp_path / name]).verdict.kind == "host"
+    report = tmp_path / "report.nsys-rep"
+    report.write_bytes(b"a report")
+    with pytest.raises(BadFile, match="nsys export --type sqlite"):
+        explain_traces([report])
+    with pytest.raises(BadFile, match="a folder"):
+        explain_traces([tmp_path])
+
+
+def test_half_of_a_trace_is_refused_with_what_to_record(tmp_path: Path) -> None:
+    without_work = [event for event in usual() if not is_kernel(event)]
+    with pytest.raises(BadFile, match=r"60 launches.*record both"):
+        explained(tmp_path, without_work)
+
+
+def test_a_database_without_the_table_of_gpus_is_read(tmp_path: Path) -> None:
+    found = explain_traces([nsys(tmp_path / "t", usual(), "DROP TABLE TARGET_INFO_GPU")])
+    assert (found.verdict.kind, found.program.device) == ("host", "a device")
+
+
+@pytest.mark.parametrize("mode", ["wal", "journal"])
+def test_changes_beside_a_database_are_not_ignored(mode: str, tmp_path: Path) -> None:
+    path, copy = nsys(tmp_path / "t.sqlite", events_of(DEVICE_BOUND)), tmp_path / "copy.sqlite"
+    with sqlite3.connect(path) as base:
+        if mode == "wal":
+            base.execute("PRAGMA journal_mode=wal")
+        base.execute("PRAGMA cache_size=1")
+        base.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start + 10")
+        if mode == "wal":
+            base.commit()
+        for end in ("", f"-{mode}"):
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+    base.close()
+    with pytest.raises(BadFile, match=f"copy.sqlite-{mode}"):
+        explain_traces([copy])
+
+
+def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
+    events = usual()
+    start, process = int(1e9 + 1), 77 << 24
+    rows = [f"({start + 900 * n}, {start + 900 * n + 800}, 0, 0, 0, {process}, 11, 4, 2, 9)" for n in range(300)]
+    found = explain_traces(
+        [nsys(tmp_path / "t", events, f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}")]
+    )
+    assert found.verdict.kind == "unclear"
+    assert "300 copies (managed memory)" in text_of(found)
+
+
+def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(3):
+        start = 1000.0 * number
+        program.step(number, start, 1000)
+        program.call("cudaMallocManaged", start + 10, 380)
+        program.span("cpu_op", "sweep", start + 400, 100)
+        program.launch(start + 410, start + 420, 80)
+    said = text_of(explain_traces([nsys(tmp_path / "t", program.events)]))
+    assert "PyTorch" not in said
+    assert "380 µs of the host's time of a step are in cudaMallocManaged" in said
+
+
+def test_a_database_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = "hex(zeroblob(200000000))"
+    view = ["DROP TABLE StringIds", f"CREATE VIEW StringIds AS SELECT 0 AS id, {large} || {large} AS value"]
+    computed = [
+        f"CREATE TABLE S (id INTEGER PRIMARY KEY, value TEXT AS ({large}))",
+        "INSERT INTO S (id) SELECT id FROM StringIds",
+        "DROP TABLE StringIds",
+        "ALTER TABLE S RENAME TO StringIds",
+    ]
+    for name, statements in (("view", view), ("computed", computed)):
+        with pytest.raises(BadFile):
+            explain_traces([nsys(tmp_path / name, usual(), *statements)])
+    monkeypatch.setattr(nsys_export, "_MOST_NAMES", 10)
+    with pytest.raises(BadFile, match="more than 10 characters"):
+        explain_traces([nsys(tmp_path / "names", usual())])
+
+
+def test_no_verdict_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = kineto(tmp_path / "t.json", _without_kernels(usual()))
+    assert main(["explain", "--trace", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == "unclear"
+
+
+def test_six_steps_on_two_streams_recorded_on_an_h200_have_lost_nothing() -> None:
+    """Torch 2.11 recorded them after two more steps, whose work runs in the time of these. The streams take turns."""
+    path = Path(__file__).parents[1] / "data" / "traces" / "h200_two_streams.json.gz"
+    trace = read_trace_file(path)
+    recording = trace.recording
+    assert (len(trace.steps), recording.launches, recording.earlier) == (6, 12, 3)
+    assert (recording.launches_without_work, recording.work_without_call, recording.clocks.late_ns) == (0, 0, 0)
+    found = explain_traces([path])
+    assert (found.verdict.kind, found.replay.ok) == ("device", True)
+    delays = launch_delays(trace)
+    assert max(each.latency for each in delays[1:]) < 10_000, "what is longer is a wait for the other stream"

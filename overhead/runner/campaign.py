@@ -162,8 +162,8 @@ class Campaign:
         memory_bytes, silence_s = self.limits.memory_bytes, self.limits.silence_s
         return WorkerProcess(job, environment, interpreter, silence_s=silence_s, memory_bytes=memory_bytes)
 
-    def lock(self, waiting: Callable[[], None]) -> AbstractContextManager[None]:
-        """A ``with`` block that holds the lock of the devices. ``waiting`` is called if another run holds it."""
+    def lock(self, waiting: Callable[[float], None]) -> AbstractContextManager[None]:
+        """A ``with`` block that holds the lock of the devices. ``waiting``: as of ``device_lock``."""
         return device_lock(waiting)
 
     def clock(self) -> float:
@@ -316,7 +316,7 @@ class Campaign:
     def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:
         """Hold the lock of the devices, and let the workers measure in turns until all have ended."""
         waiting, asked_s = deque(ready), self.clock()
-        with self.lock(lambda: self.listener.note("waiting: another run is measuring on this machine")):
+        with self.lock(self.listener.waiting):
             self._waited_s += self.clock() - asked_s
             while waiting:
                 one = waiting.popleft()

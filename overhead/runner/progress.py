@@ -24,6 +24,9 @@ class Listener:
     def working(self, what: str) -> None:
         """Receive what the run does now, in words."""
 
+    def waiting(self, seconds: float) -> None:
+        """Receive, again and again, that another run measures on this machine, and for how long this one has waited."""
+
     def left(self, seconds: float) -> None:
         """Receive about how much longer the run takes; not before the first process of each target has ended."""
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from overhead.reading.format import MICRO, micro_of, percent_spread, positive_spread
-from overhead.results import Contention, Limit, Value, ratio
+from overhead.reading.format import MICRO, micro_of, percent, percent_spread, positive_spread
+from overhead.results import Contention, Limit, Value, exactly, ratio
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class _LimitRule:
     certain: float = 1.05
     """The interval of the slowdown lies above this: a lower value explains what other sets may not show."""
     ready: float = 0.1
-    """Least share of the time without a processor: a lower one takes wake-ups for too few processors."""
+    """Least share of the time that peers lost for want of a processor and one alone did not: a lower one takes wake-ups
+    for too few processors."""
     explained: float = 0.5
     """Share of the lost time that was spent without a processor: a lower one hides other limits."""
     issue_alone: float = 0.9
@@ -43,6 +44,10 @@ class _LimitRule:
 
 
 LIMITS = _LimitRule()
+_ALL_BUT_NONE = 0.999
+"""One alone had a processor for some of the time, else it would have no cost."""
+_TOLD_ALONE = 0.01
+"""A sentence tells from this share on for how long one alone had no processor."""
 Verdict = tuple[Limit, str]
 """A limit, and a sentence with the figures that show it."""
 
@@ -61,29 +66,29 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
         spread = f"{slowdown.low:.3g} to {slowdown.high:.3g}" if slowdown.bounded else "from one set of processes"
         return "", f"{slower} ({spread}): no clear slowdown."
     if record.way == "busy":
-        return _beside_busy(record, slower)
+        return _beside_busy(record, alone, slower)
     if record.target.api == "CPU":
         return _on_processors(record, alone, others, slowdown, slower)
     return _on_device(record, alone, others, slowdown, slower)
 
 
-def _beside_busy(record: Contention, slower: str) -> Verdict:
+def _beside_busy(record: Contention, alone: Contention, slower: str) -> Verdict:
     """The neighbours only compute, so the processors limit: there are too few, or each is slower."""
-    ready = record.measured("ready")
-    if ready is not None and ready.value >= LIMITS.ready:
-        return "processors", f"{slower}; {_without_processor(ready)}."
-    return "processors", f"{slower}, though it hardly ever waited for a processor: each one is slower."
+    want = _WantOfProcessors.of(record, alone)
+    if want is not None and want.lost.value >= LIMITS.ready:
+        return "processors", f"{slower}; {want.words}."
+    return "processors", f"{slower}, though it hardly waited longer for a processor: each one is slower."
 
 
 def _on_processors(
     record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
 ) -> Verdict:
     """There is no device to wait for, and nothing of one to poll."""
-    ready = record.measured("ready")
-    if ready is not None and _is_short_of_processors(ready, slowdown):
-        return "processors", f"{slower}; {_without_processor(ready)}."
-    if ready is not None and _may_be_short_of_processors(ready, slowdown):
-        return "unknown", f"{slower}; {_without_processor(ready)}: the interval does not tell whether that is why."
+    want = _WantOfProcessors.of(record, alone)
+    if want is not None and want.surely_explains(slowdown):
+        return "processors", f"{slower}; {want.words}."
+    if want is not None and want.may_explain(slowdown):
+        return "unknown", f"{slower}; {want.words}: the interval does not tell whether that is why."
     if record.way == "threads":
         return _of_lock(record, others, slower)
     cpu = _ratio(record, alone, "cpu")
@@ -96,12 +101,11 @@ def _on_processors(
 def _on_device(
     record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
 ) -> Verdict:
-    ready, cpu = record.measured("ready"), _ratio(record, alone, "cpu")
+    want, cpu = _WantOfProcessors.of(record, alone), _ratio(record, alone, "cpu")
     waits_for_device = _device_was_busy(record, alone)
-    lacks = ready is not None and _is_short_of_processors(ready, slowdown)
     polls = cpu is not None and cpu.floor >= LIMITS.polls
-    if ready is not None and lacks and not waits_for_device and not polls:
-        return "processors", f"{slower}; {_without_processor(ready)}."
+    if want is not None and want.surely_explains(slowdown) and not waits_for_device and not polls:
+        return "processors", f"{slower}; {want.words}."
     issue, before, cost = record.measured("issue"), alone.measured("issue"), record.measured("cost")
     waits = record.case.pattern in ("wait-each", "read-each")  # their issue contains the wait for the device
     if issue is None or before is None or cost is None or record.peers == 1 or waits:
@@ -113,8 +117,8 @@ def _on_device(
     where = _where_peers_wait(issue, before, cost, slowdown)
     if waits_for_device or in_turn or where == "device":
         return ("slices" if slices else "device"), f"{known}: {slices or 'the peers wait for the device'}."
-    if ready is not None and (lacks or _may_be_short_of_processors(ready, slowdown)):
-        return "unknown", f"{slower}; {_without_processor(ready)}, which makes the enqueue time longer too."
+    if want is not None and want.may_explain(slowdown):
+        return "unknown", f"{slower}; {want.words}, which makes the enqueue time longer too."
     if where != "lock" or _device_may_be_busy(record, alone):
         return "unknown", f"{known}: the interval does not tell a lock from the device."
     same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
@@ -138,19 +142,43 @@ def _where_peers_wait(issue: Value, before: Value, cost: Value, slowdown: Value)
     return "lock" if longer.floor > most_longer and share.floor > most_share else ""
 
 
-def _is_short_of_processors(ready: Value, slowdown: Value) -> bool:
-    """Whether peers surely were without a processor at times, for about half of the time that they lost or more."""
-    return ready.floor >= LIMITS.ready and ready.value >= LIMITS.explained * (1 - 1 / slowdown.value)
+@dataclass(frozen=True)
+class _WantOfProcessors:
+    """The time for which peers were ready to run and had no processor.
 
+    ``lost``: the share of its time with a processor that a peer lost beside one alone, which other programs disturb
+    too.
+    """
 
-def _may_be_short_of_processors(ready: Value, slowdown: Value) -> bool:
-    """Whether the interval leaves open that a lack of processors took half of the time that the peers lost."""
-    return ready.ceiling >= max(LIMITS.ready, LIMITS.explained * (1 - 1 / slowdown.value))
+    lost: Value
+    words: str
 
+    @classmethod
+    def of(cls, record: Contention, alone: Contention) -> _WantOfProcessors | None:
+        """None where it was not measured. Where it is not known for one alone, that had a processor all the time."""
+        ready, before = record.measured("ready"), alone.measured("ready") or exactly(0.0)
+        if ready is None:
+            return None
+        low, high = (min(max(end, 0.0), 1.0) for end in (ready.floor, ready.ceiling))
+        least, most = (min(max(end, 0.0), _ALL_BUT_NONE) for end in (before.floor, before.ceiling))
+        usual = min(max(before.value, 0.0), _ALL_BUT_NONE)
+        lost = Value(
+            1 - (1 - min(ready.value, 1.0)) / (1 - usual), 1 - (1 - low) / (1 - most), 1 - (1 - high) / (1 - least)
+        )
+        beside = f", one alone for {percent(usual)}" if usual >= _TOLD_ALONE else ""
+        told = percent_spread(Value(ready.value, low, high))
+        return cls(lost, f"for {told} of the time a peer had no processor{beside}")
 
-def _without_processor(ready: Value) -> str:
-    low, high = (min(max(end, 0.0), 1.0) for end in (ready.floor, ready.ceiling))
-    return f"for {percent_spread(Value(ready.value, low, high))} of the time a peer had no processor"
+    def surely_explains(self, slowdown: Value) -> bool:
+        """Whether peers surely lost time in this way, and as much as explains the slowdown."""
+        return self.lost.floor >= LIMITS.ready and self.lost.value >= self._half_of(slowdown)
+
+    def may_explain(self, slowdown: Value) -> bool:
+        """Whether the interval leaves open that this explains the slowdown."""
+        return self.lost.ceiling >= max(LIMITS.ready, self._half_of(slowdown))
+
+    def _half_of(self, slowdown: Value) -> float:
+        return LIMITS.explained * (1 - 1 / slowdown.value)
 
 
 def _device_was_busy(record: Contention, alone: Contention) -> bool:

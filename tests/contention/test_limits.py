@@ -109,3 +109,15 @@ def test_processes_are_not_said_to_share_a_lock_of_a_library(way: Way) -> None:
     of_processes = [msgspec.structs.replace(one, way=way, limit="lock") for one in (HOST_BOUND, locked)]
     shown = View(fingerprint(contention=[*of_threads, *of_processes]))
     assert rows(shown, way)[0]["limit"] != rows(shown, "threads")[0]["limit"]
+
+
+def test_a_disturbed_machine_is_not_taken_for_too_few_processors() -> None:
+    """Other programs keep one alone from a processor as long as they keep several: something else limits these."""
+    alone = peers("threads", "CPU", count=1, cost=(2.5, 2.1, 3.0), cpu=(0.6, 0.5, 0.7), ready=(0.757, 0.746, 0.769))
+    record = peers("threads", "CPU", cost=(10.1, 7.9, 12.8), slowdown=(4.05, 3.3, 5.0), work=(0.99, 0.8, 1.2),
+                   cpu=(0.61, 0.51, 0.73), ready=(0.766, 0.732, 0.801))  # fmt: skip
+    assert limit(record, alone) != "processors"
+    alone = peers("processes", "CPU", count=1, cost=(0.9, 0.8, 1.0), ready=(0.51, 0.48, 0.54), issue=(0.4, 0.39, 0.41))
+    record = peers("processes", "CPU", cost=(3.2, 3.0, 3.4), slowdown=(3.57, 3.3, 3.9), work=(2.2, 2.0, 2.4),
+                   ready=(0.80, 0.78, 0.82), issue=(0.422, 0.41, 0.43))  # fmt: skip
+    assert limit(record, alone) == "processors"

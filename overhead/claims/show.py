@@ -40,13 +40,13 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         with_flaw = measured_range(flawed, one.flawed) if flawed else ""
         rows.append((one.verdict, one.claim.said, published, values, with_flaw, one.attribution))
     columns = ["verdict", "claim", "published", "measured", "with their method", "attribution"]
-    published, measured, their_method, attribution = range(2, 6)
+    of_publication, of_ours, their_method, attribution = range(2, 6)
     yield Table(
         "",
         columns,
         rows,
-        numeric=(0, published, measured, their_method, attribution),
-        optional={their_method: 3, attribution: 2, published: 1, measured: 1},
+        numeric=(0, of_publication, of_ours, their_method, attribution),
+        optional={their_method: 3, attribution: 2, of_publication: 1, of_ours: 1},
         meanings={attribution: "Attribution: whether the number is the cost of what the source says."},
         status=0,
     ).without_empty()

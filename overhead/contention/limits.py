@@ -48,11 +48,11 @@ _ALL_BUT_NONE = 0.999
 """One alone had a processor for some of the time, else it would have no cost."""
 _TOLD_ALONE = 0.01
 """A sentence tells from this share on for how long one alone had no processor."""
-Verdict = tuple[Limit, str]
+_Limited = tuple[Limit, str]
 """A limit, and a sentence with the figures that show it."""
 
 
-def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> Verdict:
+def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> _Limited:
     """What limits the peers, and a sentence with the figures that show it; both '' where no slowdown is known.
 
     ``alone``: figures of one peer alone. ``others``: all records, for the compiled caller and the slices of the device.
@@ -72,7 +72,7 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
     return _on_device(record, alone, others, slowdown, slower)
 
 
-def _beside_busy(record: Contention, alone: Contention, slower: str) -> Verdict:
+def _beside_busy(record: Contention, alone: Contention, slower: str) -> _Limited:
     """The neighbours only compute, so the processors limit: there are too few, or each is slower."""
     want = _WantOfProcessors.of(record, alone)
     if want is not None and want.lost.value >= LIMITS.ready:
@@ -82,7 +82,7 @@ def _beside_busy(record: Contention, alone: Contention, slower: str) -> Verdict:
 
 def _on_processors(
     record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
-) -> Verdict:
+) -> _Limited:
     """There is no device to wait for, and nothing of one to poll."""
     want = _WantOfProcessors.of(record, alone)
     if want is not None and want.surely_explains(slowdown):
@@ -100,7 +100,7 @@ def _on_processors(
 
 def _on_device(
     record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
-) -> Verdict:
+) -> _Limited:
     want, cpu = _WantOfProcessors.of(record, alone), _ratio(record, alone, "cpu")
     waits_for_device = _device_was_busy(record, alone)
     polls = cpu is not None and cpu.floor >= LIMITS.polls
@@ -210,7 +210,7 @@ def _slices_of_device(record: Contention, others: Sequence[Contention]) -> str:
     return ""
 
 
-def _of_lock(record: Contention, others: Sequence[Contention], known: str) -> Verdict:
+def _of_lock(record: Contention, others: Sequence[Contention], known: str) -> _Limited:
     """Whether it is Python's lock or another one. Processes share no memory, so no lock of Python or a library."""
     if record.way != "threads":
         return "lock", f"{known}: the peers wait for a lock of the driver or the system."

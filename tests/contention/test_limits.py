@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
 import pytest
 
@@ -16,13 +19,18 @@ Interval = tuple[float, float, float]
 
 
 def peers(
-    way: Way = "processes", api: Api = "CUDA", caller: Caller = "binding", count: int = 8, **figures: Interval
+    way: Way = "processes",
+    api: Api = "CUDA",
+    caller: Caller = "binding",
+    count: int = 8,
+    common: Mapping[str, Interval] = MappingProxyType({}),
+    **figures: Interval,
 ) -> Contention:
-    """A record of so many peers with these figures, times in µs."""
+    """A record of so many peers with these figures, times in µs. ``common``: more of them."""
     target = Target(stack="numpy" if api == "CPU" else "dawn", api=api, adapter="A")
     made = [
         Figure(name=name, value=scale * value, low=scale * low, high=scale * high, processes=4)
-        for name, (value, low, high) in figures.items()
+        for name, (value, low, high) in {**common, **figures}.items()
         for scale in [1.0 if name in ("slowdown", "work", "ready") else 1e3]
     ]
     return Contention(way=way, peers=count, target=target, case=Case(pattern="per-submit", caller=caller), figures=made)
@@ -48,12 +56,12 @@ SLOWER = {
     ],
 )
 def test_an_enqueue_time_names_a_limit_only_with_its_whole_interval(issue: Interval, expected: Limit) -> None:
-    assert limit(peers(issue=issue, **SLOWER), HOST_BOUND) == expected
+    assert limit(peers(issue=issue, common=SLOWER), HOST_BOUND) == expected
 
 
 def test_noise_of_the_enqueue_time_does_not_give_one_figure_several_limits() -> None:
     noisy = [(21.0, 5.0, 90.0), (36.0, 12.0, 110.0), (70.0, 20.0, 245.0), (99.0, 15.0, 600.0)]
-    assert {limit(peers(issue=issue, **SLOWER), HOST_BOUND) for issue in noisy} == {"unknown"}
+    assert {limit(peers(issue=issue, common=SLOWER), HOST_BOUND) for issue in noisy} == {"unknown"}
 
 
 def test_one_alone_that_may_wait_for_the_device_names_no_lock() -> None:
@@ -95,13 +103,13 @@ def test_pythons_lock_is_named_only_where_the_whole_ratio_to_compiled_code_shows
         ((9.0, 8.5, 9.5), "interpreter"),
         ((5.0, 4.8, 5.2), "lock"),
     ):
-        record = peers("threads", each=each, work=(0.65, 0.57, 0.74), cpu=(4.3, 4.2, 4.4), **common)
+        record = peers("threads", each=each, work=(0.65, 0.57, 0.74), cpu=(4.3, 4.2, 4.4), common=common)
         assert limit(record, alone, compiled) == expected
 
 
 @pytest.mark.parametrize("way", ["processes", "devices"])
 def test_processes_are_not_said_to_share_a_lock_of_a_library(way: Way) -> None:
-    locked = peers(way, issue=(120.0, 110.0, 131.0), **SLOWER)
+    locked = peers(way, issue=(120.0, 110.0, 131.0), common=SLOWER)
     found, why = limit_of(locked, HOST_BOUND, [])
     assert found == "lock"
     assert "library" not in why

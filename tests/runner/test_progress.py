@@ -66,7 +66,8 @@ def estimated(opening_s: Sequence[float], wait_s: float = 0.0) -> tuple[Estimate
 
     plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
     limits = WorkerLimits(turn_s=TURN_S, open_workers=8, memory_bytes=1)
-    Waiting([InterpreterRun(FakeJournal(), [task("a", processes=5)])], plan, estimates, [], InOrder(1), limits).run()
+    runs = [InterpreterRun(FakeJournal(), [task("a", processes=5)])]  # type: ignore[arg-type]
+    Waiting(runs, plan, estimates, [], InOrder(1), limits).run()
     return estimates, workers.clock()
 
 

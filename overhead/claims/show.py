@@ -45,8 +45,8 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         "",
         columns,
         rows,
-        numeric=(0, of_publication, of_ours, their_method, attribution),
-        optional={their_method: 3, attribution: 2, of_publication: 1, of_ours: 1},
+        numeric=(of_publication, of_ours, their_method, attribution),
+        optional={their_method: 3, attribution: 2, of_publication: 0, of_ours: 0},
         meanings={attribution: "Attribution: whether the number is the cost of what the source says."},
         status=0,
     ).without_empty()

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import unknown_name
+from overhead.errors import BadFile, unknown_name
 from overhead.loading.folders import load_paths, report_skipped
 from overhead.reading.format import plain
 from overhead.reading.tables import COLUMNS, rows
@@ -24,15 +24,18 @@ FORMATS = ("csv", "json")
 def export(path: Path, format: str) -> str:
     """The figures of a file or folder of runs as text in ``format`` (``csv`` or ``json``), times in ns.
 
-    A row of ``csv``, or an object of ``json``, for each figure, with the columns ``tables.COLUMNS``.
+    A row of ``csv``, or an object of ``json``, for each figure of a case, of a comparison and of peers at once, with
+    the columns ``tables.COLUMNS``.
 
-    Raises ``UsageError`` for an unknown format and ``BadFile`` for a bad file.
+    Raises ``UsageError`` for an unknown format, and ``BadFile`` for a bad file and where no run has a figure or a case.
     """
     if format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
     loaded, skipped = load_paths([path])
     report_skipped(skipped)
     found = [row for one in loaded for row in rows(one.fingerprint)]
+    if not found:
+        raise BadFile(f"{path}: nothing to export: no case was measured")
     if format == "csv":
         return csv_text([COLUMNS, *found])
     return json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in found], indent=1, allow_nan=False) + "\n"

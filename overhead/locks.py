@@ -47,16 +47,18 @@ def shared_folder() -> Path:
 
 
 @contextlib.contextmanager
-def device_lock(waiting: Callable[[], None], folder: Path | None = None) -> Iterator[None]:
+def device_lock(waiting: Callable[[float], None], folder: Path | None = None) -> Iterator[None]:
     """A ``with`` block that holds the lock of this machine's devices: no two runs measure at the same time.
 
-    ``waiting`` is called if another run holds the lock. Raises ``UsageError`` if there can be no lock.
+    While another run holds the lock, ``waiting`` is called again and again with the seconds since this one began to
+    wait. Raises ``UsageError`` if there can be no lock.
     """
     descriptor = _open_lock((folder or shared_folder()) / DEVICE_LOCK)
     try:
-        if not try_lock(descriptor):
-            waiting()
-            _wait_for(descriptor)
+        began = time.monotonic()
+        while not try_lock(descriptor):
+            waiting(time.monotonic() - began)
+            time.sleep(_POLL_S)
         yield
     finally:
         os.close(descriptor)
@@ -66,13 +68,9 @@ def device_lock(waiting: Callable[[], None], folder: Path | None = None) -> Iter
 def file_lock(path: Path) -> Iterator[None]:
     """A ``with`` block that holds the lock of this file, made if missing. Waits while another process holds it."""
     with open(path, "ab") as file:
-        _wait_for(file.fileno())
+        while not try_lock(file.fileno()):
+            time.sleep(_POLL_S)
         yield
-
-
-def _wait_for(descriptor: int) -> None:
-    while not try_lock(descriptor):
-        time.sleep(_POLL_S)
 
 
 def check_device_lock() -> None:

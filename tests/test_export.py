@@ -13,6 +13,7 @@ from overhead.errors import BadFile, UsageError
 from overhead.export import FORMATS, export
 from overhead.loading.files import read_fingerprint, write_fingerprint
 from overhead.reading.tables import COLUMNS, to_pandas
+from tests.fakes.contention import h100
 from tests.fakes.report import fingerprint, record
 from tests.fakes.runs import Made
 
@@ -76,3 +77,20 @@ def test_exported_json_is_plain_ascii(tmp_path: Path) -> None:
     text = export(path, "json")
     assert text.isascii()
     assert json.loads(text)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_run_of_many_at_once_is_exported_whole(tmp_path: Path, name: str) -> None:
+    run = h100()
+    write_fingerprint(tmp_path / "a.json", run)
+    text = export(tmp_path / "a.json", name)
+    read = list(csv.DictReader(io.StringIO(text))) if name == "csv" else json.loads(text)
+    told = {(row["way"], int(row["peers"]), row["placement"], row["stack"], row["caller"]) for row in read}
+    assert told == {(o.way, o.peers, o.placement, o.target.stack, o.case.caller) for o in run.contention}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_run_without_anything_to_export_is_refused(tmp_path: Path, name: str) -> None:
+    write_fingerprint(tmp_path / "a.json", fingerprint())
+    with pytest.raises(BadFile, match=r"a\.json"):
+        export(tmp_path / "a.json", name)

@@ -23,7 +23,7 @@ time.sleep(600)
 """
 
 
-def no_wait() -> None:
+def no_wait(seconds: float) -> None:
     raise AssertionError("another run holds the lock")
 
 
@@ -50,7 +50,7 @@ def test_a_second_run_waits_until_the_first_releases_the_lock(tmp_path: Path, mo
         first.__exit__(None, None, None)
 
     monkeypatch.setattr("overhead.locks.time.sleep", sleep)
-    with device_lock(lambda: said.append("waits"), tmp_path):
+    with device_lock(lambda seconds: said.append("waits"), tmp_path):
         assert said == ["waits", "slept"]
     with device_lock(no_wait, tmp_path):
         pass

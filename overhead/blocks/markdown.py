@@ -41,6 +41,7 @@ def _texts(block: Part) -> Iterator[str]:
                 yield f"**{escaped(block.caption)}**"
             rule = "|" + " --- |" * len(block.columns)
             yield "\n".join([_row(block.columns), rule, *map(_row, block.rows)])
+            yield from (escaped(meaning) for _, meaning in sorted(block.meanings.items()))
         case StatusLine():
             yield "\n".join(_status(block))
         case Listing():

@@ -67,9 +67,11 @@ class Table:
 
     ``folded``: the reader can open the table. ``prose``: cells hold sentences, so a phone and a terminal show a row as
     a block. ``sortable``: a script lets the reader sort and filter it. ``optional``: columns that a narrow terminal
-    leaves out, the highest rank first and rank 0 only if narrow text does not help. ``status``: the column whose words
-    a terminal colours. ``ends``: rows with a line below. ``most``: rows that a terminal shows, 0 for all. ``file``:
-    path of the same table as CSV.
+    leaves out, the highest rank first, those of one rank together, and rank 0 only if narrow text does not help. If
+    that is not enough, it leaves out the others too, the last first; the first column stays. ``meanings``: what a
+    column means; it is said below the table wherever the column is shown. ``status``: the column whose words a terminal
+    colours. ``ends``: rows with a line below. ``most``: rows that a terminal shows, 0 for all. ``file``: path of the
+    same table as CSV.
     """
 
     kind: ClassVar[str] = "table"
@@ -81,6 +83,7 @@ class Table:
     prose: bool = False
     sortable: bool = False
     optional: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    meanings: Mapping[int, str] = dataclasses.field(default_factory=dict)
     status: int | None = None
     ends: Collection[int] = ()
     most: int = 0
@@ -95,6 +98,7 @@ class Table:
             rows=[[row[i] for i in kept] for row in self.rows],
             numeric=[at for at, i in enumerate(kept) if i in self.numeric],
             optional={at: self.optional[i] for at, i in enumerate(kept) if i in self.optional},
+            meanings={at: self.meanings[i] for at, i in enumerate(kept) if i in self.meanings},
             status=kept.index(self.status) if self.status in kept else None,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,14 +26,14 @@ from overhead.blocks.parts import (
     cell_text,
     without_pictures,
 )
-from overhead.reading.format import listed, plain
+from overhead.reading.format import MICRO, listed, plain
 
 _WIDTH_OFF_A_TERMINAL = 240
 """Characters per line in a file or a pipe, unless the variable COLUMNS gives a number."""
 _GAP = 3
-"""Characters that each column needs beside its text."""
+"""Characters between two columns. One more stands before the first and after the last."""
 _NARROWEST_TEXT = 16
-"""A text column wraps at words down to this many characters."""
+"""Longer words than this are cut where the terminal is narrow; shorter ones are not."""
 _COMFORTABLE_TEXT = 24
 """Optional columns are left out until each text column can have this many characters."""
 _COLOURS = {
@@ -119,56 +120,94 @@ def _records(console: Console, table: Table) -> None:
                 _say(console, f"{heading}: {text}", indent=2)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Column:
+    """How wide a column can be. ``narrowest``: no number, no word of its heading and no short word is cut."""
+
+    longest: int
+    narrowest: int
+
+    @property
+    def comfortable(self) -> int:
+        return max(self.narrowest, min(self.longest, _COMFORTABLE_TEXT))
+
+
 def _table(console: Console, table: Table) -> bool:
     """Print a table without what does not fit, and say what that is; returns whether all fits."""
     rows = [_row_texts(row) for row in table.rows][: table.most or None]
-    texts = [[heading, *(row[i] for row in rows)] for i, heading in enumerate(table.columns)]
-    kept = _that_fit(console.width, table, texts)
-    drawn = RichTable(
-        title=RichText(table.caption, "bold") if table.caption else None,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        show_header=any(table.columns[i] for i in kept),
-    )
-    for i in kept:
+    columns = [
+        _column(heading, [row[i] for row in rows], i in table.numeric) for i, heading in enumerate(table.columns)
+    ]
+    kept = _that_fit(console.width, table, columns)
+    drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_header=any(table.columns[i] for i in kept))
+    for i, width in zip(kept, _widths(console.width, [columns[i] for i in kept]), strict=True):
+        heading = RichText(table.columns[i], no_wrap=False)
         number = i in table.numeric
-        drawn.add_column(
-            table.columns[i],
-            justify="right" if number else "left",
-            no_wrap=number,
-            overflow="fold",
-            min_width=_narrowest(texts[i], number),
-        )
+        drawn.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold", width=width)
     for n, row in enumerate(rows):
         cells = [RichText(row[i], _style(row[i]) if i == table.status else "") for i in kept]
         drawn.add_row(*cells, end_section=n in table.ends)
+    if table.caption:
+        _say(console, table.caption, "bold")
     console.print(drawn)
     if more := len(table.rows) - len(rows):
         _say(console, f"{more} more; --json has them.", "dim")
-    if hidden := [heading for i, heading in enumerate(table.columns) if i not in kept]:
-        _say(console, f"Too narrow for {listed(hidden)}; a wider terminal, a file or --json has them.", "dim")
-    return not more and not hidden
+    hidden = [_name(table, i) for i in range(len(columns)) if i not in kept]
+    if hidden:
+        are = f"column {hidden[0]} is" if len(hidden) == 1 else f"columns {listed(hidden)} are"
+        _say(console, f"Terminal too narrow: {are} hidden. Use --json or a wider window.", "dim")
+    meanings = [meaning for i, meaning in sorted(table.meanings.items()) if i in kept]
+    for meaning in meanings:
+        _say(console, meaning, "dim")
+    return not (more or hidden or meanings)
 
 
-def _that_fit(width: int, table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
-    """Indices of the columns to show: all if they fit, else without the optional ones, one after another."""
-    longest = [max(map(cell_len, column)) for column in texts]
-    kept = list(range(len(texts)))
-    while droppable := [i for i in kept if i in table.optional]:
-        next_one = max(droppable, key=lambda i: table.optional[i])
-        text = _COMFORTABLE_TEXT if table.optional[next_one] else _NARROWEST_TEXT
-        if sum((longest[i] if i in table.numeric else min(longest[i], text)) + _GAP for i in kept) <= width:
-            break
-        kept.remove(next_one)
+def _name(table: Table, i: int) -> str:
+    """How a sentence names the column: its heading without a unit, or its number where it has none."""
+    heading = plain(table.columns[i]).removesuffix(f", {MICRO}").removesuffix(f" {MICRO}")
+    return f"`{heading}`" if heading else f"{i + 1}"
+
+
+def _column(heading: str, cells: Sequence[str], number: bool) -> _Column:
+    """The widths of a column: a number never wraps, a heading and a text do so between words."""
+    words = [cell_len(word) for word in heading.split()]
+    longest = max(map(cell_len, [heading, *cells]))
+    if number:
+        return _Column(longest, max([1, *words, *map(cell_len, cells)]))
+    in_cells = max((cell_len(word) for cell in cells for word in cell.split()), default=1)
+    return _Column(longest, max([1, *words, min(_NARROWEST_TEXT, in_cells)]))
+
+
+def _that_fit(width: int, table: Table, columns: Sequence[_Column]) -> list[int]:
+    """Indices of the columns to show: all if they fit, else without some, as ``Table.optional`` says."""
+    kept = list(range(len(columns)))
+    ranks = sorted(set(table.optional.values()), reverse=True)
+    for rank in ranks:
+        needed = [columns[i].comfortable if rank else columns[i].narrowest for i in kept]
+        if _drawn_width(needed) <= width:
+            return kept
+        kept = [i for i in kept if table.optional.get(i) != rank]
+    while len(kept) > 1 and _drawn_width([columns[i].narrowest for i in kept]) > width:
+        kept.pop()
     return kept
 
 
-def _narrowest(texts: Sequence[str], number: bool) -> int:
-    """The fewest characters for a column: all of its longest number, or its longest word if that is short."""
-    if number:
-        return max(map(cell_len, texts))
-    return min(_NARROWEST_TEXT, max((cell_len(word) for text in texts for word in text.split()), default=1))
+def _drawn_width(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1) + 2
+
+
+def _widths(width: int, columns: Sequence[_Column]) -> list[int]:
+    """The width of each column: the narrowest, and what is left in equal parts for those that can use it."""
+    widths = [column.narrowest for column in columns]
+    left = width - _drawn_width(widths)
+    while left > 0:
+        growing = [i for i, column in enumerate(columns) if widths[i] < column.longest][:left]
+        if not growing:
+            break
+        for i in growing:
+            widths[i] += 1
+        left -= len(growing)
+    return widths
 
 
 _PRINTERS: Mapping[type, Callable[[Console, Any], object]] = {

@@ -13,10 +13,10 @@ import msgspec
 from overhead.claims import rules
 from overhead.claims.measured import ClaimValue, measure, measuring_command
 from overhead.claims.registry import Claim, ClaimTest, Unit, claims, sources
-from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, published
+from overhead.claims.rules import VERDICTS, AttributionVerdict, ClaimVerdict, Size, published
 from overhead.devices import Processor
 from overhead.loading.folders import load_paths, report_skipped
-from overhead.reading.format import MICRO, TIMES, count, listed, positive_spread, spread
+from overhead.reading.format import MICRO, TIMES, count, listed, number, positive_spread, spread
 from overhead.reading.published import Source
 from overhead.reading.view import MeasuredSteps, View, measured_steps, run_to_show
 from overhead.results import Fingerprint, Value
@@ -34,7 +34,8 @@ _MARKS: dict[Unit, str] = {unit: f" {unit}" for unit in get_args(Unit)} | {
 class Judged:
     """A claim, the verdicts on it, and the measured values, each with its own verdict.
 
-    ``verdict``: of the number, measured like for like. ``flawed``: the values that the published method gives, if the
+    ``verdict``: of the number, measured like for like. ``size``: where a ratio is refuted by ratios on its side of 1,
+    whether these are smaller or larger effects. ``flawed``: the values that the published method gives, if the
     registry holds its flaw; ``as_published``: their verdict. ``shares``: the share that the named part has of the
     number; ``attribution``: whether the number is the cost of that part. ``making``: the command that measures what the
     test needs; '' if no measurement can test the claim.
@@ -49,14 +50,15 @@ class Judged:
     shares: tuple[ClaimValue, ...] = ()
     attribution: AttributionVerdict = ""
     making: str = ""
+    size: Size = ""
 
     @property
     def verdict_text(self) -> str:
-        """The verdict in words, and what it rests on if that is no measurement on the same kind of hardware."""
+        """The verdict in words, what was found instead, and what it rests on if that is another kind of hardware."""
         if self.claim.test is not None and self.claim.test.kind == "implied":
             return f"{self.verdict} by its own published figures"
-        other = self._other_hardware()
-        return self.verdict + (f"; {other}" if other else "")
+        found_instead = f"the same direction, but a {self.size} effect" if self.size else ""
+        return "; ".join(filter(None, [self.verdict, found_instead, self._other_hardware()]))
 
     @property
     def sentence(self) -> str:
@@ -185,17 +187,19 @@ def _judged(claim: Claim, runs: Sequence[RunEvidence]) -> Judged:
     flawed = _of_first((machine, own) for machine, (_, own, _) in held if _valued(own))
     shares = _of_first((machine, own) for machine, (_, _, own) in held if _valued(own))
     verdicts = [rules.verdict_on_value(claim, test, one) for one in measured]
+    verdict = rules.overall_verdict(verdicts)
     by_flaw = [rules.verdict_on_value(claim, claim.flawed, one) for one in flawed if claim.flawed]
     return Judged(
         claim,
         source,
-        rules.overall_verdict(verdicts),
+        verdict,
         tuple(zip(measured, verdicts, strict=True)),
         flawed,
         rules.overall_verdict(by_flaw) if by_flaw else "",
         shares,
         rules.attribution_verdict(shares),
         measuring_command(test, claim.flawed),
+        rules.size_beside_published(claim, test, measured) if verdict == "refuted" else "",
     )
 
 
@@ -231,7 +235,7 @@ def by_verdict(found: Sequence[Judged]) -> list[Judged]:
 def quantity_text(of: Value, unit: Unit) -> str:
     """The number with its unit, rounded to the digits that its interval allows."""
     if unit == "dispatches":
-        return f"{of.value:,.0f} dispatches"
+        return f"{of.value:,.0f}{_MARKS[unit]}"
     return (spread(of * 100) if unit == "share" else positive_spread(of)) + _MARKS[unit]
 
 
@@ -253,8 +257,9 @@ def measured_range(test: ClaimTest, found: Sequence[ClaimValue]) -> str:
     values = sorted(one.measured.value for one in found if one.measured)
     if not values:
         return ""
-    low, high = (quantity_text(Value(values[end]), test.unit) for end in (0, -1))
-    return low if low == high else f"{low.rsplit(' ', 1)[0].removesuffix(TIMES)} to {high}"
+    scale = 100 if test.unit == "share" else 1
+    ends = [f"{end:,.0f}" if test.unit == "dispatches" else number(scale * end) for end in (values[0], values[-1])]
+    return " to ".join(dict.fromkeys(ends)) + _MARKS[test.unit]
 
 
 def _capital(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from overhead.claims.measured import ClaimValue
@@ -15,42 +16,122 @@ VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "partial", "refuted", "incon
 _OUR_LIMIT = "time limit"
 """Text in the reason of a case that the suite stopped because it took too long."""
 _REPRODUCED_WITHIN = 1.5
-"""A value within this factor of the published one, or of the nearer end of a published range, reproduces it."""
+"""A value within this factor of the published one, or of the nearer end of a published range, reproduces it. For a
+ratio the logarithm, for a share what is left of the whole, must be within this factor too. The 1.5 was set before the
+first measurements."""
 _PARTIAL_WITHIN = 5.0
-"""A time or a share within this factor partly reproduces it: hardware and versions change it as much."""
+"""A value within this factor partly reproduces it: hardware and versions change it as much."""
+_PARTIAL_GAIN = 2.0
+"""A ratio partly reproduces a published one only if its logarithm is within this factor: half of a gain is a part of
+it, 270 times is no part of a claim of 2 times."""
 _SAME_DIRECTION = 1.1
-"""A ratio partly reproduces a published one if it lies on the same side of 1 by at least this factor."""
+"""A ratio that is this near to 1 shows no difference."""
 _LEAST_SHARE = 0.5
 """An attribution is right if the named part takes at least this share of the number."""
 AttributionVerdict = Literal["", "right", "wrong", "undecided"]
+Size = Literal["", "smaller", "larger"]
 TOLERANCE = (
-    f"A time or a share is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one (of a range: of "
-    f"its nearer end), and partial within {_PARTIAL_WITHIN:g}. A ratio is reproduced within {_REPRODUCED_WITHIN:g} and "
-    f"partial if it points the same way by at least {100 * (_SAME_DIRECTION - 1):.0f} %; a claim of no difference is "
-    f"reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %, and so is a count, which is partial within "
-    f"{_REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
-    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside. Alike is the quantity, measured "
-    "without the known mistake of the published method. The hardware, the driver and the versions are not alike: those "
-    "of the source stand beside the claim, the machine beside each value."
+    f"A time is reproduced within a factor of {_REPRODUCED_WITHIN:g} of the published one (of a range: of its nearer "
+    f"end), and partial within {_PARTIAL_WITHIN:g}. The same holds for a share and for what it leaves of the whole. "
+    f"For a ratio its logarithm counts too: it must be within a factor of {_REPRODUCED_WITHIN:g} to be reproduced, and "
+    f"of {_PARTIAL_GAIN:g} to be partial, so partial is at least half of the gain and at most twice the gain. A claim "
+    f"of no difference is reproduced within {100 * (_SAME_DIRECTION - 1):.0f} %, and so is a count, which is partial "
+    f"within {_REPRODUCED_WITHIN:g}. An attribution is right if the named part takes at least "
+    f"{100 * _LEAST_SHARE:.0f} % of the number. The whole interval must lie inside. The measured quantity is the one "
+    "of the claim, without the known mistake of the published method; the hardware, the driver and the versions are "
+    "others."
 )
 """The rules in words, the same for all claims."""
 
 
-def bounds(claim: Claim, test: ClaimTest) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Lowest and highest value that reproduce the claim, and those that partly do, in the unit of the claim."""
+@dataclass(frozen=True)
+class Range:
+    """A lowest and a highest value."""
+
+    low: float
+    high: float
+
+    def holds(self, of: Value) -> bool:
+        """Whether the whole interval lies inside."""
+        return self.low <= of.floor and of.ceiling <= self.high
+
+    def excludes(self, of: Value) -> bool:
+        """Whether the whole interval lies outside, on one side."""
+        return of.ceiling < self.low or of.floor > self.high
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The values that reproduce a claim, and those that partly do, in the unit of the claim."""
+
+    reproduced: Range
+    partial: Range
+
+
+def bounds(claim: Claim, test: ClaimTest) -> Bounds:
+    """The values that the verdicts on the claim rest on."""
     least, most = published(claim)
-    factors = (_SAME_DIRECTION, _REPRODUCED_WITHIN, _PARTIAL_WITHIN)
-    alike, near, far = ((least / factor, most * factor) for factor in factors)
+    near = Range(least / _REPRODUCED_WITHIN, most * _REPRODUCED_WITHIN)
+    far = Range(least / _PARTIAL_WITHIN, most * _PARTIAL_WITHIN)
     if test.no_effect:
-        same = 1 / _SAME_DIRECTION, _SAME_DIRECTION
-        return same, same
+        same = Range(1 / _SAME_DIRECTION, _SAME_DIRECTION)
+        return Bounds(same, same)
     if test.kind == "count":
-        return alike, near
+        return Bounds(Range(least / _SAME_DIRECTION, most * _SAME_DIRECTION), near)
     if test.unit == "ratio":
-        side = (_SAME_DIRECTION, math.inf) if least > 1 else (0.0, 1 / _SAME_DIRECTION)
-        return (max(near[0], side[0]), min(near[1], side[1])), side
-    whole = 1.0 if test.unit == "share" else math.inf
-    return (near[0], min(near[1], whole)), (far[0], min(far[1], whole))
+        return Bounds(
+            _both(near, _gain_within(_REPRODUCED_WITHIN, least, most)),
+            _both(far, _gain_within(_PARTIAL_GAIN, least, most)),
+        )
+    if test.unit == "share":
+        return Bounds(
+            _both(near, _rest_within(_REPRODUCED_WITHIN, least, most)),
+            _both(far, _rest_within(_PARTIAL_WITHIN, least, most)),
+        )
+    return Bounds(near, far)
+
+
+def _gain_within(factor: float, least: float, most: float) -> Range:
+    """The ratios whose logarithm is within this factor of that of the published ones; 1 stays between both sides.
+
+    Near 1 a factor on the ratio itself would take 1.02 for 1.53.
+    """
+    low = math.log(least) / factor if least > 1 else math.log(least) * factor
+    high = math.log(most) * factor if most > 1 else math.log(most) / factor
+    return Range(math.exp(low), math.exp(high))
+
+
+def _rest_within(factor: float, least: float, most: float) -> Range:
+    """The shares that leave within this factor of what the published ones leave of the whole.
+
+    Near 1 a factor on the share itself would take a half for three quarters.
+    """
+    return Range(1 - (1 - least) * factor, 1 - (1 - most) / factor)
+
+
+def _both(one: Range, other: Range) -> Range:
+    return Range(max(one.low, other.low), min(one.high, other.high))
+
+
+def size_beside_published(claim: Claim, test: ClaimTest, found: Sequence[ClaimValue]) -> Size:
+    """Whether all ratios lie on the published side of 1, and all below or all above the published gain; else ''."""
+    values = [one.measured for one in found if one.measured]
+    if test.unit != "ratio" or test.kind in ("fails", "implied") or test.no_effect or not values:
+        return ""
+    least, most = published(claim)
+    side = 1.0 if least > 1 else -1.0
+    claimed = sorted((side * math.log(least), side * math.log(most)))
+    lowest = min(min(side * _log(of.floor), side * _log(of.ceiling)) for of in values)
+    highest = max(max(side * _log(of.floor), side * _log(of.ceiling)) for of in values)
+    if lowest < math.log(_SAME_DIRECTION):
+        return ""
+    if highest < claimed[0]:
+        return "smaller"
+    return "larger" if lowest > claimed[1] else ""
+
+
+def _log(of: float) -> float:
+    return math.log(of) if of > 0 else -math.inf
 
 
 def published(claim: Claim) -> tuple[float, float]:
@@ -68,12 +149,12 @@ def verdict_on_value(claim: Claim, test: ClaimTest, found: ClaimValue) -> ClaimV
     of = found.measured
     if of is None or not of.bounded:
         return "inconclusive"
-    inner, outer = bounds(claim, test)
-    if _inside(of, inner):
+    within = bounds(claim, test)
+    if within.reproduced.holds(of):
         return "reproduced"
-    if _inside(of, outer):
+    if within.partial.holds(of):
         return "partial"
-    outside = all(of.ceiling < low or of.floor > high for low, high in (inner, outer))
+    outside = within.reproduced.excludes(of) and within.partial.excludes(of)
     return "refuted" if outside else "inconclusive"
 
 
@@ -82,9 +163,9 @@ def attribution_verdict(found: Sequence[ClaimValue]) -> AttributionVerdict:
     shares = [one.measured for one in found if one.measured and one.measured.bounded]
     if not shares:
         return "undecided" if found else ""
-    if all(_inside(one, (_LEAST_SHARE, math.inf)) for one in shares):
+    if all(one.floor >= _LEAST_SHARE for one in shares):
         return "right"
-    return "wrong" if all(_inside(one, (-math.inf, _LEAST_SHARE)) for one in shares) else "undecided"
+    return "wrong" if all(one.ceiling <= _LEAST_SHARE for one in shares) else "undecided"
 
 
 def _failing(test: ClaimTest, found: ClaimValue) -> ClaimVerdict:
@@ -107,7 +188,3 @@ def overall_verdict(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     if not verdicts:
         return "not testable here"
     return decided.pop() if len(decided) == 1 else "partial" if decided else "inconclusive"
-
-
-def _inside(of: Value, bound: tuple[float, float]) -> bool:
-    return bound[0] <= of.floor and of.ceiling <= bound[1]

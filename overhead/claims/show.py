@@ -40,11 +40,18 @@ def overview_blocks(found: Sequence[Judged]) -> Iterator[Part]:
         with_flaw = measured_range(flawed, one.flawed) if flawed else ""
         rows.append((one.verdict, one.claim.said, published, values, with_flaw, one.attribution))
     columns = ["verdict", "claim", "published", "measured", "with their method", "attribution"]
-    yield Table("", columns, rows, numeric=(0, 2, 3, 4, 5), optional={2: 2, 3: 1, 4: 3, 5: 2}, status=0).without_empty()
+    of_publication, of_ours, their_method, attribution = range(2, 6)
+    yield Table(
+        "",
+        columns,
+        rows,
+        numeric=(of_publication, of_ours, their_method, attribution),
+        optional={their_method: 3, attribution: 2, of_publication: 0, of_ours: 0},
+        meanings={attribution: "Attribution: whether the number is the cost of what the source says."},
+        status=0,
+    ).without_empty()
     yield Text([f"{one.claim.id}: {one.verdict_text}." for one in by_verdict(found) if one.verdict_text != one.verdict])
-    yield Text(
-        ["Attribution: whether the number is the cost of what the source says. Reasons: overhead claims --verbose"]
-    )
+    yield Text(["Reasons: overhead claims --verbose"])
 
 
 def _verdicts(one: Judged) -> str:

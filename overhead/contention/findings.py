@@ -26,7 +26,8 @@ def _finding(view: View, way: Way, condition: str) -> Finding | None:
 
     For threads it names processes too where these surely do more than one alone in the same run.
     """
-    if not (found := losses(way, rows_of(view, way))):
+    bound = PEER_WORDS[way].least
+    if not (found := losses(way, rows_of(view, way), bound)):
         return None
     worst, peers, work = found[0]
     processes = [row for row in rows_of(view, "processes") if row.first.key == worst.first.key]
@@ -36,5 +37,6 @@ def _finding(view: View, way: Way, condition: str) -> Finding | None:
     said = [f"{row.name} {row.called}, {k} {way}: {factor_spread(ratio)}" for row, k, ratio in found]
     said += [f"{peers} processes through {worst.name}: {factor_spread(better)}"] if better else []
     title = f"{advice}: {peers} {way} together do {number(work)} times as much as one alone through {worst.name}"
+    condition = f"Named where the whole interval is below {bound:g}. {condition}"
     keys = tuple(row.records[k].key for row, k, _ in found)
     return Finding(f"{title}, {worst.called}.", f"{'; '.join(said)}. {condition}", 1 / work.value, keys)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Literal
 
 from msgspec.structs import replace
 
-from overhead.reading.format import MICRO, micro_of
-from overhead.results import Contention, Limit
+from overhead.reading.format import MICRO, micro_of, percent, percent_spread, positive_spread
+from overhead.results import Contention, Limit, Value, exactly, ratio
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class _LimitRule:
     certain: float = 1.05
     """The interval of the slowdown lies above this: a lower value explains what other sets may not show."""
     ready: float = 0.1
-    """Least share of the time without a processor: a lower one takes wake-ups for too few processors."""
+    """Least share of the time that peers lost for want of a processor and one alone did not: a lower one takes wake-ups
+    for too few processors."""
     explained: float = 0.5
     """Share of the lost time that was spent without a processor: a lower one hides other limits."""
     issue_alone: float = 0.9
@@ -42,12 +44,19 @@ class _LimitRule:
 
 
 LIMITS = _LimitRule()
+_ALL_BUT_NONE = 0.999
+"""One alone had a processor for some of the time, else it would have no cost."""
+_TOLD_ALONE = 0.01
+"""A sentence tells from this share on for how long one alone had no processor."""
+_Limited = tuple[Limit, str]
+"""A limit, and a sentence with the figures that show it."""
 
 
-def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> tuple[Limit, str]:
+def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]) -> _Limited:
     """What limits the peers, and a sentence with the figures that show it; both '' where no slowdown is known.
 
     ``alone``: figures of one peer alone. ``others``: all records, for the compiled caller and the slices of the device.
+    A limit is named only where the whole interval of each figure that it rests on shows it.
     """
     slowdown = record.measured("slowdown")
     if slowdown is None:
@@ -56,54 +65,179 @@ def limit_of(record: Contention, alone: Contention, others: Sequence[Contention]
     if slowdown.value <= LIMITS.slowdown or slowdown.floor <= LIMITS.certain:
         spread = f"{slowdown.low:.3g} to {slowdown.high:.3g}" if slowdown.bounded else "from one set of processes"
         return "", f"{slower} ({spread}): no clear slowdown."
-    device, ready = _device_was_busy(record, alone), record.value("ready") or 0.0
-    lacking = ready >= max(LIMITS.ready, LIMITS.explained * (1 - 1 / slowdown.value))
-    without = f"{slower}; for {ready:.0%} of the time a peer had no processor"
-    cpu = (record.value("cpu") or 0.0) / (alone.value("cpu") or float("inf"))
-    if record.way == "busy" or (lacking and not device and cpu < LIMITS.polls):
-        return "processors", f"{without}."
-    if record.way == "threads" and record.target.api == "CPU":  # there is no device to wait for
+    if record.way == "busy":
+        return _beside_busy(record, alone, slower)
+    if record.target.api == "CPU":
+        return _on_processors(record, alone, others, slowdown, slower)
+    return _on_device(record, alone, others, slowdown, slower)
+
+
+def _beside_busy(record: Contention, alone: Contention, slower: str) -> _Limited:
+    """The neighbours only compute, so the processors limit: there are too few, or each is slower."""
+    want = _WantOfProcessors.of(record, alone)
+    if want is not None and want.lost.value >= LIMITS.ready:
+        return "processors", f"{slower}; {want.words}."
+    return "processors", f"{slower}, though it hardly waited longer for a processor: each one is slower."
+
+
+def _on_processors(
+    record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
+) -> _Limited:
+    """There is no device to wait for, and nothing of one to poll."""
+    want = _WantOfProcessors.of(record, alone)
+    if want is not None and want.surely_explains(slowdown):
+        return "processors", f"{slower}; {want.words}."
+    if want is not None and want.may_explain(slowdown):
+        return "unknown", f"{slower}; {want.words}: the interval does not tell whether that is why."
+    if record.way == "threads":
         return _of_lock(record, others, slower)
-    issue, before = record.value("issue"), alone.value("issue")
+    cpu = _ratio(record, alone, "cpu")
+    if cpu is not None and cpu.floor > LIMITS.certain:
+        why = f"the CPU time {_times(cpu)}: processors that share a core, memory or power"
+        return "processors", f"{slower}, {why}."
+    return "unknown", f"{slower}; neither a lack of processors nor their CPU time shows why."
+
+
+def _on_device(
+    record: Contention, alone: Contention, others: Sequence[Contention], slowdown: Value, slower: str
+) -> _Limited:
+    want, cpu = _WantOfProcessors.of(record, alone), _ratio(record, alone, "cpu")
+    waits_for_device = _device_was_busy(record, alone)
+    polls = cpu is not None and cpu.floor >= LIMITS.polls
+    if want is not None and want.surely_explains(slowdown) and not waits_for_device and not polls:
+        return "processors", f"{slower}; {want.words}."
+    issue, before, cost = record.measured("issue"), alone.measured("issue"), record.measured("cost")
     waits = record.case.pattern in ("wait-each", "read-each")  # their issue contains the wait for the device
-    if not issue or not before or record.peers == 1 or waits:
-        return "unknown", f"{slower}; the issue does not tell the device from a lock here."
-    known = f"{slower}; handing it over takes {micro_of(issue)} {MICRO}, alone {micro_of(before)}"
-    if device or issue / before < 1 + LIMITS.grown * (slowdown.value - 1):
-        return _of_device(record, others, known)
-    if lacking:
-        return "unknown", f"{without}, which makes the issue longer too."
-    if slowdown.value < LIMITS.clocks and cpu >= 1 + LIMITS.spent * (slowdown.value - 1):
-        return "unknown", f"{known}, the CPU time {cpu:.3g} times: slower processors, or a lock that spins."
+    if issue is None or before is None or cost is None or record.peers == 1 or waits:
+        return "unknown", f"{slower}; the enqueue time does not tell the device from a lock here."
+    known = f"{slower}; handing it over takes {_micro(issue)}, alone {_micro(before)}"
+    slices = _slices_of_device(record, others)
+    work = record.measured("work")
+    in_turn = bool(slices) and work is not None and work.ceiling <= 1
+    where = _where_peers_wait(issue, before, cost, slowdown)
+    if waits_for_device or in_turn or where == "device":
+        return ("slices" if slices else "device"), f"{known}: {slices or 'the peers wait for the device'}."
+    if want is not None and want.may_explain(slowdown):
+        return "unknown", f"{slower}; {want.words}, which makes the enqueue time longer too."
+    if where != "lock" or _device_may_be_busy(record, alone):
+        return "unknown", f"{known}: the interval does not tell a lock from the device."
+    same_growth = 1 + LIMITS.spent * (slowdown.value - 1)
+    if slowdown.value < LIMITS.clocks and cpu is not None and cpu.ceiling >= same_growth:
+        return "unknown", f"{known}, the CPU time {_times(cpu)}: slower processors, or a lock that spins."
     return _of_lock(record, others, known)
 
 
+def _where_peers_wait(issue: Value, before: Value, cost: Value, slowdown: Value) -> Literal["device", "lock", ""]:
+    """Where the lost time was spent: after the units were handed over, or in handing them over; '' where it is open.
+
+    ``issue``: of a peer, and of one alone ``before``. ``cost``: of a unit of a peer.
+    """
+    longer, share = ratio(issue, before), ratio(issue, cost)
+    if longer is None or share is None:
+        return ""
+    most_longer = 1 + LIMITS.grown * (slowdown.value - 1)
+    most_share = 1 - (1 - LIMITS.grown) * (1 - 1 / slowdown.value)
+    if longer.ceiling < most_longer or share.ceiling < most_share:
+        return "device"
+    return "lock" if longer.floor > most_longer and share.floor > most_share else ""
+
+
+@dataclass(frozen=True)
+class _WantOfProcessors:
+    """The time for which peers were ready to run and had no processor.
+
+    ``lost``: the share of its time with a processor that a peer lost beside one alone, which other programs disturb
+    too.
+    """
+
+    lost: Value
+    words: str
+
+    @classmethod
+    def of(cls, record: Contention, alone: Contention) -> _WantOfProcessors | None:
+        """None where it was not measured. Where it is not known for one alone, that had a processor all the time."""
+        ready, before = record.measured("ready"), alone.measured("ready") or exactly(0.0)
+        if ready is None:
+            return None
+        low, high = (min(max(end, 0.0), 1.0) for end in (ready.floor, ready.ceiling))
+        least, most = (min(max(end, 0.0), _ALL_BUT_NONE) for end in (before.floor, before.ceiling))
+        usual = min(max(before.value, 0.0), _ALL_BUT_NONE)
+        lost = Value(
+            1 - (1 - min(ready.value, 1.0)) / (1 - usual), 1 - (1 - low) / (1 - most), 1 - (1 - high) / (1 - least)
+        )
+        beside = f", one alone for {percent(usual)}" if usual >= _TOLD_ALONE else ""
+        told = percent_spread(Value(ready.value, low, high))
+        return cls(lost, f"for {told} of the time a peer had no processor{beside}")
+
+    def surely_explains(self, slowdown: Value) -> bool:
+        """Whether peers surely lost time in this way, and as much as explains the slowdown."""
+        return self.lost.floor >= LIMITS.ready and self.lost.value >= self._half_of(slowdown)
+
+    def may_explain(self, slowdown: Value) -> bool:
+        """Whether the interval leaves open that this explains the slowdown."""
+        return self.lost.ceiling >= max(LIMITS.ready, self._half_of(slowdown))
+
+    def _half_of(self, slowdown: Value) -> float:
+        return LIMITS.explained * (1 - 1 / slowdown.value)
+
+
 def _device_was_busy(record: Contention, alone: Contention) -> bool:
-    """Whether already one peer alone waits for the device, and all together do as much work."""
-    issue, cost, work = (one or 0.0 for one in (alone.value("issue"), alone.value("cost"), record.value("work")))
-    return record.way != "devices" and 0 < issue < LIMITS.issue_alone * cost and work >= LIMITS.work
+    """Whether already one peer alone surely waits for the device, and all together do as much work."""
+    handing_over, work = _ratio(alone, alone, "issue", "cost"), record.measured("work")
+    if record.way == "devices" or handing_over is None or work is None:
+        return False
+    return handing_over.ceiling < LIMITS.issue_alone and work.floor >= LIMITS.work
 
 
-def _of_device(record: Contention, others: Sequence[Contention], known: str) -> tuple[Limit, str]:
+def _device_may_be_busy(record: Contention, alone: Contention) -> bool:
+    """Whether the intervals leave open that one peer alone waits for the device, and all together do as much work.
+
+    Handing over takes longer then too, where a library waits for room in a queue.
+    """
+    handing_over, work = _ratio(alone, alone, "issue", "cost"), record.measured("work")
+    if record.way == "devices" or handing_over is None or work is None:
+        return False
+    return handing_over.floor < LIMITS.issue_alone and work.ceiling >= LIMITS.work
+
+
+def _slices_of_device(record: Contention, others: Sequence[Contention]) -> str:
+    """The slices of time that the device gives processes, in words; '' where no case on this target showed them."""
     for two in others if record.way == "processes" else ():
         length, change = two.value("slice"), two.value("hand_over")
-        if two.target.key == record.target.key and length and change is not None:
-            times = f"slices of {micro_of(length)} {MICRO}, switching takes {micro_of(change)}"
-            return "slices", f"{known}: the device gives {times}."
-    return "device", f"{known}: the peers wait for the device."
+        same = (two.target.key, two.way) == (record.target.key, record.way)
+        if same and length and change is not None:
+            return f"the device gives slices of {micro_of(length)} {MICRO}, switching takes {micro_of(change)}"
+    return ""
 
 
-def _of_lock(record: Contention, others: Sequence[Contention], known: str) -> tuple[Limit, str]:
-    """Whether it is Python's lock or one of the library."""
-    if record.way != "threads" or record.case.caller != "binding":
-        return "lock", f"{known}: the peers wait for a lock of the library or driver."
+def _of_lock(record: Contention, others: Sequence[Contention], known: str) -> _Limited:
+    """Whether it is Python's lock or another one. Processes share no memory, so no lock of Python or a library."""
+    if record.way != "threads":
+        return "lock", f"{known}: the peers wait for a lock of the driver or the system."
+    if record.case.caller != "binding":
+        return "lock", f"{known}: the threads wait for a lock of the library or driver."
     compiled = replace(record, case=replace(record.case, caller="native"))
     which = attrgetter("key", "way", "peers", "placement")
-    twin = max((one.value("each") or 0.0 for one in others if which(one) == which(compiled)), default=0.0)
-    each = record.value("each") or 0.0
-    if not twin:
+    twin = next((one for one in others if which(one) == which(compiled)), None)
+    each = ratio(record.measured("each"), twin.measured("each")) if twin is not None else None
+    if each is None:
         return "unknown", f"{known}: the interpreter or a lock of the library; no compiled caller tells them apart."
-    both = f"together they need {micro_of(each)} {MICRO} a unit, from compiled code {micro_of(twin)}"
-    if each >= LIMITS.compiled * twin:
+    both = f"together they need {_times(each)} the time that they need from compiled code"
+    if each.floor >= LIMITS.compiled:
         return "interpreter", f"{known}; {both}: Python's lock limits."
-    return "lock", f"{known}; {both}: the lock is not Python's."
+    if each.ceiling < LIMITS.compiled:
+        return "lock", f"{known}; {both}: the lock is not Python's."
+    return "unknown", f"{known}; {both}: Python's lock, or one of the library or driver."
+
+
+def _ratio(record: Contention, alone: Contention, name: str, against: str = "") -> Value | None:
+    return ratio(record.measured(name), alone.measured(against or name))
+
+
+def _micro(ns: Value) -> str:
+    """A time with its interval: ``86 (15 to 480) µs``."""
+    return f"{positive_spread(ns / 1e3)} {MICRO}"
+
+
+def _times(of: Value) -> str:
+    return f"{positive_spread(of)} times"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
     listener, longest = measuring.listener, dict.fromkeys(plan.ways, 0.0)
     wanted = list(groups(plan, measuring.targets))
     listener.begin()
-    with device_lock(lambda: listener.note("waiting: another run is measuring on this machine")):
+    with device_lock(listener.waiting):
         began = time.monotonic()
         for at, group in enumerate(wanted):
             left = plan.seconds - (time.monotonic() - began)
@@ -60,30 +60,58 @@ def measure_contention(plan: ContentionPlan, measuring: Measuring) -> None:
                 measuring.add([OmittedLine(left_out=LeftOut(target=key, case=f"all, {group.way}", reason=reason))])
                 listener.note(f"left out: {key}, {group.way}: {reason}")
                 continue
-            longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left))
-            spent = time.monotonic() - began
-            listener.left(max(0.0, min(spent / (at + 1) * (len(wanted) - at - 1), plan.seconds - spent)))
+
+            def tell_time_left(share: float, at: int = at) -> None:
+                """Tell it as if each group took as long. ``share``: of this group that is measured."""
+                spent, done = time.monotonic() - began, at + share
+                if done:
+                    listener.left(max(0.0, min(spent / done * (len(wanted) - done), plan.seconds - spent)))
+
+            longest[group.way] = max(longest[group.way], _measure_group(plan, group, measuring, left, tell_time_left))
 
 
-def _measure_group(plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float) -> float:
-    """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all would take."""
+def _measure_group(
+    plan: ContentionPlan, group: PeerGroup, measuring: Measuring, left: float, tell: Callable[[float], None]
+) -> float:
+    """Measure the planned sets, or as many as fit ``left`` seconds. Returns the seconds that all would take.
+
+    The first death of a peer may be an accident: what was measured stays, and the set is measured again.
+    """
     begin, cases = time.monotonic(), dict(enumerate(group.cases))
     measuring.add(PeersLine(way=group.way, targets=list(group.targets), case=case) for case in group.cases)
-    for number in range(plan.sets):
-        measuring.listener.working(f"{group.way}: {group.targets[0].key}, set {number + 1} of {plan.sets}")
-        with _Set(plan, group, number, measuring, cases) as one:
+    numbers, measured, each = itertools.count(), 0, 0.0
+    forgives = True
+    while cases and measured < plan.sets:
+        measuring.listener.working(f"{group.way}: {group.targets[0].key}, set {measured + 1} of {plan.sets}")
+        with _Set(plan, group, next(numbers), measuring, cases, forgives=forgives) as one:
             measuring.add(one.lines())
-        each = (time.monotonic() - begin) / (number + 1)
-        if not cases or each * (number + 2) > left:
+            fits_again = 2 * (time.monotonic() - begin) <= left
+            if one.died and forgives and not fits_again:
+                measuring.add(one.failed("failed", one.died))
+        forgives = forgives and not one.died
+        measured += not one.died
+        each = (time.monotonic() - begin) / max(1, measured)
+        tell(measured / plan.sets if cases else 1.0)
+        if each * (measured + 1) > left:
             break
     return each * plan.sets
 
 
 class _Set(ExitStack):
-    """One set of fresh processes for the cases of a group. ``cases``: those that have not failed; others go."""
+    """One set of fresh processes for the cases of a group. ``cases``: those that have not failed; others go.
+
+    ``forgives``: whether the set may be measured again after a peer died. ``died``: how one did, or ''.
+    """
 
     def __init__(
-        self, plan: ContentionPlan, group: PeerGroup, number: int, measuring: Measuring, cases: dict[int, Case]
+        self,
+        plan: ContentionPlan,
+        group: PeerGroup,
+        number: int,
+        measuring: Measuring,
+        cases: dict[int, Case],
+        *,
+        forgives: bool = False,
     ) -> None:
         super().__init__()
         self.plan, self.group, self.number, self.measuring, self.cases = plan, group, number, measuring, cases
@@ -92,9 +120,23 @@ class _Set(ExitStack):
         self.most: list[int] = []
         self.children: list[ChildProcess[Answer]] = []
         self.busy: list[ChildProcess[Answer]] = []
+        self.forgives, self.died = forgives, ""
+        self.now = _Window(min(cases), 1)
+        self.seen: set[_Window] = set()
 
     def lines(self) -> Iterator[WindowLine]:
-        """Measure the set, and yield the line of each window."""
+        """Measure the set, and yield the line of each window. Where a peer dies, the set ends."""
+        try:
+            yield from self._measured()
+        except ChildEnded as ended:
+            self.died = str(ended)
+            if self.forgives and ended.why == "died":
+                of = f"{self.group.targets[0].key}, {self.group.way}"
+                self.measuring.listener.note(f"{of}: {ended}; measured again")
+            else:
+                yield from self.failed("failed", self.died)
+
+    def _measured(self) -> Iterator[WindowLine]:
         way, plan = self.group.way, self.plan
         yield from self._open(1)
         later = plan.repeats // 2 if way == "devices" else 0
@@ -150,14 +192,10 @@ class _Set(ExitStack):
             plugins, entries = list(self.measuring.request.plugins), usable_entry_points()
             self.children[-1].send(OpenJob(target, list(self.group.cases), threads, plugins, entries, chain_ns))
         for child in self.children[len(self.children) - len(more) :]:
-            try:
-                opened = child.receive(_OPENING_S)
-            except ChildEnded as ended:
-                yield from [self._failed(_Window(case, 1), "failed", str(ended)) for case in list(self.cases)]
-                return
+            opened = child.receive(_OPENING_S)
             assert isinstance(opened, Opened)
             for case in [case for case in self.cases if opened.reasons[case]]:
-                yield self._failed(_Window(case, 1), opened.statuses[case], opened.reasons[case])
+                yield from self._not_open(case, opened.statuses[case], opened.reasons[case])
             if child is self.children[0]:
                 self.units, self.most = opened.units, opened.most
 
@@ -165,15 +203,19 @@ class _Set(ExitStack):
         """Measure the windows in random order, without those of cases that have failed."""
         self.rng.shuffle(windows)
         for window in windows:
-            if window.case not in self.cases or any(child.exit_code(0) is not None for child in self.children):
-                continue
             places = processors_of_peers(window.placement, self._targets(window))
-            if places is None:
+            if window.case not in self.cases or places is None:
                 continue
-            try:
-                yield self._run(window, places)
-            except ChildEnded as ended:
-                yield self._failed(window, "failed", str(ended))
+            self.now = window
+            for child in self.children:
+                if child.exit_code(0) is not None:
+                    child.receive()  # raises how it ended
+            line = self._run(window, places)
+            if line.status == "ok":
+                self.seen.add(window)
+                yield line
+            else:
+                yield from self.failed(line.status, line.reason)
 
     def _run(self, window: _Window, places: list[list[int]]) -> WindowLine:
         """The line of one window. Raises ``ChildEnded``."""
@@ -197,7 +239,7 @@ class _Set(ExitStack):
             child.send(start)
         ran = [one for child in children if isinstance(one := child.receive(), Ran)]
         if failed := next((one for one in ran if one.reason), None):
-            return self._failed(window, failed.status, failed.reason)
+            return msgspec.structs.replace(self._line(window), status=failed.status, reason=failed.reason)
         return msgspec.structs.replace(
             self._line(window),
             length=length,
@@ -225,8 +267,30 @@ class _Set(ExitStack):
             devices=[target.device for target in self._targets(window)] if many else [],
         )
 
-    def _failed(self, window: _Window, status: Status, reason: str) -> WindowLine:
-        """The line of a window that came to nothing, or of a case that did not open; the case is not measured again."""
-        self.cases.pop(window.case, None)
-        self.measuring.listener.note(f"{self._line(window).of}, {self.group.way}: {status}: {reason}")
-        return msgspec.structs.replace(self._line(window), status=status, reason=reason)
+    def _not_open(self, case: int, status: Status, reason: str) -> Iterator[WindowLine]:
+        """A line for each number of peers of a case that did not open. The case is not measured."""
+        planned = [one for one in [*self._alone(1), *self._together()] if one.case == case and one.kind == "long"]
+        self._drop(case, status, reason)
+        for window in planned:
+            if window.placement == "free":
+                yield msgspec.structs.replace(self._line(window), status=status, reason=reason)
+
+    def failed(self, status: Status, reason: str) -> Iterator[WindowLine]:
+        """The lines of the window that came to nothing, and of each other one of its case that is not measured now.
+
+        So each number of peers without a figure has its reason. The case is not measured again.
+        """
+        at = self.now
+        planned = [*self._alone(1), *self._together()]
+        missing = [one for one in planned if one.case == at.case and one not in self.seen and one != at]
+        self._drop(at.case, status, reason)
+        yield msgspec.structs.replace(self._line(at), status=status, reason=reason)
+        because = f"not measured, since with K={at.peers}: {reason}"
+        for window in missing:
+            if processors_of_peers(window.placement, self._targets(window)) is not None:
+                yield msgspec.structs.replace(self._line(window), status=status, reason=because)
+
+    def _drop(self, case: int, status: Status, reason: str) -> None:
+        self.cases.pop(case, None)
+        of = f"{self.group.targets[0].key} {self.group.cases[case].key}"
+        self.measuring.listener.note(f"{of}, {self.group.way}: {status}: {reason}")

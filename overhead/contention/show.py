@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,13 +30,18 @@ _LIMITS: dict[Limit, str] = {
     "slices": "time slices", "device": "the device", "unknown": "not known",
 }  # fmt: skip
 """What limits, in the table; docs/contention.md tells what each means."""
+_DRIVER_LOCK = "driver lock"
+"""A lock where the peers are processes: these share no lock of Python or of a library."""
+_SAME_RATE = 1.25
+"""Stacks meet at the device where the fastest and the slowest together need times within this factor."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WayWords:
     """A way in words. ``finding``: how a sentence on so many peers begins.
 
-    ``advice``: what to use where all together surely do less than ``least`` times as much as one.
+    ``advice``: what to use where all together surely do less than one. A finding gives it where they surely do less
+    than ``least`` times as much.
     """
 
     title: str
@@ -129,21 +135,28 @@ def _judged(rows: Sequence[PeersRow]) -> list[PeersRow]:
     return [row for row in running if row.first.target.api != "CPU" and not row.first.target.software] or running
 
 
-def losses(way: Way, rows: Sequence[PeersRow]) -> list[tuple[PeersRow, int, Value]]:
-    """The unpinned rows in which all together surely do less than the bound of the way, the worst first.
+def losses(way: Way, rows: Sequence[PeersRow], below: float = 1.0) -> list[tuple[PeersRow, int, Value]]:
+    """The unpinned rows in which all together surely do less than ``below`` times as much as one, the worst first.
 
-    Each with the number of peers that do least, and their work beside that of one alone.
+    Each with the number of peers that do least, and their work beside that of one alone. Empty for a way in which one
+    alone is no alternative.
     """
+    if not PEER_WORDS[way].advice:
+        return []
     free = [row for row in _judged(rows) if row.first.placement == "free"]
     works = [[(row, k, work) for k, work in row.resolved("work").items() if k > 1] for row in free]
     least = [min(of_row, key=lambda one: one[2].value) for of_row in works if of_row]
-    return sorted((one for one in least if one[2].ceiling < PEER_WORDS[way].least), key=lambda one: one[2].value)
+    return sorted((one for one in least if one[2].ceiling < below), key=lambda one: one[2].value)
 
 
 def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
-    """How the most peers compare with one alone, for one caller; what to do if all do less than one. Else nothing."""
+    """How the most peers compare with one alone, for one caller; where they meet; what to do if all do less than one.
+
+    Nothing where no comparison is resolved.
+    """
     figure, alone = ("slowdown", "alone") if way == "busy" else ("work", "one alone")
-    known = [(row, k, ratio) for row in _judged(rows) for k, ratio in row.resolved(figure).items()]
+    judged = _judged(rows)
+    known = [(row, k, ratio) for row in judged for k, ratio in row.resolved(figure).items()]
     peers = max((k for _, k, _ in known), default=0)
     if peers <= (way != "busy"):
         return []
@@ -155,29 +168,59 @@ def finding_sentences(way: Way, rows: Sequence[PeersRow]) -> list[str]:
         f" to {number(high)}{TIMES} ({most.name})" if most is not least else ""
     )
     called = f"{least.called[0].upper()}{least.called[1:]}"
-    sentences = [f"{called}, {PEER_WORDS[way].finding.format(peers)} {said} as much as {alone}."]
-    if worst := listed([f"{row.name} {row.called}" for row, *_ in losses(way, rows)]):
-        sentences.append(f"Several do less than one alone through these: {worst}. Use {PEER_WORDS[way].advice} there.")
+    noisy = [
+        row.name for row in judged if row.order == order and peers in row.values(figure).keys() - row.resolved(figure)
+    ]
+    unclear = f" Too noisy to be counted here: {listed(noisy)}." if noisy else ""
+    sentences = [f"{called}, {PEER_WORDS[way].finding.format(peers)} {said} as much as {alone}.{unclear}"]
+    sentences += _meeting_sentences(way, judged)
+    if worst := [f"{row.name} {row.called} {factor_spread(work)} (K={k})" for row, k, work in losses(way, rows)]:
+        sentences.append(f"Several do less than one alone through {listed(worst)}. Use {PEER_WORDS[way].advice} there.")
     return sentences
 
 
+def _meeting_sentences(way: Way, rows: Sequence[PeersRow]) -> Iterator[str]:
+    """Which stacks come to one rate, because the device limits all of them."""
+    meeting: dict[tuple[str, int], list[tuple[PeersRow, Value]]] = {}
+    for row in rows:
+        rates = row.resolved("each")
+        peers = max(rates, default=0)
+        if peers > 1 and row.records[peers].limit == "device" and row.first.placement == "free":
+            meeting.setdefault((row.first.target.api, peers), []).append((row, rates[peers]))
+    for (_, peers), met in meeting.items():
+        low, high = min(each.floor for _, each in met), max(each.ceiling for _, each in met)
+        names = list(dict.fromkeys(row.name for row, _ in met))
+        if len(names) > 1 and high < _SAME_RATE * low:
+            yield (
+                f"The device limits {listed(names)}: {peers} {way} together need {between(low / 1e3, high / 1e3)} "
+                f"{MICRO} a unit, whichever stack it is. So the slower one alone is, the more several do beside it."
+            )
+
+
 def placing_sentences(rows: Sequence[PeersRow]) -> list[str]:
-    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned."""
+    """Of a process a device: how much slower than alone the cases with a limit are, unpinned and pinned.
+
+    Each with the number of devices at which it is slowest.
+    """
     cases: dict[str, list[PeersRow]] = {}
     for row in _judged(rows):
         if row.values("slowdown"):
             cases.setdefault(row.first.key, []).append(row)
     said, highest = [], 0.0
     for own in cases.values():
-        most = max(k for row in own for k in row.values("slowdown"))
-        ratios = [(row, ratio) for row in own if (ratio := row.values("slowdown").get(most)) is not None]
-        highest = max([highest, *(ratio.ceiling for _, ratio in ratios)])
-        if any(row.records[most].limit for row, _ in ratios):
-            each = ", ".join(f"{row.called} {factor_spread(ratio)}" for row, ratio in ratios)
-            said.append(f"{own[0].name} {each} (K={most})")
+        slowdowns = [(row, k, ratio) for row in own for k, ratio in row.values("slowdown").items()]
+        highest = max([highest, *(ratio.ceiling for _, _, ratio in slowdowns)])
+        limited = [(ratio.value, k) for row, k, ratio in slowdowns if row.records[k].limit]
+        if limited:
+            _, slowest = max(limited)
+            each = ", ".join(f"{row.called} {factor_spread(ratio)}" for row, k, ratio in slowdowns if k == slowest)
+            said.append(f"{own[0].name} {each} (K={slowest})")
     if said:
         return [f"Slower than alone: {'; '.join(said)}."]
-    return [f"No case is clearly slower than alone; no interval reaches above {highest:.2f}{TIMES}."] if cases else []
+    if not cases:
+        return []
+    reach = f"; no interval reaches above {highest:.2f}{TIMES}" if math.isfinite(highest) else ""
+    return [f"No case is clearly slower than alone{reach}."]
 
 
 def way_blocks(view: View, way: Way) -> Iterator[Part]:
@@ -206,13 +249,33 @@ def _table(way: Way, rows: Sequence[PeersRow]) -> Table:
             *(_short(costs[k] / 1e3) if k in costs else "" for k in counts),
             _short(ratio, TIMES) if ratio else "",
             f"{micro_of(min(last.costs))} to {micro_of(max(last.costs))}" if last and len(last.costs) > 1 else "",
-            Cell(_LIMITS[last.limit], hover=last.why) if last else "",
+            Cell(_limit_words(last), hover=last.why) if last else "",
         ])  # fmt: skip
     columns = ["stack", "called from", "pinned to", *(f"K={k}" for k in counts), heading, "each peer", "limit"]
     of_k = "beside K busy processes" if way == "busy" else f"for each of K {way}"
-    of_k += f", {MICRO}" + ("; K=1: the median device" if way == "devices" else "")
-    caption = f'Time of a unit {of_k}. The columns from "{heading}" on: K={most}'
-    return Table(caption, columns, cells, range(3, 5 + len(counts)), optional={4 + len(counts): 0}).without_empty(2)
+    caption = f'Time of a unit {of_k}, {MICRO}; "{heading}" and "limit" at K={most}'
+    columns = ["stack", "called from", "pinned to", *(f"K={k}" for k in counts), heading, "each peer", "limit"]
+    each_peer = len(columns) - 2
+    meanings = {each_peer: f'"each peer": the lowest and the highest cost of a peer at K={most}.'}
+    if way == "devices":
+        meanings[3] = "K=1: the median device."
+    return Table(
+        caption, columns, cells, range(3, each_peer + 1), optional=_leaving_first(len(counts)), meanings=meanings
+    ).without_empty(2)
+
+
+def _leaving_first(counts: int) -> dict[int, int]:
+    """The ranks of the columns that a narrow terminal leaves out: each peer, then K=2 and up, K=1, the most peers."""
+    of_counts = list(range(3, 3 + counts))
+    order = [4 + counts, *of_counts[1:-1], *of_counts[:1], *of_counts[1:][-1:]]
+    return {column: len(order) - 1 - at for at, column in enumerate(order)}
+
+
+def _limit_words(record: Contention) -> str:
+    """What limits the peers of the record, as the table has it."""
+    if record.limit == "lock" and record.way != "threads":
+        return _DRIVER_LOCK
+    return _LIMITS[record.limit]
 
 
 def _short(value: Value, sign: str = "") -> str | Cell:
@@ -228,6 +291,9 @@ def _notes(rows: Sequence[PeersRow]) -> Iterator[str]:
     """How a noisy figure is shown; the slices of time that the device gives; and from what each limit follows."""
     if any(v.status != "ok" for row in rows for name in ("cost", "work") for v in row.values(name).values()):
         yield "A range alone is a noisy figure."
+    at_most = [(max(works), works[max(works)]) for row in rows if (works := row.values("work"))]
+    if any(work.floor > k or (work.status != "ok" and work.ceiling > k) for k, work in at_most):
+        yield "K peers do at most K times as much. A range that reaches above comes from a noisy K=1."
     for name, about in (
         ("slice", "Time slices of the device"),
         ("hand_over", "Time to switch the device between processes"),

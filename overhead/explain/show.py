@@ -227,9 +227,10 @@ def timing_blocks(timing: Timing) -> Iterator[Part]:
     optional = {2 + len(varied) + names.index(name): rank for name, rank in _OPTIONAL.items() if name in names}
     columns = ["#", "call", *varied, *(f"{name}, {MICRO}" for name in names)]
     title = f"{'A first answer, from one process: the' if timing.quick else 'The'} cost of a call, {where}{library}"
-    yield Table(title, columns, rows, numeric=range(2, len(columns)), optional=optional).without_empty()
-    shown = [name for name in names if not timing.quick and any(_cell(call, name) for call in timing.calls)]
-    yield Text([f"{name}: {_WORDS[name]}." for name in shown], quiet=True)
+    explained = () if timing.quick else names
+    meanings = {2 + len(varied) + names.index(name): f"{name}: {_WORDS[name]}." for name in explained}
+    numeric = range(2, len(columns))
+    yield Table(title, columns, rows, numeric=numeric, optional=optional, meanings=meanings).without_empty()
     yield Heading("What the figures say")
     yield Text(timing_sentences(timing))
 

@@ -43,8 +43,11 @@ def brief_blocks(fingerprint: Fingerprint, all_cases: bool = False) -> Iterator[
         yield Text(lead_sentences(costs))
     figures = view.once(key_figures)
     if any(figure.measured is not None for figure in figures):
-        yield key_figure_table(view)
-        yield Text([next_run_sentence(machine)])
+        table, said = key_figure_table(view), next_run_sentence(machine)
+        ranges = [at for at, heading in enumerate(table.columns) if heading.startswith("next run")]
+        yield dataclasses.replace(table, meanings=dict.fromkeys(ranges, said))
+        if not ranges:
+            yield Text([said])
         missing = ((k.label, k.reason) for k in figures if k.measured is None)
         yield Text(reasons_said(missing, "Missing:"), quiet=True)
     yield from _of_slices(view)

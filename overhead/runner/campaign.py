@@ -129,6 +129,15 @@ class _OpenWorker:
         self.worker.end()
 
 
+@dataclasses.dataclass(frozen=True)
+class _Expected:
+    """What was expected when a replicate began at ``began_s``: seconds for it, and for all later ones."""
+
+    began_s: float = 0.0
+    now_s: float = 0.0
+    later_s: float = 0.0
+
+
 class Campaign:
     """Measures the tasks of one or two interpreters in the planned processes.
 
@@ -154,7 +163,11 @@ class Campaign:
         self._slow: set[str] = set()
         self._ahead: dict[str, _OpenWorker] = {}
         """By target key, workers of the next replicate that are ready: those of targets that are slow to open."""
-        self._began_s = self._waited_s = self._end_s = 0.0
+        self._began_s = self._waited_s = 0.0
+        self._measured_s: dict[str, float] = {}
+        """By side and target, the measuring time of the latest process."""
+        self._open_now: Sequence[_OpenWorker] = ()
+        self._expected = _Expected()
         self._wall_s = math.inf if plan.wall_s is None else plan.wall_s * len(runs)
 
     def start_worker(self, job: Job, environment: Mapping[str, str], interpreter: Interpreter) -> WorkerProcess:
@@ -162,8 +175,8 @@ class Campaign:
         memory_bytes, silence_s = self.limits.memory_bytes, self.limits.silence_s
         return WorkerProcess(job, environment, interpreter, silence_s=silence_s, memory_bytes=memory_bytes)
 
-    def lock(self, waiting: Callable[[], None]) -> AbstractContextManager[None]:
-        """A ``with`` block that holds the lock of the devices. ``waiting`` is called if another run holds it."""
+    def lock(self, waiting: Callable[[float], None]) -> AbstractContextManager[None]:
+        """A ``with`` block that holds the lock of the devices. ``waiting``: as of ``device_lock``."""
         return device_lock(waiting)
 
     def clock(self) -> float:
@@ -226,18 +239,39 @@ class Campaign:
         return sum(self._process_s.get(key, 0.0) for key in due)
 
     def _expect_end(self, replicate: int) -> None:
-        """Estimate when the run ends, when this replicate starts; 0 before any process has been measured."""
-        if self._process_s:
-            self._end_s = self._elapsed_s()
-            for later in range(replicate, self.plan.processes):
-                if not self._may_start(later, self._end_s):
-                    break
-                self._end_s += self._expected_s(later)
-            self._tell_time_left()
+        """Note, when this replicate starts, how long it and the later ones should take; nothing before the first."""
+        if not self._process_s:
+            return
+        began_s, now_s = self._elapsed_s(), self._expected_s(replicate)
+        end_s = began_s + now_s
+        for later in range(replicate + 1, self.plan.processes):
+            if not self._may_start(later, end_s):
+                break
+            end_s += self._expected_s(later)
+        self._expected = _Expected(began_s, now_s, end_s - began_s - now_s)
+        self._tell_time_left()
 
     def _tell_time_left(self) -> None:
-        if self._end_s:
-            self.listener.left(max(0.0, self._end_s - self._elapsed_s()))
+        """Tell it from what is still to measure, and as if later processes were as much slower as this one is.
+
+        Waits for other runs are expected to go on as they were.
+        """
+        if not self._expected.now_s:
+            return
+        elapsed_s = self._elapsed_s()
+        spent_s = elapsed_s - self._expected.began_s
+        rest_s = max(self._expected.now_s - spent_s, self._still_to_measure_s())
+        slower = max(1.0, (spent_s + rest_s) / self._expected.now_s)
+        waits = 1 + self._waited_s / elapsed_s if elapsed_s > 0 else 1.0
+        self.listener.left((rest_s + slower * self._expected.later_s) * waits)
+
+    def _still_to_measure_s(self) -> float:
+        """Seconds that the open workers still measure, if each measures as long as the process before it."""
+        left_s = 0.0
+        for one in self._open_now:
+            before_s = self._measured_s.get(one.run.with_side(one.task.target.key), 0.0)
+            left_s += max(0.0, before_s - one.measured_s)
+        return left_s
 
     def _elapsed_s(self) -> float:
         """Time since this run began to measure, s, without the time that it waited for other runs."""
@@ -253,8 +287,11 @@ class Campaign:
             workers, early = self._start_all(group, stack), self._start_all(soon, self._at_the_end)
             ready = [one for one in workers if one.is_ready or self._wait_until_ready(one)]
             self._ahead = {one.task.target.key: one for one in early if self._wait_until_ready(one)}
+            self._open_now = workers
             self._take_turns(ready)
+            self._open_now = ()
             for one in workers:
+                self._measured_s[one.run.with_side(one.task.target.key)] = one.measured_s
                 one.worker.release()
         beside_s = (self._elapsed_s() - began_s - sum(one.measured_s for one in workers)) / max(1, len(workers))
         for tasks in group:
@@ -316,7 +353,7 @@ class Campaign:
     def _take_turns(self, ready: Sequence[_OpenWorker]) -> None:
         """Hold the lock of the devices, and let the workers measure in turns until all have ended."""
         waiting, asked_s = deque(ready), self.clock()
-        with self.lock(lambda: self.listener.note("waiting: another run is measuring on this machine")):
+        with self.lock(self.listener.waiting):
             self._waited_s += self.clock() - asked_s
             while waiting:
                 one = waiting.popleft()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from collections.abc import Callable
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TextColumn
 
+from overhead.locks import DEVICE_LOCK, shared_folder
 from overhead.reading.format import plain
+
+_BESIDE = 50
+"""Characters of the bar and of the time left."""
 
 
 class Listener:
@@ -24,6 +28,9 @@ class Listener:
     def working(self, what: str) -> None:
         """Receive what the run does now, in words."""
 
+    def waiting(self, seconds: float) -> None:
+        """Receive, again and again, that another run measures on this machine, and for how long this one has waited."""
+
     def left(self, seconds: float) -> None:
         """Receive about how much longer the run takes; not before the first process of each target has ended."""
 
@@ -31,11 +38,18 @@ class Listener:
         """Receive that the run has ended."""
 
 
-class Progress(Listener):
-    """Shows the progress on standard error, until the end of a ``with`` block."""
+_LINE_EVERY_S = 20.0
+"""Outside a terminal a line is printed this often: a log of a run of ten minutes stays short."""
+_NAMES_LOCK_AFTER_S = 60.0
+"""Who waits for longer than this may want to know what holds the lock: the longest turn of a run is shorter."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
+
+class Progress(Listener):
+    """Shows the progress on standard error, until the end of a ``with`` block. ``clock``: seconds."""
+
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console or Console(stderr=True)
+        self._clock = clock
         self._bar = Bar(
             BarColumn(24),
             TextColumn("{task.fields[left]}"),
@@ -43,14 +57,15 @@ class Progress(Listener):
             console=self._console,
             auto_refresh=False,
             transient=True,
-            disable=not sys.stderr.isatty(),
+            disable=not self._console.is_terminal,
         )
-        self._began = self._last_plain = 0.0
+        self._began = self._last_line = 0.0
+        self._has_waited = False
         self._task = self._bar.add_task("", total=1.0, left="")
 
     def note(self, text: str) -> None:
-        """Print a line."""
-        self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=True)
+        """Print a line; in a terminal it wraps between words."""
+        self._console.print(plain(text, 4000), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
     def __enter__(self) -> Self:
         return self
@@ -59,27 +74,59 @@ class Progress(Listener):
         self.end()
 
     def begin(self) -> None:
-        """Show the bar, and say when the time left is known."""
-        self._began = time.monotonic()
+        """Show the bar, or outside a terminal say when the time left is known."""
+        self._began = self._last_line = self._clock()
         self._bar.start()
-        self.note("measuring; the time left is known after the first process of each stack")
+        if self._console.is_terminal:
+            self._bar.update(self._task, left="time left not known yet")
+        else:
+            self.note("measuring; the time left is known after the first process of each stack")
 
     def working(self, what: str) -> None:
         """Show ``what`` beside the bar."""
         self._bar.start()
-        self._bar.update(self._task, description=what[: max(20, self._console.width - 50)])
-        self._bar.refresh()
+        self._describe(what)
+
+    def waiting(self, seconds: float) -> None:
+        """Say beside the bar how long this run has waited for another; outside a terminal, print it now and then."""
+        what = f"waiting for another run on this machine, {seconds:.0f} s so far"
+        if seconds >= _NAMES_LOCK_AFTER_S:
+            what += f"; it holds {shared_folder() / DEVICE_LOCK}"
+        self._describe(what)
+        if not self._console.is_terminal and (self._is_time_for_line() or not self._has_waited):
+            self.note(what)
+        self._has_waited = True
 
     def left(self, seconds: float) -> None:
         """Move the bar; outside a terminal, print the time left every 20 s."""
-        elapsed = time.monotonic() - self._began
-        words = f"about {max(5.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
+        elapsed = self._clock() - self._began
+        words = f"about {max(1.0, seconds):.0f} s left" if seconds < 120 else f"about {seconds / 60:.1f} min left"
         self._bar.update(self._task, completed=elapsed / (elapsed + seconds + 1e-9), left=words)
         self._bar.refresh()
-        if not sys.stderr.isatty() and elapsed - self._last_plain >= 20:
-            self._last_plain = elapsed
+        if not self._console.is_terminal and self._is_time_for_line():
             self.note(f"  {words}")
 
     def end(self) -> None:
         """Remove the bar."""
         self._bar.stop()
+
+    def _describe(self, what: str) -> None:
+        room = max(20, self._console.width - _BESIDE)
+        self._bar.update(self._task, description=shortened(what, room))
+        self._bar.refresh()
+
+    def _is_time_for_line(self) -> bool:
+        """Whether the last line is long ago. The caller then prints one."""
+        if self._clock() - self._last_line < _LINE_EVERY_S:
+            return False
+        self._last_line = self._clock()
+        return True
+
+
+def shortened(text: str, room: int) -> str:
+    """The text in so many characters; what does not fit ends after a word, with dots."""
+    if len(text) <= room:
+        return text
+    whole_words, _, _ = text[:room].rpartition(" ")
+    kept = whole_words.rstrip(" ,:;") or text[: room - 1]
+    return f"{kept}\N{HORIZONTAL ELLIPSIS}"

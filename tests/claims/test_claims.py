@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 
 from overhead.blocks.markdown import markdown
 from overhead.blocks.terminal import show
-from overhead.claims.judging import Judged, judge, judge_runs, summary
-from overhead.claims.measured import against_of
-from overhead.claims.registry import Claim, ClaimTest, Selector, claims, sources
-from overhead.claims.rules import VERDICTS, bounds, evaluate, published
+from overhead.claims.judging import Judged, judge, judge_runs, measured_range, summary
+from overhead.claims.measured import ClaimValue, against_of
+from overhead.claims.registry import Claim, ClaimTest, Selector, Unit, claims, sources
+from overhead.claims.rules import VERDICTS, bounds, evaluate, published, size_beside_published, verdict_on_value
 from overhead.claims.show import overview_blocks, verdict_blocks
 from overhead.errors import BadFile
 from overhead.loading.files import write_fingerprint
 from overhead.named_comparisons import comparable_pairs
 from overhead.probes import registry, space_of
 from overhead.reading.published import publications
-from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target
+from overhead.results import Case, Comparison, Fingerprint, Gpu, Machine, Params, Record, Target, Value
 from overhead.workloads import UNROLLED
 from tests.fakes.report import figure, fingerprint, record, share
 
@@ -109,9 +110,10 @@ def test_the_fields_of_a_claim_agree_with_each_other(claim: Claim) -> None:
             assert test.against is not None
     if claim.test is None or claim.test.kind in ("implied", "fails"):
         return
-    inner, outer = bounds(claim, claim.test)
-    assert outer[0] <= inner[0] <= inner[1] <= outer[1]
-    assert inner[0] <= low <= high <= inner[1], "the published figure itself must count as reproduced"
+    within = bounds(claim, claim.test)
+    inner, outer = within.reproduced, within.partial
+    assert outer.low <= inner.low <= inner.high <= outer.high
+    assert inner.low <= low <= high <= inner.high, "the published figure itself must count as reproduced"
 
 
 def test_our_stacks_measure_at_least_25_claims(everything: Fingerprint) -> None:
@@ -142,10 +144,79 @@ def test_a_measured_figure_gets_the_verdict_of_the_rules() -> None:
         return _verdict("naive-20x", made)
 
     assert verdict(400_000.0, 20_000.0) == "reproduced"
-    assert verdict(60_000.0, 20_000.0) == "partial"
+    assert verdict(120_000.0, 20_000.0) == "partial"
+    assert verdict(60_000.0, 20_000.0) == "refuted"
     assert verdict(21_000.0, 20_000.0) == "refuted"
-    assert verdict(22_100.0, 20_000.0) == "inconclusive"
+    assert verdict(91_400.0, 20_000.0) == "inconclusive"
     assert verdict(400_000.0, 20_000.0, software=True) == "inconclusive"
+
+
+def _claimed(value: float, unit: Unit) -> tuple[Claim, ClaimTest]:
+    """The first claim with this unit, as if it had published this value."""
+    found = next(
+        c for c in CLAIMS if c.test and c.test.unit == unit and not c.test.no_effect and c.test.kind != "fails"
+    )
+    assert found.test is not None
+    return msgspec.structs.replace(found, value=value), found.test
+
+
+def _found(value: float, low: float, high: float) -> ClaimValue:
+    return ClaimValue("A", "", "", "", software=False, status="ok", measured=Value(value, low, high))
+
+
+@pytest.mark.parametrize(
+    ("published_value", "low", "high", "expected"),
+    [
+        (1.53, 1.45, 1.60, "reproduced"),
+        (1.53, 1.26, 1.42, "partial"),
+        (1.53, 1.16, 1.42, "inconclusive"),
+        (1.53, 1.01, 1.20, "refuted"),
+        (1.53, 0.60, 0.70, "refuted"),
+        (2.0, 88.0, 498.0, "refuted"),
+        (2.0, 3.1, 3.9, "partial"),
+        (159.0, 120.0, 220.0, "reproduced"),
+        (159.0, 33.0, 38.0, "partial"),
+        (159.0, 20.0, 28.0, "refuted"),
+        (0.5, 0.45, 0.60, "reproduced"),
+        (0.5, 0.26, 0.30, "partial"),
+        (0.5, 0.80, 0.90, "refuted"),
+    ],
+)
+def test_a_ratio_is_judged_by_its_logarithm_too(published_value: float, low: float, high: float, expected: str) -> None:
+    assert verdict_on_value(*_claimed(published_value, "ratio"), _found((low * high) ** 0.5, low, high)) == expected
+
+
+@pytest.mark.parametrize(
+    ("published_value", "low", "high", "expected"),
+    [(0.75, 0.65, 0.80, "reproduced"), (0.75, 0.45, 0.55, "partial"), (0.95, 0.60, 0.70, "refuted"),
+     (0.05, 0.04, 0.07, "reproduced")],
+)  # fmt: skip
+def test_a_share_is_judged_by_what_it_leaves_too(
+    published_value: float, low: float, high: float, expected: str
+) -> None:
+    assert verdict_on_value(*_claimed(published_value, "share"), _found((low + high) / 2, low, high)) == expected
+
+
+def test_a_refuted_ratio_of_the_same_direction_says_whether_it_is_smaller_or_larger() -> None:
+    claim, test = _claimed(2.0, "ratio")
+    assert size_beside_published(claim, test, [_found(270.0, 88.0, 498.0)]) == "larger"
+    assert size_beside_published(claim, test, [_found(1.2, 1.15, 1.25)]) == "smaller"
+    assert size_beside_published(claim, test, [_found(0.5, 0.4, 0.6)]) == ""
+    assert size_beside_published(claim, test, [_found(1.2, 1.15, 1.25), _found(5.0, 4.0, 6.0)]) == ""
+    less = msgspec.structs.replace(claim, value=0.5)
+    assert size_beside_published(less, test, [_found(0.1, 0.09, 0.11)]) == "larger"
+    assert size_beside_published(less, test, [_found(0.8, 0.75, 0.85)]) == "smaller"
+
+
+@pytest.mark.parametrize("unit", get_args(Unit))
+def test_a_range_names_its_unit_once_at_its_end(unit: Unit) -> None:
+    test = ClaimTest(quantity="q", unit=unit)
+    text = measured_range(test, [_found(0.39, 0.3, 0.4), _found(0.46, 0.4, 0.5)])
+    alone = measured_range(test, [_found(0.46, 0.4, 0.5)])
+    if unit != "dispatches":
+        low, _, high = text.partition(" to ")
+        assert low.replace(".", "").isdecimal()
+        assert high == alone
 
 
 def _verdict(claim: str, *records: Record) -> str:

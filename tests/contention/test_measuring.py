@@ -76,6 +76,26 @@ def test_a_case_that_fails_says_why(fault: str, status: str, tmp_path: Path, mon
     assert all(one.status == status and one.reason for one in found)
 
 
+def test_a_peer_that_dies_once_costs_no_number_of_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE_FAULT", "once")
+    monkeypatch.setenv("FAULT_FILE", str(tmp_path / "died"))
+    found = measured(tmp_path / "out", dataclasses.replace(SHORT, ways=("processes",), sets=1))
+    assert (tmp_path / "died").exists()
+    free = {one.peers: one for one in found if one.placement == "free"}
+    assert sorted(free) == [1, 2]
+    assert all(one.value("cost") for one in free.values())
+
+
+@pytest.mark.parametrize("fault", ["kill", "issue"])
+def test_each_number_of_peers_that_a_fault_leaves_out_has_a_reason(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BASE_FAULT", fault)
+    found = measured(tmp_path, dataclasses.replace(SHORT, ways=("processes",), numbers=(1, 2, 3), sets=2))
+    assert {one.peers for one in found if one.placement == "free"} == {1, 2, 3}
+    assert all(one.reason for one in found)
+
+
 def test_a_process_a_device_is_compared_with_each_device_alone(tmp_path: Path) -> None:
     plugin = tmp_path / "pair.py"
     plugin.write_text(TWO_DEVICES, encoding="utf-8")

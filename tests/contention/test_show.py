@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -20,7 +21,8 @@ from overhead.reading.view import View
 from overhead.report import render
 from overhead.results import Contention, Limit, Placement, Way
 from tests.fakes.contention import h100, peers
-from tests.fakes.report import fingerprint, record
+from tests.fakes.report import figure, fingerprint, record
+from tests.terminal.test_goldens import printed
 
 
 def view(*cases: list[Contention]) -> View:
@@ -80,7 +82,8 @@ def test_a_sentence_has_one_caller_and_the_least_and_the_most_of_all_that_is_res
     assert "0.800×" in said
     assert "3.85×" in said
     assert "compiled" not in said
-    assert "Dawn" not in said
+    assert "(Dawn)" not in said
+    assert "Dawn" in said, "a row that is left out is named"
 
 
 def test_beside_busy_processors_the_slowdown_of_the_one_process_is_told() -> None:
@@ -163,3 +166,57 @@ def test_of_the_devices_alone_the_table_has_the_median() -> None:
     costs = (peers("torch", {1: cost}, "devices") for cost in (9.0, 5.0, 6.0))
     (row,) = rows(view(*costs), "devices")
     assert row["K=1"] == "6.00"
+
+
+def test_a_process_a_device_is_judged_at_every_number_of_peers() -> None:
+    widest_at_two = peers("torch", {1: 5.0, 2: 5.0, 4: 5.0}, "devices", width=0.01)
+    at_two = widest_at_two[1]
+    wide = [figure("slowdown", 1.3, "noisy", 0.4) if f.name == "slowdown" else f for f in at_two.figures]
+    widest_at_two[1] = msgspec.structs.replace(at_two, figures=wide)
+    assert "1.82" in notes(view(widest_at_two), "devices")
+    slower_at_two = peers("torch", {1: 5.0, 2: 15.0, 4: 5.0}, "devices")
+    slower_at_two[1] = msgspec.structs.replace(slower_at_two[1], limit="lock")
+    said = notes(view(slower_at_two), "devices")
+    assert "3.00×" in said
+    assert "K=2" in said
+    assert "No case" not in said
+
+
+def test_every_case_that_surely_does_less_than_one_alone_is_named() -> None:
+    little, much = peers("cuda-graph", {1: 1.0, 2: 2.1}), peers("torch", {1: 1.0, 2: 2.4})
+    said = " ".join(finding_sentences("processes", rows_of(view(little, much), "processes")))
+    assert "CUDA graphs" in said
+    assert "PyTorch" in said
+    assert said.count("0.952×") == 2
+    noisy = peers("cuda-graph", {1: 1.0, 2: 2.1}, width=0.2)
+    assert "less than one" not in " ".join(finding_sentences("processes", rows_of(view(noisy, much[:1]), "processes")))
+
+
+def test_stacks_that_meet_at_the_device_are_said_to() -> None:
+    def meeting(stack: str, alone: float, each: float, limit: Limit = "device") -> list[Contention]:
+        return peers(stack, {1: alone, 8: 8 * each}, limit=limit, more=(figure("each", each * 1e3, "ok", 0.02),))
+
+    both = view(meeting("torch", 5.0, 2.2), meeting("triton", 11.0, 2.1))
+    said = " ".join(finding_sentences("processes", rows_of(both, "processes")))
+    assert "limits PyTorch and Triton" in said
+    assert "2.06 to 2.24" in said
+    apart = view(meeting("torch", 5.0, 2.2), meeting("triton", 11.0, 5.1))
+    assert "limits PyTorch" not in " ".join(finding_sentences("processes", rows_of(apart, "processes")))
+    unknown = view(meeting("torch", 5.0, 2.2), meeting("triton", 11.0, 2.1, "unknown"))
+    assert "limits PyTorch" not in " ".join(finding_sentences("processes", rows_of(unknown, "processes")))
+
+
+def test_a_range_above_k_times_is_explained() -> None:
+    above = peers("torch", {1: 5.0, 4: 5.0}, "devices", status="noisy", width=0.4)
+    assert "at most K times" in notes(view(above), "devices")
+    exact = peers("torch", {1: 5.0, 4: 5.0}, "devices", width=0.005)
+    assert "at most K times" not in notes(view(exact), "devices")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_the_limit_and_what_all_do_together_are_in_every_terminal(width: int) -> None:
+    text = printed(way_blocks(View(h100()), "processes"), width)
+    (table,) = (block for block in way_blocks(View(h100()), "processes") if isinstance(block, Table))
+    head = text.split("─")[0].split()
+    assert {"together", "limit"} <= set(head)
+    assert len(table.rows) == 5

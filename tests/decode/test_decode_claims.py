@@ -85,4 +85,4 @@ def test_the_claim_on_webgpu_speed_is_judged_with_and_without_a_read_after_each_
     one = judged("decode-webgpu-11pct-of-cuda", eager, dawn, *reads)
     assert [m.measured.value for m, _ in one.measured if m.measured] == [pytest.approx(0.5)]
     assert [m.measured.value for m in one.flawed if m.measured] == [pytest.approx(0.105)]
-    assert (one.verdict, one.as_published) == ("partial", "reproduced")
+    assert (one.verdict, one.as_published) == ("refuted", "reproduced"), "half of the speed is far from a ninth of it"

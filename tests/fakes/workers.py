@@ -24,7 +24,7 @@ from overhead.runner.workers import Job, Pause, Ready, WorkerDied, decode
 class Unlocked(Campaign):
     """A campaign that does not wait for other runs on this machine."""
 
-    def lock(self, waiting: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    def lock(self, waiting: Callable[[float], None]) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
 

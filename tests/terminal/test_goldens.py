@@ -41,9 +41,10 @@ def printed(blocks: Iterable[Part], width: int = WIDTH) -> str:
 
 
 def judged() -> list[Judged]:
-    """The first claim of each verdict, judged from a made-up run."""
+    """The first claim of each verdict, judged from a made-up run, and one that its own figures refute."""
     found = judge_runs([crowded()])
-    return [next(one for one in found if one.verdict == v) for v in VERDICTS if v in {one.verdict for one in found}]
+    firsts = [next(one for one in found if one.verdict == v) for v in VERDICTS if v in {one.verdict for one in found}]
+    return [*firsts, next(one for one in found if one.claim.test and one.claim.test.kind == "implied")]
 
 
 def compare_outcomes() -> Verdicts:

@@ -1,0 +1,131 @@
+"""What limits peers is told from intervals: noise names nothing, and no stack is said to wait for what it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+import pytest
+
+from overhead.contention.limits import limit_of
+from overhead.reading.view import View
+from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Target, Way
+from tests.contention.test_show import rows
+from tests.fakes.report import fingerprint
+
+Interval = tuple[float, float, float]
+"""A value, and the ends of its interval."""
+
+
+def peers(
+    way: Way = "processes",
+    api: Api = "CUDA",
+    caller: Caller = "binding",
+    count: int = 8,
+    common: Mapping[str, Interval] = MappingProxyType({}),
+    **figures: Interval,
+) -> Contention:
+    """A record of so many peers with these figures, times in µs. ``common``: more of them."""
+    target = Target(stack="numpy" if api == "CPU" else "dawn", api=api, adapter="A")
+    made = [
+        Figure(name=name, value=scale * value, low=scale * low, high=scale * high, processes=4)
+        for name, (value, low, high) in {**common, **figures}.items()
+        for scale in [1.0 if name in ("slowdown", "work", "ready") else 1e3]
+    ]
+    return Contention(way=way, peers=count, target=target, case=Case(pattern="per-submit", caller=caller), figures=made)
+
+
+def limit(record: Contention, alone: Contention, *others: Contention) -> Limit:
+    return limit_of(record, alone, [alone, record, *others])[0]
+
+
+HOST_BOUND = peers(count=1, cost=(24.2, 23.6, 24.8), issue=(24.6, 23.8, 25.4), cpu=(24.2, 23.6, 24.8))
+SLOWER = {
+    "cost": (137.0, 134.0, 141.0), "slowdown": (5.6, 5.1, 6.2), "work": (1.43, 1.29, 1.59), "cpu": (97.0, 33.0, 282.0)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("issue", "expected"),
+    [
+        ((85.9, 15.3, 483.0), "unknown"),
+        ((120.0, 110.0, 131.0), "lock"),
+        ((30.0, 27.0, 33.0), "device"),
+        ((60.0, 40.0, 90.0), "unknown"),
+    ],
+)
+def test_an_enqueue_time_names_a_limit_only_with_its_whole_interval(issue: Interval, expected: Limit) -> None:
+    assert limit(peers(issue=issue, common=SLOWER), HOST_BOUND) == expected
+
+
+def test_noise_of_the_enqueue_time_does_not_give_one_figure_several_limits() -> None:
+    noisy = [(21.0, 5.0, 90.0), (36.0, 12.0, 110.0), (70.0, 20.0, 245.0), (99.0, 15.0, 600.0)]
+    assert {limit(peers(issue=issue, common=SLOWER), HOST_BOUND) for issue in noisy} == {"unknown"}
+
+
+def test_one_alone_that_may_wait_for_the_device_names_no_lock() -> None:
+    """The enqueue time grows too where a library waits for room in the queue of the device."""
+    open_alone = peers(count=1, cost=(22.0, 10.0, 47.0), issue=(15.0, 5.0, 48.0), cpu=(20.0, 8.0, 47.0))
+    record = peers("threads", caller="native", issue=(166.0, 150.0, 180.0), cost=(160.0, 150.0, 170.0),
+                   slowdown=(6.9, 3.1, 15.3), work=(1.16, 0.52, 2.55), cpu=(33.0, 29.0, 36.0))  # fmt: skip
+    assert limit(record, open_alone) == "unknown"
+
+
+@pytest.mark.parametrize("way", ["processes", "threads", "busy"])
+@pytest.mark.parametrize("ready", [(0.80, 0.75, 0.85), (0.48, 0.05, 0.91), (0.0, 0.0, 0.001)])
+@pytest.mark.parametrize("issue", [(0.418, 0.41, 0.43), (3.4, 3.3, 3.5)])
+def test_a_stack_without_a_device_never_waits_for_one(way: Way, ready: Interval, issue: Interval) -> None:
+    alone = peers(way, "CPU", count=1, cost=(0.9, 0.8, 1.0), issue=(0.418, 0.41, 0.43), cpu=(0.44, 0.43, 0.45))
+    record = peers(way, "CPU", cost=(3.2, 3.0, 3.4), slowdown=(3.57, 3.3, 3.9), work=(2.2, 2.0, 2.4), ready=ready,
+                   cpu=(0.44, 0.43, 0.45), issue=issue)  # fmt: skip
+    found = limit(record, alone)
+    assert found not in ("device", "slices")
+    assert (found == "lock") <= (way == "threads")
+    if ready[0] == 0.80:
+        assert found == "processors"
+
+
+@pytest.mark.parametrize("api", ["CUDA", "Vulkan", "CPU"])
+def test_more_peers_than_processors_are_limited_by_processors(api: Api) -> None:
+    alone = peers(api=api, count=1, cost=(5.0, 4.9, 5.1), issue=(5.0, 4.9, 5.1), cpu=(5.0, 4.9, 5.1))
+    record = peers(api=api, cost=(20.0, 19.0, 21.0), issue=(5.1, 4.9, 5.3), cpu=(5.1, 5.0, 5.2),
+                   slowdown=(4.0, 3.8, 4.2), work=(2.0, 1.9, 2.1), ready=(0.74, 0.70, 0.78))  # fmt: skip
+    assert limit(record, alone) == "processors"
+
+
+def test_pythons_lock_is_named_only_where_the_whole_ratio_to_compiled_code_shows_it() -> None:
+    alone = peers("threads", count=1, cost=(4.2, 4.1, 4.3), issue=(4.2, 4.1, 4.3), cpu=(4.2, 4.1, 4.3))
+    compiled = peers("threads", caller="native", each=(4.5, 4.3, 4.7))
+    common = {"cost": (55.0, 52.0, 58.0), "issue": (60.0, 57.0, 63.0), "slowdown": (12.3, 11.0, 13.8)}
+    for each, expected in (
+        ((6.9, 5.8, 8.2), "unknown"),
+        ((9.0, 8.5, 9.5), "interpreter"),
+        ((5.0, 4.8, 5.2), "lock"),
+    ):
+        record = peers("threads", each=each, work=(0.65, 0.57, 0.74), cpu=(4.3, 4.2, 4.4), common=common)
+        assert limit(record, alone, compiled) == expected
+
+
+@pytest.mark.parametrize("way", ["processes", "devices"])
+def test_processes_are_not_said_to_share_a_lock_of_a_library(way: Way) -> None:
+    locked = peers(way, issue=(120.0, 110.0, 131.0), common=SLOWER)
+    found, why = limit_of(locked, HOST_BOUND, [])
+    assert found == "lock"
+    assert "library" not in why
+    of_threads = [msgspec.structs.replace(one, way="threads", limit="lock") for one in (HOST_BOUND, locked)]
+    of_processes = [msgspec.structs.replace(one, way=way, limit="lock") for one in (HOST_BOUND, locked)]
+    shown = View(fingerprint(contention=[*of_threads, *of_processes]))
+    assert rows(shown, way)[0]["limit"] != rows(shown, "threads")[0]["limit"]
+
+
+def test_a_disturbed_machine_is_not_taken_for_too_few_processors() -> None:
+    """Other programs keep one alone from a processor as long as they keep several: something else limits these."""
+    alone = peers("threads", "CPU", count=1, cost=(2.5, 2.1, 3.0), cpu=(0.6, 0.5, 0.7), ready=(0.757, 0.746, 0.769))
+    record = peers("threads", "CPU", cost=(10.1, 7.9, 12.8), slowdown=(4.05, 3.3, 5.0), work=(0.99, 0.8, 1.2),
+                   cpu=(0.61, 0.51, 0.73), ready=(0.766, 0.732, 0.801))  # fmt: skip
+    assert limit(record, alone) != "processors"
+    alone = peers("processes", "CPU", count=1, cost=(0.9, 0.8, 1.0), ready=(0.51, 0.48, 0.54), issue=(0.4, 0.39, 0.41))
+    record = peers("processes", "CPU", cost=(3.2, 3.0, 3.4), slowdown=(3.57, 3.3, 3.9), work=(2.2, 2.0, 2.4),
+                   ready=(0.80, 0.78, 0.82), issue=(0.422, 0.41, 0.43))  # fmt: skip
+    assert limit(record, alone) == "processors"

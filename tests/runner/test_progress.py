@@ -1,0 +1,149 @@
+"""The time left of a run comes true, counts down, and its lines do not break words. On a fake clock."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from overhead.profiles import Plan
+from overhead.runner.campaign import InterpreterRun, WorkerLimits
+from overhead.runner.progress import Listener, Progress, shortened
+from overhead.runner.workers import Job
+from tests.fakes.workers import FakeJournal, FakeWorker, FakeWorkers, faked
+from tests.runner.test_campaign import InOrder, task
+
+TURN_S = 0.5
+ROUNDS = 6
+
+
+class SlowWorkers(FakeWorkers):
+    """Each process takes ``opening_s`` of its number to open, and a turn takes half a second."""
+
+    def __init__(self, opening_s: Sequence[float]) -> None:
+        super().__init__(rounds=ROUNDS)
+        self.opening_s = opening_s
+
+    def __call__(self, job: Job) -> FakeWorker:
+        self.now_s += self.opening_s[job.process]
+        return super().__call__(job)
+
+    def clock(self) -> float:
+        turns = sum(" " not in call for call in self.calls)
+        return self.now_s + TURN_S * turns
+
+
+class Estimates(Listener):
+    """Keeps when each estimate came, and when it said that the run ends."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.came: list[float] = []
+        self.left_s: list[float] = []
+
+    def left(self, seconds: float) -> None:
+        self.came.append(self.clock())
+        self.left_s.append(seconds)
+
+    @property
+    def ends(self) -> list[float]:
+        return [came + left for came, left in zip(self.came, self.left_s, strict=True)]
+
+
+def estimated(opening_s: Sequence[float], wait_s: float = 0.0) -> tuple[Estimates, float]:
+    """The estimates of a run of five processes, and when it ended. ``wait_s``: for other runs, before each process."""
+    workers = SlowWorkers(opening_s)
+    estimates = Estimates(workers.clock)
+
+    class Waiting(faked(workers)):  # type: ignore[misc]
+        def lock(self, waiting: Callable[[float], None]) -> Any:
+            workers.now_s += wait_s
+            return contextlib.nullcontext()
+
+    plan = Plan(processes=5, target=0.1, sampling_s=None, wall_s=None, case_s=1.0)
+    limits = WorkerLimits(turn_s=TURN_S, open_workers=8, memory_bytes=1)
+    runs = [InterpreterRun(FakeJournal(), [task("a", processes=5)])]  # type: ignore[arg-type]
+    Waiting(runs, plan, estimates, [], InOrder(1), limits).run()
+    return estimates, workers.clock()
+
+
+@pytest.mark.parametrize(
+    ("opening_s", "wait_s"),
+    [([3.0] * 5, 0.0), ([3.0, 4.5, 4.5, 4.5, 4.5], 0.0), ([3.0] * 5, 4.0), ([0.0] * 5, 0.0)],
+    ids=["steady", "slower after the first", "waits for others", "nothing to open"],
+)
+def test_the_time_left_of_a_short_run_comes_true(opening_s: Sequence[float], wait_s: float) -> None:
+    estimates, ended = estimated(opening_s, wait_s)
+    assert estimates.ends
+    assert all(0.7 * ended < end < 1.3 * ended for end in estimates.ends)
+
+
+def test_a_slower_process_moves_the_estimate_while_it_runs() -> None:
+    estimates, ended = estimated([3.0, 12.0, 12.0, 12.0, 12.0])
+    last_of_second = max(n for n, came in enumerate(estimates.came) if came < 3.0 + 12.0 + 2 * ROUNDS * TURN_S + 0.1)
+    assert estimates.ends[last_of_second] == pytest.approx(ended, rel=0.3)
+
+
+def test_the_time_left_counts_down_to_the_end() -> None:
+    estimates, ended = estimated([1.0, 4.0, 4.0, 4.0, 6.0])
+    last = [left for came, left in zip(estimates.came, estimates.left_s, strict=True) if came > ended - 5 * TURN_S]
+    assert len(last) > 2
+    assert last == sorted(last, reverse=True)
+    assert len(set(last)) == len(last)
+    assert last[-1] < 2 * TURN_S
+
+
+def terminal(width: int) -> tuple[Console, io.StringIO]:
+    out = io.StringIO()
+    return Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False), out
+
+
+def test_a_note_in_a_terminal_breaks_between_words() -> None:
+    text = "left out (it is not installed here): some-stack unavailable, another-stack unavailable; Subnormal"
+    words = text.split()
+    console, out = terminal(30)
+    Progress(console).note(text)
+    lines = out.getvalue().splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 30 for line in lines)
+    assert " ".join(lines).split() == words
+
+
+@pytest.mark.parametrize("room", [20, 30, 60, 200])
+def test_what_runs_now_is_cut_after_a_word(room: int) -> None:
+    text = "base: opening wgpu-native@Vulkan:NVIDIA H100 80GB HBM3, process 12 of 20"
+    found = shortened(text, room)
+    assert len(found) <= room
+    kept = found.removesuffix("\N{HORIZONTAL ELLIPSIS}")
+    assert text.startswith(kept)
+    assert kept == text or text[len(kept)] in " ,"
+
+
+def test_seconds_below_five_are_told_and_no_sentence_on_the_start_stays() -> None:
+    console, out = terminal(120)
+    with Progress(console) as progress:
+        progress.begin()
+        before = out.getvalue()
+        for seconds in (4.0, 3.0, 2.0):
+            progress.left(seconds)
+    assert "\n" not in before, "a line of its own would stay on the screen"
+    text = out.getvalue().removeprefix(before)
+    assert all(f"about {seconds} s left" in text for seconds in (4, 3, 2))
+    assert "known" not in text
+
+
+def test_a_log_says_for_how_long_the_run_waits() -> None:
+    out, now = io.StringIO(), 0.0
+    progress = Progress(Console(file=out, width=200), clock=lambda: now)
+    progress.begin()
+    for _ in range(300):
+        progress.waiting(now)
+        now += 0.2
+    waits = [line for line in out.getvalue().splitlines() if "waiting" in line]
+    assert 2 <= len(waits) <= 4
+    assert "0 s" in waits[0]
+    assert "40 s" in waits[-1]

@@ -34,23 +34,28 @@ class _Watched(UserDict[str, Any]):
         return super().__getitem__(key)
 
 
-def check_case(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Chain | None:
+def check_case(
+    found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = (), *, is_first: bool = False
+) -> Chain | None:
     """Open a chain for the case, check and close it. Adds what is wrong to ``found``.
 
-    ``varied``: the parameters that the stack must read. Returns the closed chain; None if it could not be opened.
+    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has been opened yet.
+    Returns the closed chain; None if it could not be opened.
     """
-    chain = _open(found, probe, target, case, varied)
+    chain = _open(found, probe, target, case, varied, is_first)
     if chain is not None:
         check_chain(found, chain, case, cheap=probe.cost == "cheap")
     return chain
 
 
-def _open(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str]) -> Chain | None:
+def _open(
+    found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str], is_first: bool
+) -> Chain | None:
     given, params = msgspec.structs.replace(case), _Watched(case.params)
     msgspec.structs.force_setattr(given, "params", params)
     chain: Any = None
     with found.catching("open()"):
-        chain = open_case(probe, target, given)
+        chain = open_case(probe, target, given, is_first=is_first)
     if not isinstance(chain, Chain):
         if not found.failed and not found.unavailable:
             found.error(f"open() returned {chain!r:.80}; it must be a Chain")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from overhead.blocks.parts import Part, StatusLine, Text
 from overhead.errors import OutOfTime, UsageError, stack_code_of
-from overhead.measure.sampling.events import status_of
+from overhead.measure.sampling.events import reason_of, status_of
 
 Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
@@ -92,7 +92,7 @@ class Findings:
         """Add an exception that a stack raised as an error; one that says unavailable becomes the reason instead."""
         words = " ".join(str(error).split())
         if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
-            self.unavailable = words
+            self.unavailable = reason_of(error)
             return
         named = words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")
         self.found.append(CheckFinding("error", self.step, named, stack_code_of(error), _trace(error)))

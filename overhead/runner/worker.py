@@ -16,7 +16,7 @@ from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
-from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine
+from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine, Target
 from overhead.runner.workers import Assignment, FoundTargets, Job, Note, Pause, Ready
 
 LONGEST_SILENCE_S = 20.0
@@ -32,6 +32,7 @@ class Worker:
         with contextlib.suppress(OSError):  # someone has deleted the file: it only serves to explain a death
             self.note = Note(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
+        self.opened: set[str] = set()
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
         self.names = {a.key: a.line_fields(job.worker, job.process) for a in job.assignments}
@@ -79,8 +80,11 @@ class Worker:
         target, case = assignment.target, assignment.case
         begin = time.perf_counter_ns()
         try:
-            chain = self.chains[name] = open_case(registry()[target.stack], target, case)
+            chain = self.chains[name] = open_case(
+                registry()[target.stack], target, case, is_first=self._is_first(target)
+            )
             took = time.perf_counter_ns() - begin
+            self.opened.add(target.key)
             found = describe(chain)
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
@@ -90,6 +94,10 @@ class Worker:
         self.parent.add(OpenedLine(**self.names[name], **vars(found)))
         for figure, value in {"open": took, **opening}.items():
             self.parent.add(OneOffLine(**self.names[name], name=figure, values=[value]))
+
+    def _is_first(self, target: Target) -> bool:
+        """Whether nothing of the target has been opened in this run. Later processes run what an earlier one opened."""
+        return self.job.process == 0 and target.key not in self.opened
 
     def _close(self, name: str) -> None:
         """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""

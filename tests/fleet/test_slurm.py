@@ -13,7 +13,7 @@ import pytest
 
 from overhead.cli import main
 from overhead.loading.files import read_fingerprint
-from tests.conftest import TOOLS
+from tests.trials import TOOLS
 from tests.fleet.nodes import program
 
 SRUN = """#!/bin/sh

@@ -69,11 +69,11 @@ def require_extra(extra: str, *packages: str) -> None:
 
 
 class Unavailable(Exception):
-    """The stack cannot be measured here. ``mend`` is the command or step that would change that."""
+    """The stack cannot be measured here. ``mend`` is the command or step that would change that. Both are one line."""
 
     def __init__(self, reason: str, mend: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.mend = file_text(reason), file_text(mend)
+        self.reason, self.mend = " ".join(file_text(reason).split()), " ".join(file_text(mend).split())
 
 
 class Unsupported(Exception):

@@ -22,6 +22,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of nohup; programs under test would inherit it
 
+
 def _program(*names: str) -> str:
     return "" if any(map(shutil.which, names)) else f"no program {' or '.join(names)} on PATH"
 

@@ -78,7 +78,7 @@ def _check(job: CheckJob, send: Send) -> None:
 
 
 def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, send: Send, is_first: bool) -> CheckRow:
-    """The row of one case. The parent is told of each step before it runs. ``is_first``: see ``open_case``."""
+    """The row of one case. The parent is told of each step first. ``is_first``: no case of the target has run yet."""
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
     chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first)

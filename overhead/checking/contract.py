@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import UserDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.description import describe, opening_of
 from overhead.probes.arms import open_case
 from overhead.probes.base import Probe
+from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
 from overhead.workloads import workloads
@@ -39,23 +41,23 @@ def check_case(
 ) -> Chain | None:
     """Open a chain for the case, check and close it. Adds what is wrong to ``found``.
 
-    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has been opened yet.
+    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has run yet.
     Returns the closed chain; None if it could not be opened.
     """
-    chain = _open(found, probe, target, case, varied, is_first)
+    if is_first:
+        found.judge = functools.partial(cannot_here, probe=probe, what=CANNOT)
+    chain = _open(found, probe, target, case, varied)
     if chain is not None:
         check_chain(found, chain, case, cheap=probe.cost == "cheap")
     return chain
 
 
-def _open(
-    found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str], is_first: bool
-) -> Chain | None:
+def _open(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str]) -> Chain | None:
     given, params = msgspec.structs.replace(case), _Watched(case.params)
     msgspec.structs.force_setattr(given, "params", params)
     chain: Any = None
     with found.catching("open()"):
-        chain = open_case(probe, target, given, is_first=is_first)
+        chain = open_case(probe, target, given)
     if not isinstance(chain, Chain):
         if not found.failed and not found.unavailable:
             found.error(f"open() returned {chain!r:.80}; it must be a Chain")

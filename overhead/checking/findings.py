@@ -56,6 +56,8 @@ class Findings:
         self._doing = doing
         self.found: list[CheckFinding] = []
         self.step = ""
+        self.judge: Callable[[Exception], Exception | None] = lambda error: None
+        """Gives ``Unavailable`` in place of an error, where the machine is its cause; until a unit has run."""
         self.unavailable = ""
         """The reason, if the stack says that it cannot run the case, or has not the time to tell."""
 
@@ -90,6 +92,8 @@ class Findings:
 
     def caught(self, error: BaseException) -> None:
         """Add an exception that a stack raised as an error; one that says unavailable becomes the reason instead."""
+        if isinstance(error, Exception):
+            error = self.judge(error) or error
         words = " ".join(str(error).split())
         if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
             self.unavailable = reason_of(error)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from overhead.probes.base import Chain, Probe, Space
-from overhead.probes.common.availability import cannot_here
+from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.results import Case, Target
 from overhead.slices import of_slices
 
@@ -61,7 +61,7 @@ def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = Fals
     try:
         return probe.open(target, case) if owner is None else owner.open(probe, target, case)
     except Exception as error:
-        unavailable = cannot_here(error, probe, "the library cannot do this here") if is_first else None
+        unavailable = cannot_here(error, probe, CANNOT) if is_first else None
         if unavailable is None:
             raise
         raise unavailable from error

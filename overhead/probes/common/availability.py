@@ -15,6 +15,8 @@ from overhead.results import Case, Scalar
 
 AllowedValues = Mapping[str, Collection[Scalar] | None]
 """The allowed values of each parameter of a case; None if the stack checks the value elsewhere."""
+CANNOT = "the library cannot do this here"
+"""What is said where a stack's first case fails."""
 _RENDERERS = re.compile(r"llvmpipe|lavapipe|softpipe|swiftshader|basic render|warp\b", re.IGNORECASE)
 
 

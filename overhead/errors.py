@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import itertools
 import os
@@ -62,10 +63,14 @@ def install_command(*extras: str) -> str:
 
 
 def require_extra(extra: str, *packages: str) -> None:
-    """Raise ``MissingExtra`` if one of these packages is not installed."""
+    """Import these packages. Raises ``MissingExtra`` if one is not installed or does not import."""
     for name in packages:
         if importlib.util.find_spec(name) is None:
             raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a package that was built for another version may raise anything
+            raise MissingExtra(f"{name} does not import: {first_line_of(error)}; {install_command(extra)}") from error
 
 
 class Unavailable(Exception):
@@ -104,6 +109,11 @@ def file_text(value: object, most: int = _MOST_TEXT) -> str:
     except Exception:  # the class of another package may raise anything
         text = f"a {type(value).__name__} without a text"
     return text[:most].encode(errors="replace").decode()
+
+
+def with_mend(reason: str, mend: str) -> str:
+    """The reason why a stack is unavailable, with what would add it, if that is known."""
+    return f"{reason} (to add it: {mend})" if mend else reason
 
 
 def message_of(error: BaseException) -> str:

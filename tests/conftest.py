@@ -1,4 +1,4 @@
-"""The marker ``needs``: ``@pytest.mark.needs("wgpu", "lavapipe")`` skips a test where a part is missing or does not work.
+"""The marker ``needs``: ``@pytest.mark.needs("wgpu", "lavapipe")`` skips a test where a part does not work.
 
 ``OVERHEAD_REQUIRED`` (comma-separated part names) turns such skips into failures, so that CI cannot pass by skipping.
 """

@@ -43,7 +43,7 @@ Device failed to build the program
 (source saved as /tmp/tmpx7k2.cl)"""
 SAID = "the program does not build: error: unknown target CPU 'generic'"
 Patch = pytest.MonkeyPatch
-Break = Callable[[Patch], None]
+Break = Callable[[Patch], object]
 
 
 def broken(*arguments: Any, **named: Any) -> Any:

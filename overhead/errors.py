@@ -78,7 +78,7 @@ class Unavailable(Exception):
 
     def __init__(self, reason: str, mend: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.mend = " ".join(file_text(reason).split()), " ".join(file_text(mend).split())
+        self.reason, self.mend = (" ".join(file_text(text).split()) for text in (reason, mend))
 
 
 class Unsupported(Exception):
@@ -112,8 +112,8 @@ def file_text(value: object, most: int = _MOST_TEXT) -> str:
 
 
 def with_mend(reason: str, mend: str) -> str:
-    """The reason why a stack is unavailable, with what would add it, if that is known."""
-    return f"{reason} (to add it: {mend})" if mend else reason
+    """The reason why a stack is unavailable, with what would add it, if that is known; as ``file_text``."""
+    return file_text(f"{reason} (to add it: {mend})") if mend else reason
 
 
 def message_of(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import functools
 import importlib
 import importlib.abc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,8 +25,8 @@ from overhead.errors import Unavailable
 from overhead.measure.sampling.events import Settings
 from overhead.probes.base import Chain, Probe, Space
 from overhead.probes.cuda import api, cuda_core, session
-from overhead.probes.vulkan import adapters, gpu
-from overhead.probes.webgpu import library
+from overhead.probes.vulkan import adapters, gpu, vulkan
+from overhead.probes.webgpu import webgpu
 from overhead.results import Case, FailedLine, Target
 from overhead.runner.worker import Worker
 from overhead.runner.workers import Assignment, FoundTargets, Job
@@ -95,15 +95,20 @@ def fake_cupy(patch: Patch) -> None:
     patch.setitem(sys.modules, "cupy", cupy.module())
 
 
+def anew(patch: Patch, module: ModuleType, name: str) -> None:
+    """Let a function that is called once in a process be called again, in this test."""
+    patch.setattr(module, name, functools.cache(getattr(module, name).__wrapped__))
+
+
+def anew_webgpu(patch: Patch) -> None:
+    anew(patch, webgpu, "library")
+
+
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Libraries that are kept for the life of a process are looked up anew, before each test and after."""
-    kept = (library.library, adapters.load, adapters.adapters, adapters.instance, gpu.gpu)
-    for one in kept:
-        one.cache_clear()
-    yield
-    for one in kept:
-        one.cache_clear()
+def anew_vulkan(monkeypatch: Patch) -> None:
+    for name in ("load", "adapters", "instance"):
+        anew(monkeypatch, adapters, name)
+    anew(monkeypatch, vulkan, "gpu")
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ LIBRARIES: dict[str, tuple[str, Break, tuple[str, ...]]] = {
     "cuda-core": ("cuda", cuda_libraries.install, ("cxx",)),
     "cupy": ("cupy", cuda_driver.install, ("cxx",)),
     "cute-dsl": ("cutlass", cuda_libraries.install, ("cxx",)),
-    "dawn": ("wgpudawn", nothing, ()),
+    "dawn": ("wgpudawn", anew_webgpu, ()),
     "jax": ("jax", nothing, ()),
     "mlx": ("mlx", nothing, ()),
     "numba-cuda": ("numba.cuda", cuda_libraries.install, ("cxx",)),
@@ -147,7 +152,7 @@ LIBRARIES: dict[str, tuple[str, Break, tuple[str, ...]]] = {
     "triton": ("torch", cuda_driver.install, ("cxx",)),
     "vulkan": ("vulkan", nothing, ()),
     "warp": ("warp", nothing, ()),
-    "wgpu-native": ("wgpu", nothing, ()),
+    "wgpu-native": ("wgpu", anew_webgpu, ()),
 }
 """By stack its library, what must be there before the library is imported, and the parts for it."""
 _SAID: dict[tuple[str, type[Exception]], str] = {

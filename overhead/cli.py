@@ -59,13 +59,13 @@ def _command(argv: list[str] | None, arguments: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename else one_line(error))
         return _USAGE
-    except ImportError as error:  # a library that is broken, or that finds too little memory
-        complain(one_line(error))
-        return _USAGE
     except MemoryError:
         complain("out of memory; free some or raise the limit; a run's journal holds what it measured")
         return _USAGE
-    except Exception:  # Python would exit with 1, the code of a gate that failed
+    except Exception as error:  # Python would exit with 1, the code of a gate that failed
+        if isinstance(error, ImportError) and not f"{error.name}.".startswith("overhead."):
+            complain(one_line(error))  # a package that is missing or broken, or that finds too little memory
+            return _USAGE
         import traceback
 
         traceback.print_exc()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import itertools
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from types import FrameType, ModuleType
 
 _MOST_TEXT = 2000
 
@@ -73,18 +75,22 @@ def shell_command(words: Sequence[str]) -> str:
 
 
 def require_extra(extra: str, *packages: str) -> None:
-    """Raise ``MissingExtra`` if one of these packages is not installed."""
+    """Import these packages. Raises ``MissingExtra`` if one is not installed or does not import."""
     for name in packages:
         if importlib.util.find_spec(name) is None:
             raise MissingExtra(f"{name} is not installed: {install_command(extra)}")
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a package that was built for another version may raise anything
+            raise MissingExtra(f"{name} does not import: {first_line_of(error)}; {install_command(extra)}") from error
 
 
 class Unavailable(Exception):
-    """The stack cannot be measured here. ``mend`` is the command or step that would change that."""
+    """The stack cannot be measured here. ``mend`` is the command or step that would change that. Both are one line."""
 
     def __init__(self, reason: str, mend: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.mend = file_text(reason), file_text(mend)
+        self.reason, self.mend = (" ".join(file_text(text).split()) for text in (reason, mend))
 
 
 class Unsupported(Exception):
@@ -117,6 +123,11 @@ def file_text(value: object, most: int = _MOST_TEXT) -> str:
     return text[:most].encode(errors="replace").decode()
 
 
+def with_mend(reason: str, mend: str) -> str:
+    """The reason why a stack is unavailable, with what would add it, if that is known; as ``file_text``."""
+    return file_text(f"{reason} (to add it: {mend})") if mend else reason
+
+
 def message_of(error: BaseException) -> str:
     """The message of an exception in one line, as ``file_text``."""
     return " ".join(file_text(error).split())
@@ -137,12 +148,8 @@ def stack_code_of(error: BaseException) -> str:
 
     Libraries that the stack calls, and this suite, are left out.
     """
-    frames, at = [], error.__traceback__
-    while at is not None:
-        frames.append((at.tb_frame, at.tb_lineno))
-        at = at.tb_next
-    scopes = [frame.f_globals for frame, _ in frames]  # a module that runs as __main__ has its name in its spec
-    names = [str(getattr(s.get("__spec__"), "name", None) or s.get("__name__", "")) for s in scopes]
+    frames = _frames_of(error)
+    names = [_module_of(frame) for frame, _ in frames]
     first = next((name for name in names if not _is_suite(name)), None)
     if first is None:
         return ""
@@ -150,6 +157,81 @@ def stack_code_of(error: BaseException) -> str:
     of_stack = [f"{name}.".startswith(f"{own}.") and not _is_suite(name) for name in names]
     frame, line = list(itertools.compress(frames, of_stack))[-1]
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}, in {frame.f_code.co_name}"
+
+
+def first_line_of(error: BaseException) -> str:
+    """What an error of a library says first, in one line of at most 200 characters, without the log that follows.
+
+    A compiler's message begins with what failed; the cause is the first line further down that names an error.
+    """
+    lines = [line.strip() for line in file_text(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    # PyOpenCL says the same three times, with " - " between.
+    said = " - ".join(dict.fromkeys(lines[0].split(" - ")))
+    cause = next((line for line in lines[1:] if _NAMES_AN_ERROR.search(line)), "")
+    if cause and not _NAMES_AN_ERROR.search(said):
+        said = f"{said.rstrip(':')}: {cause}"
+    kind = type(error).__name__
+    named = said if kind in _PLAIN_ERRORS else f"{kind}: {said}"
+    return " ".join(named.split())[:_LONGEST_FIRST_LINE]
+
+
+_LONGEST_FIRST_LINE = 200
+_NAMES_AN_ERROR = re.compile(r"\b(cannot|error|invalid|no such|undefined|unknown|unsupported)\b", re.IGNORECASE)
+_PLAIN_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "OSError", "RuntimeError"})
+"""Errors whose names add nothing to their messages; libraries have classes of their own with these names."""
+
+
+def came_from_import(error: BaseException, stack: str) -> bool:
+    """Whether a library failed while it was imported or loaded, called by the stack in the module ``stack``.
+
+    True for a package that is not installed, a shared library that is missing, and any error while a package of
+    others is imported, such as one that was built for another version. False for mistakes in the stack's own imports.
+    """
+    own = stack.partition(".")[0]
+    others = [
+        frame for frame, _ in _frames_of(error) if not f"{_module_of(frame)}.".startswith((f"{own}.", "overhead."))
+    ]
+    if isinstance(error, ImportError):
+        missing = isinstance(error, ModuleNotFoundError) and not f"{error.name}.".startswith((f"{own}.", "overhead."))
+        built = str(error.path or "").endswith((".so", ".pyd", ".dylib"))
+        if missing or built:
+            return True
+    if isinstance(error, OSError) and others and _module_of(others[-1]) == "ctypes":
+        return True
+    return any(frame.f_code.co_name == "<module>" for frame in others)
+
+
+def is_mistake_of_suite(error: BaseException) -> bool:
+    """Whether code of this suite is wrong: it raised a ``TypeError`` or the like itself, and no library did.
+
+    A name that a module of a library lacks is no mistake here: the library has another version.
+    """
+    frames = _frames_of(error)
+    if not isinstance(error, _MISTAKES) or not frames:
+        return False
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        return error.obj.__name__.startswith("overhead.")
+    return _module_of(frames[-1][0]).partition(".")[0] == "overhead"
+
+
+_MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, SyntaxError, TypeError)
+
+
+def _frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
+    """The frames of an error's traceback with their lines, the one that raised it last."""
+    frames, at = [], error.__traceback__
+    while at is not None:
+        frames.append((at.tb_frame, at.tb_lineno))
+        at = at.tb_next
+    return frames
+
+
+def _module_of(frame: FrameType) -> str:
+    """The name of a frame's module. One that runs as ``__main__`` has its name in its spec."""
+    scope = frame.f_globals
+    return str(getattr(scope.get("__spec__"), "name", None) or scope.get("__name__", ""))
 
 
 _INTERFACE = frozenset(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO, cast, get_args
 
-from overhead.errors import UsageError
+from overhead.errors import require_extra
 
 CANNOT_WRITE = 74
 """EX_IOERR of BSD's sysexits.h."""
@@ -108,16 +108,14 @@ def _open_missing_descriptors() -> None:
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
     """A script that completes the commands, options and names of ``overhead`` in this shell (``bash``, ``zsh``, ...).
 
-    Raises ``UsageError`` if the package ``shtab``, which writes it, is missing.
+    Raises ``MissingExtra`` without the package ``shtab``, which writes it.
     """
     from overhead.probes import registry
     from overhead.results import Pattern
     from overhead.workloads import stack_works, workloads
 
-    try:
-        shtab: Any = importlib.import_module("shtab")
-    except ImportError:
-        raise UsageError("completion needs the package shtab: pip install shtab") from None
+    require_extra("completion", "shtab")
+    shtab: Any = importlib.import_module("shtab")
     names = {
         "STACK": sorted(registry()),
         "PATTERN": get_args(Pattern),

@@ -33,6 +33,7 @@ HAS_TORCH = "import importlib.metadata as m; m.version('torch')"
 CUDA_PACKAGE = re.compile(r"(nvidia|cuda)-")
 MINIMUM = (3, 11)
 TARGETS = ("report", "test", "lint", "bench", "site", "clean")
+OPENCL_DRIVERS = Path("/etc/OpenCL/vendors")
 MANIFESTS = ("/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FIREFOX = ("firefox", "firefox-esr")
@@ -95,7 +96,7 @@ def wanted_extras(target: str, cuda: int | None, chosen: str = "") -> set[str]:
         return own | extras
     if target in ("lint", "bench", "site"):
         return own
-    # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL with PoCL 160, MLX 40. The tests run them;
+    # JAX takes another 350 MB, ONNX Runtime 150, Ray 200, Warp 390, PyOpenCL 10, MLX 40. The tests run them;
     # else they must be chosen explicitly.
     own |= {"wgpu", "torch"} | ({"jax", "mlx", "onnx", "opencl", "ray", "warp"} if target == "test" else set())
     return own | ({f"cuda{min(cuda // 1000, 13)}"} if cuda and cuda >= 12000 else set())
@@ -117,12 +118,21 @@ def has_vulkan_driver() -> bool:
     return bool(named) or any(next(Path(folder).glob("*.json"), None) for folder in MANIFESTS)
 
 
+def has_opencl_for_processors() -> bool:
+    """Whether an OpenCL driver for processors, PoCL or Intel's, is registered. A GPU's driver offers no processor."""
+    for driver in OPENCL_DRIVERS.glob("*.icd"):
+        library = driver.read_text("utf-8", "replace").lower()
+        if "pocl" in library or "intelocl" in library:
+            return True
+    return False
+
+
 def has_venv() -> bool:
     importlib.invalidate_caches()
     return importlib.util.find_spec("ensurepip") is not None
 
 
-def system_needs(target: str, browsers: bool, distribution: str) -> dict[str, str]:
+def system_needs(target: str, extras: set[str], browsers: bool, distribution: str) -> dict[str, str]:
     """The system packages to install (Debian or Ubuntu names), each with the reason."""
     needs = {}
     if not has_venv():
@@ -132,6 +142,8 @@ def system_needs(target: str, browsers: bool, distribution: str) -> dict[str, st
             needs["libvulkan1"] = "the Vulkan loader, without which no WebGPU stack finds a device"
         if not has_vulkan_driver():
             needs["mesa-vulkan-drivers"] = "Vulkan drivers, lavapipe among them, which needs no GPU"
+    if "opencl" in extras and not has_opencl_for_processors():
+        needs["pocl-opencl-icd"] = "OpenCL for the processor, without which PyOpenCL finds no device"
     if browsers:
         ubuntu = distribution == "ubuntu"
         if not any(map(shutil.which, CHROMIUM)):
@@ -165,7 +177,10 @@ def install_system(needs: dict[str, str], debian: bool) -> None:
         say(f"missing: {package} ({reason})")
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *needs]
     if not debian:
-        say("to add them: your distribution's Vulkan loader (vulkan-loader, vulkan-icd-loader) and Mesa drivers")
+        say(
+            "to add them: your distribution's Vulkan loader (vulkan-loader, vulkan-icd-loader), Mesa drivers and PoCL "
+            "(pocl)"
+        )
     elif (prefix := as_root()) is None:
         say(f"to add them: sudo {shlex.join(command)}")
     else:
@@ -203,7 +218,8 @@ def set_up(target: str) -> None:
         stamp = dict(json.loads(STAMP.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         stamp = {}
-    system = [] if sys.platform != "linux" or os.environ.get("SYSTEM") == "skip" else prepare_system(target, stamp)
+    leave_system = sys.platform != "linux" or os.environ.get("SYSTEM") == "skip"
+    system = [] if leave_system else prepare_system(target, wanted, stamp)
     same = stamp.get("key") == key
     if same and wanted <= set(stamp["extras"]):
         if left_out := wanted & set(stamp["left_out"]):
@@ -218,10 +234,10 @@ def set_up(target: str) -> None:
     STAMP.write_text(json.dumps(outcome), "utf-8")
 
 
-def prepare_system(target: str, stamp: dict[str, Any]) -> list[str]:
+def prepare_system(target: str, extras: set[str], stamp: dict[str, Any]) -> list[str]:
     """Install system packages, except those that could not be installed last time. Returns all missing packages."""
     name, debian = distribution()
-    needs = system_needs(target, os.environ.get("BROWSERS") == "1", name)
+    needs = system_needs(target, extras, os.environ.get("BROWSERS") == "1", name)
     if set(needs) - set(stamp.get("system", [])):
         install_system(needs, debian and shutil.which("apt-get") is not None)
     return sorted(needs)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+from tests import trials
 
 pytest_plugins = ["pytester"]
 
@@ -42,3 +45,30 @@ def test_a_test_skips_for_a_missing_part_or_by_itself_only_where_the_part_is_not
     result = suite.runpytest("-p", "no:cacheprovider", "-rs")
     result.assert_outcomes(**{outcome: 1})
     assert ("it is nowhere" in result.stdout.str()) == (part == "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("works = True", ""),
+        ("raise AttributeError(\"module 'numpy' has no attribute 'row_stack'\\nand more\")", "AttributeError: module"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", "ended with exit code"),
+        ("print('a banner')", ""),
+    ],
+    ids=["works", "raises", "dies", "prints"],
+)
+def test_a_part_that_is_installed_must_also_work(
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "part_of_this_test.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    said = trials.why_not("part_of_this_test")
+    assert bool(said) == bool(reason)
+    assert reason in said
+    assert "\n" not in said
+
+
+@pytest.mark.needs("pyopencl")
+def test_an_opencl_that_does_not_build_programs_is_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "-mno-such-option")
+    assert "clBuildProgram failed" in trials.why_not("pyopencl")

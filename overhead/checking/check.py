@@ -13,7 +13,7 @@ from msgspec import Struct
 from overhead.checking.child import CheckEnded, CheckJob, RowChecked, decode_message
 from overhead.checking.findings import CheckFinding, CheckRow, Result
 from overhead.child import ChildEnded, ChildLimits, ChildProcess
-from overhead.errors import UsageError
+from overhead.errors import UsageError, with_mend
 from overhead.probes import load_plugin, registry
 from overhead.results import Target
 from overhead.runner.campaign import WorkerLimits
@@ -91,7 +91,7 @@ def _targets(
             findings = [CheckFinding("error", "targets() and space()", text) for text in errors or [answer.reason]]
             keep(CheckRow(f"{name} targets", "failed", findings=findings))
         elif not answer.targets:
-            keep(CheckRow(f"{name} targets", "unavailable", answer.reason or "no device"))
+            keep(CheckRow(f"{name} targets", "unavailable", with_mend(answer.reason or "no device", answer.mend)))
         else:
             own = [msgspec.structs.replace(target, environment=environment) for target in answer.targets]
             found.setdefault(tuple(sorted(environment.items())), []).extend(own)

@@ -60,6 +60,7 @@ def _check(job: CheckJob, send: Send) -> None:
     for plugin in job.plugins:
         load_plugin(Path(plugin))
     for target in job.targets:
+        is_first = not any(row.startswith(f"{target.key} ") for row in job.done)
         probe = registry()[target.stack]
         cases = list(space_of(probe, target).star())
         for case in sorted(cases, key=_length):
@@ -70,15 +71,17 @@ def _check(job: CheckJob, send: Send) -> None:
             if late and case is not cases[0]:
                 send(RowChecked(CheckRow(key, "not checked")))
                 continue
-            send(RowChecked(_row(key, probe, target, cases, case, send)))
+            row = _row(key, probe, target, cases, case, send, is_first)
+            is_first = is_first and row.result == "unavailable"
+            send(RowChecked(row))
     send(CheckEnded())
 
 
-def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, send: Send) -> CheckRow:
-    """The row of one case. The parent is told of each step before it runs."""
+def _row(key: str, probe: Probe, target: Target, cases: list[Case], case: Case, send: Send, is_first: bool) -> CheckRow:
+    """The row of one case. The parent is told of each step first. ``is_first``: no case of the target has run yet."""
     began = time.monotonic()
     found = Findings(lambda step: send(StepBegun(key, step)))
-    chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case))
+    chain = contract.check_case(found, probe, target, case, contract.varied_parameters(cases, case), is_first=is_first)
     compared = f"compared with {case.workload} in NumPy" if isinstance(chain, WorkChain) else ""
     good: Result = "verified" if target.executes else "opened"
     result = "failed" if found.failed else "unavailable" if found.unavailable else good

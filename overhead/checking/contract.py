@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import UserDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from overhead.measure.sampling.chain import Chain
 from overhead.measure.sampling.description import describe, opening_of
 from overhead.probes.arms import open_case
 from overhead.probes.base import Probe
+from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.probes.workload_chain import WorkChain
 from overhead.results import Case, Target
 from overhead.workloads import workloads
@@ -34,11 +36,16 @@ class _Watched(UserDict[str, Any]):
         return super().__getitem__(key)
 
 
-def check_case(found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = ()) -> Chain | None:
+def check_case(
+    found: Findings, probe: Probe, target: Target, case: Case, varied: Iterable[str] = (), *, is_first: bool = False
+) -> Chain | None:
     """Open a chain for the case, check and close it. Adds what is wrong to ``found``.
 
-    ``varied``: the parameters that the stack must read. Returns the closed chain; None if it could not be opened.
+    ``varied``: the parameters that the stack must read. ``is_first``: no case of the target has run yet.
+    Returns the closed chain; None if it could not be opened.
     """
+    if is_first:
+        found.judge = functools.partial(cannot_here, probe=probe, what=CANNOT)
     chain = _open(found, probe, target, case, varied)
     if chain is not None:
         check_chain(found, chain, case, cheap=probe.cost == "cheap")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from overhead.blocks.parts import Part, StatusLine, Text
 from overhead.errors import OutOfTime, UsageError, stack_code_of
-from overhead.measure.sampling.events import status_of
+from overhead.measure.sampling.events import reason_of, status_of
 
 Level = Literal["error", "warning"]
 Result = Literal["verified", "opened", "unavailable", "failed", "hung", "crashed", "not checked"]
@@ -56,6 +56,8 @@ class Findings:
         self._doing = doing
         self.found: list[CheckFinding] = []
         self.step = ""
+        self.judge: Callable[[Exception], Exception | None] = lambda error: None
+        """Gives ``Unavailable`` in place of an error, where the machine is its cause; until a unit has run."""
         self.unavailable = ""
         """The reason, if the stack says that it cannot run the case, or has not the time to tell."""
 
@@ -90,9 +92,11 @@ class Findings:
 
     def caught(self, error: BaseException) -> None:
         """Add an exception that a stack raised as an error; one that says unavailable becomes the reason instead."""
+        if isinstance(error, Exception):
+            error = self.judge(error) or error
         words = " ".join(str(error).split())
         if status_of(error) == "unavailable" or isinstance(error, OutOfTime):
-            self.unavailable = words
+            self.unavailable = reason_of(error)
             return
         named = words if isinstance(error, UsageError) else f"{type(error).__name__}: {words}".rstrip(": ")
         self.found.append(CheckFinding("error", self.step, named, stack_code_of(error), _trace(error)))

@@ -121,8 +121,13 @@ class _Peers:
                 failed[number] = error
                 return None
 
+        opened: list[Chain] = []
+
         def open_one(number: int) -> Chain:
-            chain = open_case(probe, job.target, job.cases[number])
+            # Only the first peer is told how long a chain takes. What it cannot open, this machine cannot run.
+            is_first = job.chain_ns > 0 and not opened
+            chain = open_case(probe, job.target, job.cases[number], is_first=is_first)
+            opened.append(chain)
             if chain.own_loop:
                 raise Unsupported("its loop runs in another program, which keeps no common clock with the others")
             return chain

@@ -91,7 +91,6 @@ def time_command(a: argparse.Namespace) -> int:
 def explain_command(a: argparse.Namespace) -> int:
     """Run ``overhead explain``, write its files and print the result; returns the exit code."""
     from overhead.explain.explaining import ExplainInterrupted, explain
-    from overhead.explain.page import save_explained_page
     from overhead.explain.record import save_explanation, to_dict
     from overhead.explain.show import explanation_blocks
     from overhead.explain.trace_file import explain_traces
@@ -118,10 +117,14 @@ def explain_command(a: argparse.Namespace) -> int:
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
     written = [f"replay: {a.chrome}"] if a.chrome is not None else []
-    for name, path, save in (("explanation", a.out, save_explanation), ("page", a.html, save_explained_page)):
-        if path is not None:
-            save(path, found)
-            written.append(f"{name}: {path}")
+    if a.out is not None:
+        save_explanation(a.out, found)
+        written.append(f"explanation: {a.out}")
+    if a.html is not None:
+        from overhead.explain.page import save_explained_page  # not in the base install
+
+        save_explained_page(a.html, found)
+        written.append(f"page: {a.html}")
     answer(a, lambda: to_dict(found), explanation_blocks(found))
     if not a.json:
         print("".join(f"{line}\n" for line in written), end="")

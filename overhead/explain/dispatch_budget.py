@@ -15,7 +15,7 @@ from typing import Any
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
-from overhead.errors import BadFile, Unavailable, UsageError
+from overhead.errors import BadFile, Unavailable, UsageError, first_line_of
 from overhead.explain.chrome_trace import MOST_TRACE_BYTES, SITE_MARK, marked_sites, read_chrome_trace, torch_folders
 from overhead.explain.steps import call_site
 from overhead.explain.trace import HostCall, Trace
@@ -87,8 +87,9 @@ def count_block(folder: str = "") -> Iterator[BlockCounts]:
     folder = folder or os.getcwd()
     try:
         import torch
-    except ImportError as error:
-        raise Unavailable(f"only PyTorch is counted, and torch does not import: {error}", "pip install torch") from None
+    except Exception as error:  # a torch that was built for another version may raise anything
+        reason = f"only PyTorch is counted, and torch does not import: {first_line_of(error)}"
+        raise Unavailable(reason, "pip install torch") from None
     found = BlockCounts()
     counting = _on_cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else _operations
     with counting(torch, folder, found):

@@ -23,6 +23,7 @@ from overhead.fields import checked, is_utf8
 from overhead.probes.arms import with_arms
 from overhead.probes.base import Probe, Space
 from overhead.probes.common import entry_points
+from overhead.probes.common.availability import cannot_here
 from overhead.registry import Registry, owner_of
 from overhead.results import Case, MissingStack, Target
 from overhead.workloads import WORKLOADS
@@ -167,9 +168,19 @@ def environments_of(probe: Probe) -> list[dict[str, str]]:
 
 
 def targets_of(probe: Probe) -> list[Target]:
-    """The answer of ``Probe.targets``, with ``same_calls``. Raises ``BadValue`` for another type or another stack."""
+    """The answer of ``Probe.targets``, with ``same_calls``. Raises ``BadValue`` for another type or another stack.
+
+    An error of the library becomes ``Unavailable``, because nothing has run on this machine yet.
+    """
     where = _where(probe, "targets")
-    found = [_instance(where, target, Target) for target in _instance(where, probe.targets(), list | tuple)]
+    try:
+        answer = probe.targets()
+    except Exception as error:
+        unavailable = cannot_here(error, probe, "it cannot search for devices")
+        if unavailable is None:
+            raise
+        raise unavailable from error
+    found = [_instance(where, target, Target) for target in _instance(where, answer, list | tuple)]
     for target in found:
         if target.stack != probe.name:
             raise BadValue(f"{where} has the stack {target.stack!r}; it must be {probe.name!r}")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from overhead.probes.base import Chain, Probe, Space
+from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.results import Case, Target
 from overhead.slices import of_slices
 
@@ -50,7 +51,17 @@ def with_arms(space: Space, target: Target) -> Space:
     )
 
 
-def open_case(probe: Probe, target: Target, case: Case) -> Chain:
-    """Open a chain for the case, by the arm that owns the case, else by ``probe``. Raises what ``Probe.open`` does."""
+def open_case(probe: Probe, target: Target, case: Case, *, is_first: bool = False) -> Chain:
+    """Open a chain for the case, by the arm that owns the case, else by ``probe``. Raises what ``Probe.open`` does.
+
+    ``is_first``: no case of the target has been opened yet, so an error of the library means that the stack cannot be
+    used on this machine, and becomes ``Unavailable``.
+    """
     owner = next((arm for arm in arms_of(target.stack) if arm.owns(case)), None)
-    return probe.open(target, case) if owner is None else owner.open(probe, target, case)
+    try:
+        return probe.open(target, case) if owner is None else owner.open(probe, target, case)
+    except Exception as error:
+        unavailable = cannot_here(error, probe, CANNOT) if is_first else None
+        if unavailable is None:
+            raise
+        raise unavailable from error

@@ -17,6 +17,7 @@ from overhead.probes.kernels import lcg, source
 from overhead.results import Case, Scalar, Target
 
 _FILE, _GROUPS = "step.cl", ((256,), (64,))
+_DRIVER = "an OpenCL driver (for the processor, on Debian and Ubuntu: apt install pocl-opencl-icd)"
 
 
 @register
@@ -26,8 +27,8 @@ class PyopenclProbe(Probe):
 
     name = "pyopencl"
     title = "PyOpenCL"
-    mend = install_command("opencl")
-    distributions = ("pyopencl", "pocl-binary-distribution")
+    mend = f"{install_command('opencl')}, and {_DRIVER}"
+    distributions = ("pyopencl",)
 
     def targets(self) -> list[Target]:
         """The devices of all platforms."""
@@ -50,7 +51,7 @@ class PyopenclProbe(Probe):
         try:
             return [device for platform in cl.get_platforms() for device in platform.get_devices()]
         except cl.Error as error:
-            raise Unavailable(f"OpenCL finds no device: {error}", self.mend) from error
+            raise Unavailable(f"OpenCL finds no device: {error}", f"install {_DRIVER}") from error
 
     def space(self, target: Target) -> Space:
         """The cases of the launch by entry, and with a wait or a read after each."""

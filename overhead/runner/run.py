@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack, cast
 import msgspec
 
 from overhead import machine, results, scratch
-from overhead.errors import UsageError, unknown_name
+from overhead.errors import UsageError, unknown_name, with_mend
 from overhead.locks import check_device_lock
 from overhead.probes import load_plugin, registry, unavailable_packages
 from overhead.profiles import Plan, profiles
@@ -263,7 +263,7 @@ def _note_left_out(listener: Listener, left_out: Iterable[results.LeftOut]) -> N
 
 def _nothing_to_measure(missing: Sequence[results.MissingStack], left_out: Sequence[results.LeftOut]) -> str:
     reasons = [
-        "; ".join(f"{m.stack}: {m.reason}" for m in stacks) + (f" (to add it: {mend})" if mend else "")
+        with_mend("; ".join(f"{m.stack}: {m.reason}" for m in stacks), mend)
         for mend, stacks in by_mend(missing).items()
     ]
     reasons += [f"{one.target}: {one.reason}" for one in left_out if one.case == "all"]

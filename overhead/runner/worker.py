@@ -16,6 +16,7 @@ from overhead.measure.sampling.rounds import measure_cases
 from overhead.probes import allow_entry_points, environments_of, load_plugin, registry, space_of, targets_of
 from overhead.probes.arms import open_case
 from overhead.probes.base import Chain, Unavailable
+from overhead.probes.common.availability import CANNOT, cannot_here
 from overhead.results import EndedLine, FailedLine, OneOffLine, OpenedLine
 from overhead.runner.workers import Assignment, FoundTargets, Job, Note, Pause, Ready
 
@@ -32,6 +33,9 @@ class Worker:
         with contextlib.suppress(OSError):  # someone has deleted the file: it only serves to explain a death
             self.note = Note(Path(job.doing_file)) if job.doing_file else None
         self.chains: dict[str, Chain] = {}
+        self.opened: set[str] = set()
+        self.ran: set[str] = set()
+        """The keys of the targets of which a case has been opened, and of which a unit has run."""
         self.index = {a.key: i for i, a in enumerate(job.assignments)}
         self.by_id = {a.key: a for a in job.assignments}
         self.names = {a.key: a.line_fields(job.worker, job.process) for a in job.assignments}
@@ -68,7 +72,7 @@ class Worker:
         rule = "no case could be opened"
         if self.chains:
             settings = replace(self.job.settings, names=self.names)
-            rule = measure_cases(self.chains, SystemClock(), settings, self._take)
+            rule = measure_cases(self.chains, SystemClock(), settings, self._take, self._judge_first_call)
         self.note_step("", "ending")
         self.parent(EndedLine(worker=self.job.worker, process=self.job.process, rule=rule))
         self.parent.wait()
@@ -79,8 +83,10 @@ class Worker:
         target, case = assignment.target, assignment.case
         begin = time.perf_counter_ns()
         try:
-            chain = self.chains[name] = open_case(registry()[target.stack], target, case)
+            is_first = self._runs_first() and target.key not in self.opened
+            chain = self.chains[name] = open_case(registry()[target.stack], target, case, is_first=is_first)
             took = time.perf_counter_ns() - begin
+            self.opened.add(target.key)
             found = describe(chain)
             opening = opening_of(chain)
         except BaseException as error:  # sys.exit in a stack must not end the other cases
@@ -91,6 +97,17 @@ class Worker:
         for figure, value in {"open": took, **opening}.items():
             self.parent.add(OneOffLine(**self.names[name], name=figure, values=[value]))
 
+    def _runs_first(self) -> bool:
+        """Whether this is the first process of its targets. Later ones run what has run in an earlier one."""
+        return self.job.process == 0
+
+    def _judge_first_call(self, name: str, error: BaseException) -> BaseException:
+        """The error of a case's first call; ``Unavailable`` if the machine is the cause, because no unit has run."""
+        target = self.by_id[name].target
+        if not self._runs_first() or target.key in self.ran or not isinstance(error, Exception):
+            return error
+        return cannot_here(error, registry()[target.stack], CANNOT) or error
+
     def _close(self, name: str) -> None:
         """Close the chain, if it is open. Errors are ignored, because its results or its failure are delivered."""
         with contextlib.suppress(Exception):
@@ -100,6 +117,8 @@ class Worker:
     def _take(self, event: Event) -> None:
         """Send a line of the journal; note the next step, and wait at the steps where others may measure."""
         if not isinstance(event, Doing):
+            if not isinstance(event, FailedLine):
+                self.ran.add(event.target)
             self.parent.add(event)
             return
         if not event.case or time.monotonic() - self.paused > LONGEST_SILENCE_S:

@@ -43,14 +43,23 @@ def test_an_error_of_the_operating_system_gives_one_line_and_exit_code_2(
     assert capsys.readouterr().err == line
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("a mistake"),
+        ImportError("a mistake", name="overhead.reading"),
+        ModuleNotFoundError("a mistake", name="overhead.gone"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 def test_an_error_of_overhead_itself_does_not_exit_with_the_code_of_a_failed_gate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     paths = pair(tmp_path)
-    fail_with(monkeypatch, ZeroDivisionError("a mistake"))
+    fail_with(monkeypatch, error)
     assert main(["compare", *paths, "--fail-over", "10"]) == 70
     said = capsys.readouterr().err
-    assert "ZeroDivisionError: a mistake" in said
+    assert f"{type(error).__name__}: a mistake" in said
     assert said.endswith("this is an error of overhead itself; please report it with the lines above\n")
 
 

@@ -69,8 +69,8 @@ class _FinishedWorker:
 def _lines(job: bytes, process: int, factor: float) -> Sequence[Message | JournalLine]:
     clock, parent = FakeClock(_NOISE, seed=process), Parent()
 
-    def measure(chains: Any, _: object, settings: Any, emit: Any) -> str:
-        return measure_cases(chains, clock, settings, emit)
+    def measure(chains: Any, _: object, settings: Any, emit: Any, judge_first: Any) -> str:
+        return measure_cases(chains, clock, settings, emit, judge_first)
 
     stacks = {TARGET.stack: _Simulated(clock, factor)}
     with mock.patch.multiple(worker, registry=lambda: stacks, measure_cases=measure):

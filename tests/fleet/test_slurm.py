@@ -13,8 +13,8 @@ import pytest
 
 from overhead.cli import main
 from overhead.loading.files import read_fingerprint
-from tests.conftest import TOOLS
 from tests.fleet.nodes import program
+from tests.trials import TOOLS
 
 SRUN = """#!/bin/sh
 while case "$1" in -*) ;; *) false ;; esac; do shift; done

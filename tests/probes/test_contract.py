@@ -87,7 +87,7 @@ SUBJECTS = (
     Subject("numpy", window={"precision": "int32"}),
     Subject("jax", parts=("jax",), window={"wait": "block_until_ready", "precision": "uint32"}),
     Subject("torch", parts=("torch",), window={"threads": 1}),
-    Subject("torch-compile", parts=("torch", "cxx"), slow=lambda case: case.params["mode"] == "default"),
+    Subject("torch-compile", parts=("torch", "torch-compile"), slow=lambda case: case.params["mode"] == "default"),
     Subject("wgpu-native", "Vulkan", ("wgpu", "numba", "lavapipe"), slow=_like_another),
     Subject("dawn", "Vulkan", ("wgpudawn", "numba", "swiftshader"), _swiftshader, slow=_like_another),
     Subject("vulkan", "Vulkan", ("vulkan", "numba", "lavapipe")),
@@ -103,7 +103,7 @@ SUBJECTS = (
     *(Subject(stack, "CUDA", ("cxx",), cuda_libraries.install) for stack in ("cuda-core", "cute-dsl", "numba-cuda")),
     Subject("warp", parts=("warp",), window={"precision": "uint32"}),
     Subject("warp", "CUDA", prepare=_fake_warp),
-    Subject("pyopencl", "OpenCL", ("pyopencl", "pocl_binary_distribution"), window={"precision": "uint32"}),
+    Subject("pyopencl", "OpenCL", ("pyopencl",), window={"precision": "uint32"}),
     Subject("mlx", parts=("mlx",), window={"precision": "int32"}),
 )
 
@@ -118,7 +118,9 @@ def cases_of(subject: Subject) -> list[Case]:
 
 
 def target_of(subject: Subject) -> Target:
-    return next(target for target in probe_of(subject).targets() if target.api == subject.api)
+    """The first target of this kind; of OpenCL's, where a GPU may come first, the processor that the part is."""
+    found = [target for target in probe_of(subject).targets() if target.api == subject.api]
+    return next(target for target in found if target.software or subject.api != "OpenCL")
 
 
 def every_case() -> list[Any]:

@@ -38,7 +38,7 @@ class Fake(Probe):
 def run(*events: Doing, longest_silence_s: float = 1e9) -> tuple[list[Any], list[int]]:
     """The lines of a worker whose measurement emits these events, and the number of lines at every flush."""
 
-    def measure(chains: Any, clock: Any, settings: Any, emit: Any) -> str:
+    def measure(chains: Any, clock: Any, settings: Any, emit: Any, judge_first: Any) -> str:
         for event in events:
             emit(event)
         return "enough"

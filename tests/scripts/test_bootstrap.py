@@ -75,6 +75,31 @@ def test_make_chooses_the_extras_by_machine(
 
 
 @pytest.mark.parametrize(
+    ("registered", "extras", "missing"),
+    [
+        ({}, {"opencl"}, True),
+        ({"pocl.icd": "libpocl.so.2.10.0\n"}, {"opencl"}, False),
+        ({"intel64.icd": "/opt/intel/lib/libintelocl.so\n"}, {"opencl"}, False),
+        ({"nvidia.icd": "libnvidia-opencl.so.1\n"}, {"opencl"}, True),
+        ({}, {"wgpu"}, False),
+    ],
+    ids=["none", "PoCL", "Intel's", "a GPU's alone", "without PyOpenCL"],
+)
+def test_pyopencl_gets_a_driver_for_the_processor_unless_there_is_one(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    registered: dict[str, str],
+    extras: set[str],
+    missing: bool,
+) -> None:
+    for name, library in registered.items():
+        (tmp_path / name).write_text(library)
+    monkeypatch.setattr(script, "OPENCL_DRIVERS", tmp_path)
+    assert ("pocl-opencl-icd" in script.system_needs("test", extras, False, "debian")) == missing
+
+
+@pytest.mark.parametrize(
     ("version", "needs", "installed"),
     [("2.13.0+cpu", "sympy", True), ("2.14.0", "nvidia-cudnn-cu13==9; platform_system == 'Linux'", False)],
     ids=["CPU build", "build for CUDA"],

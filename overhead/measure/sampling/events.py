@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, stack_code_of
+from overhead.errors import BadValue, Unavailable, Unsupported, Unverified, message_of, stack_code_of, with_mend
 from overhead.results import FailedLine, OneOffLine, RoundLine, Status
 
 
@@ -58,9 +58,11 @@ def status_of(error: BaseException) -> Status:
 
 
 def reason_of(error: BaseException) -> str:
-    """The exception's message in one line. Where the status is ``failed``, its type precedes it, and the line of the
-    stack's own code follows."""
+    """The exception's message in one line, with what would add the stack. Where the status is ``failed``, its type
+    precedes it, and the line of the stack's own code follows."""
     words = message_of(error)
+    if words and isinstance(error, Unavailable):
+        return with_mend(words, error.mend)
     if words and status_of(error) != "failed":
         return words
     named = words if isinstance(error, BadValue) else f"{type(error).__name__}: {words}".rstrip(": ")

@@ -19,8 +19,17 @@ from overhead.measure.sampling.events import Doing, Event, Settings, reason_of, 
 from overhead.measure.sampling.quiet_processor import QuietProcessor
 from overhead.results import FailedLine, RoundLine
 
+Judge = Callable[[str, BaseException], BaseException]
+"""Gives the error that stands for the one which the first call of a case raised."""
 
-def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]) -> str:
+
+def measure_cases(
+    chains: Mapping[str, Chain],
+    clock: Clock,
+    settings: Settings,
+    emit: Callable[[Event], None],
+    judge_first: Judge = lambda case, error: error,
+) -> str:
     """Measure all chains of this worker in alternation; return the rule that stopped it, in words.
 
     A case that raises is emitted as a ``FailedLine`` and the others go on; KeyboardInterrupt passes through. The
@@ -33,7 +42,7 @@ def measure_cases(chains: Mapping[str, Chain], clock: Clock, settings: Settings,
     gc.freeze()
     gc.disable()
     try:
-        return _Measurement(chains, clock, settings, emit).run()
+        return _Measurement(chains, clock, settings, emit, judge_first).run()
     finally:
         gc.unfreeze()
         if enabled:
@@ -49,7 +58,12 @@ class _Measurement:
     processor: QuietProcessor
 
     def __init__(
-        self, chains: Mapping[str, Chain], clock: Clock, settings: Settings, emit: Callable[[Event], None]
+        self,
+        chains: Mapping[str, Chain],
+        clock: Clock,
+        settings: Settings,
+        emit: Callable[[Event], None],
+        judge_first: Judge,
     ) -> None:
         counts = cpu_clock_counts(clock)
         self.live = {
@@ -64,6 +78,7 @@ class _Measurement:
             for key, chain in chains.items()
         }
         self.clock, self.settings, self.emit = clock, settings, emit
+        self.judge_first = judge_first
         self.preparing_ns = 0
         for chain in chains.values():
             chain.prepare = self.timed(chain.prepare)  # type: ignore[assignment]
@@ -138,7 +153,8 @@ class _Measurement:
             act(case)
         except (Exception, SystemExit) as error:
             del self.live[case.key]
-            self.emit(FailedLine(**case.names, status=status_of(error), reason=reason_of(error)))
+            judged = self.judge_first(case.key, error) if what == "first" else error
+            self.emit(FailedLine(**case.names, status=status_of(judged), reason=reason_of(judged)))
 
     def stop_rule(self, number: int) -> str:
         """Why to stop before this round; empty to go on."""

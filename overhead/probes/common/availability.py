@@ -1,4 +1,5 @@
-"""What can run here: import a GPU library, check the parameters of a case, recognise adapters that run on the CPU."""
+"""What can run here: import a GPU library, tell its failures from mistakes, check the parameters of a case, recognise
+adapters that run on the CPU."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from overhead.probes.base import Unavailable, Unsupported
+from overhead.errors import OutOfTime, Unverified, UsageError, came_from_import, first_line_of, is_mistake_of_suite
+from overhead.probes.base import Probe, Unavailable, Unsupported
 from overhead.probes.kernels import LLVMPIPE_TURNS
 from overhead.results import Case, Scalar
 
 AllowedValues = Mapping[str, Collection[Scalar] | None]
 """The allowed values of each parameter of a case; None if the stack checks the value elsewhere."""
-_LONGEST_REASON = 200
-"""Most characters of the library's message that the reason quotes."""
+CANNOT = "the library cannot do this here"
+"""What is said where a stack's first case fails."""
 _RENDERERS = re.compile(r"llvmpipe|lavapipe|softpipe|swiftshader|basic render|warp\b", re.IGNORECASE)
 
 
@@ -26,8 +28,24 @@ def import_library(name: str, mend: str) -> Any:
     try:
         return importlib.import_module(name)
     except Exception as error:  # a library built for another version may raise anything
-        reason = " ".join(str(error).split())[:_LONGEST_REASON]
-        raise Unavailable(f"{name} does not import: {reason}", mend) from error
+        raise Unavailable(f"{name} does not import: {first_line_of(error)}", mend) from error
+
+
+def cannot_here(error: Exception, probe: Probe, what: str) -> Unavailable | None:
+    """The error of a stack that has run nothing yet, as ``Unavailable``, if this machine is the cause; else None.
+
+    ``what`` failed, in words. A library that cannot be imported is the machine's cause on every stack. What a library
+    or a driver raises later is so on the stacks of this package alone, whose code CI runs: a plugin may have called
+    its library in a wrong way, and ``overhead check`` must find that.
+    """
+    if isinstance(error, Unavailable | Unsupported | Unverified | OutOfTime | UsageError):
+        return None
+    module = type(probe).__module__
+    if came_from_import(error, module):
+        return Unavailable(f"a library does not import: {first_line_of(error)}", probe.mend)
+    if module.startswith("overhead.") and not is_mistake_of_suite(error):
+        return Unavailable(f"{what}: {first_line_of(error)}", probe.mend)
+    return None
 
 
 def check_parameters(case: Case, allowed: AllowedValues) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead import scratch
-from overhead.errors import install_command
+from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable
 from overhead.probes.common import loops
 from overhead.probes.common.loops import Issue, Script, Stages, Statement
@@ -34,6 +34,7 @@ from overhead.probes.common.loops import Issue, Script, Stages, Statement
 ABIS = ("x86_64", "amd64", "aarch64", "arm64")
 """Processors on which every integer and pointer argument can be passed as a 64-bit word."""
 _LOW_HALF = 0xFFFFFFFF
+_INSTALL_NUMBA = "pip install numba"
 
 
 class NativeUnavailable(Unavailable):
@@ -265,12 +266,17 @@ def _compiled(rendered: _Native, lines: Sequence[str]) -> Callable[..., None]:
         import numba  # noqa: F401
         from numba.misc.appdirs import user_cache_dir
     except Exception as error:  # numba raises ImportError or SystemError if numpy is newer than it supports
-        raise NativeUnavailable(f"numba does not load: {error}", install_command("wgpu")) from error
+        raise NativeUnavailable(f"numba does not load: {first_line_of(error)}", _INSTALL_NUMBA) from error
     module = Path(loops.__file__).with_name("numba_intrinsics.py").read_bytes()
     text = rendered.source(lines)
     name = "loop_" + hashlib.sha256(module + text.encode()).hexdigest()[:24]
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(user_cache_dir("overhead", appauthor=False)) / "native")
-    function: Callable[..., None] = (sys.modules.get(name) or _load(name, text, folder)).loop
+    try:
+        function: Callable[..., None] = (sys.modules.get(name) or _load(name, text, folder)).loop
+    except NativeUnavailable:
+        raise
+    except Exception as error:  # numba compiles while the file is imported
+        raise NativeUnavailable(f"numba cannot compile a loop: {first_line_of(error)}", _INSTALL_NUMBA) from error
     return function
 
 

@@ -8,6 +8,7 @@ from ctypes import addressof, c_uint, c_void_p
 from itertools import repeat
 from typing import Any
 
+from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable
 from overhead.probes.common.loops import Action, Issue, in_sequence
 from overhead.probes.common.native_loop import NativeCall, address_of
@@ -24,8 +25,8 @@ def bindings() -> Any:
     """The driver module of cuda-bindings. Raises ``Unavailable`` if it does not import."""
     try:
         from cuda.bindings import driver
-    except ImportError as error:
-        raise Unavailable(f"cuda-bindings does not import: {error}", INSTALL_CUDA) from error
+    except Exception as error:  # a package that was built for another version may raise anything
+        raise Unavailable(f"cuda-bindings does not import: {first_line_of(error)}", INSTALL_CUDA) from error
     return driver
 
 

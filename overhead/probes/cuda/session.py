@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from overhead.errors import first_line_of
 from overhead.probes.base import Unavailable
 from overhead.probes.cuda.api import INSTALL_CUDA, CudaDriver
 from overhead.probes.held_chain import StreamHolder
@@ -38,12 +39,12 @@ def machine_code_of(name: str, text: str, architecture: str) -> bytes:
     """
     try:
         from cuda.bindings import nvrtc
-    except ImportError as error:
-        raise Unavailable(f"cuda-bindings does not import: {error}", INSTALL_CUDA) from error
+    except Exception as error:  # a package that was built for another version may raise anything
+        raise Unavailable(f"cuda-bindings does not import: {first_line_of(error)}", INSTALL_CUDA) from error
     try:
         program = _done(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     except RuntimeError as error:  # cuda-bindings loads the library at the first call
-        raise Unavailable(f"NVRTC does not load: {error}", INSTALL_CUDA) from error
+        raise Unavailable(f"NVRTC does not load: {first_line_of(error)}", INSTALL_CUDA) from error
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17"]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(code):

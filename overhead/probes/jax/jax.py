@@ -31,7 +31,7 @@ class JaxProbe(Probe):
     def targets(self) -> list[Target]:
         """The devices of the platforms cpu, cuda and rocm."""
         jax = import_library("jax", self.mend)
-        return [
+        found = [
             Target(
                 stack=self.name,
                 api=api,
@@ -44,6 +44,9 @@ class JaxProbe(Probe):
             for platform, api in _APIS.items()
             for index, device in enumerate(devices(jax, platform))
         ]
+        if not found:
+            jax.devices()  # raises with the reason why there is not even a processor
+        return found
 
     def space(self, target: Target) -> Space:
         """The cases of the step, called n times or once for n steps, and of the workloads."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead.errors import install_command
+from overhead.errors import first_line_of, install_command
 from overhead.probes.base import Unavailable, device_id
 from overhead.probes.common.availability import names_software_renderer
 
@@ -39,10 +39,11 @@ def load() -> tuple[Any, Any]:
     """cffi's ``ffi`` object with the Vulkan types, and the loader's functions and constants. Raises ``Unavailable``."""
     try:
         import vulkan
-    except ImportError as error:
-        raise Unavailable(f"the package vulkan does not import: {error}", install_command("wgpu")) from error
     except OSError as error:
         raise Unavailable("there is no Vulkan loader here", _LOADER_MEND) from error
+    except Exception as error:  # a package that was built for another version may raise anything
+        reason = f"the package vulkan does not import: {first_line_of(error)}"
+        raise Unavailable(reason, install_command("wgpu")) from error
     return vulkan.ffi, vulkan.lib
 
 

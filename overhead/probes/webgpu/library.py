@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from overhead.errors import install_command
+from overhead.errors import first_line_of, install_command
 from overhead.probes.base import Unavailable, Unsupported, Unverified, device_id
 from overhead.probes.common.native_loop import Cycle, NativeCall, NativeUnavailable, Slot, Store, address_of
 
@@ -180,7 +180,7 @@ def library(stack: str) -> Library:
     except ModuleNotFoundError as error:
         raise Unavailable(f"no Python package {error.name} is installed", install_command("wgpu")) from None
     except Exception as error:  # RuntimeError, OSError, AttributeError: the binding does not match its library
-        reason = f"{_BINDINGS[stack][0]} does not load: {type(error).__name__}: {_one_line(error)}"
+        reason = f"{_BINDINGS[stack][0]} does not load: {first_line_of(error)}"
         raise Unavailable(reason, install_command("wgpu")) from error
 
 

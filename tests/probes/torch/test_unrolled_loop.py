@@ -66,7 +66,7 @@ def test_a_loop_that_does_not_compile_raises_an_error_with_the_reason_time_and_m
 
 
 @pytest.mark.slow
-@pytest.mark.needs("torch", "cxx")
+@pytest.mark.needs("torch", "torch-compile")
 def test_a_compiled_loop_reports_its_compile_time_and_counts_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.runtime.runtime_utils import cache_dir
 

@@ -1,6 +1,7 @@
 """Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or is the step.
 
-Whatever can be called and is returned is the step: a function, an object with ``__call__``, a PyTorch module, ``jax.jit``.
+Whatever can be called and is returned is the step: a function, an object with ``__call__``, a PyTorch module, what
+``jax.jit`` gives.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
 
 def _refuse_other_code(function: Callable[..., Any], name: str) -> None:
     """Raise ``UsageError`` for a function whose call does not run its body."""
-    bodies = [function, getattr(type(function), "__call__", None)]
+    bodies = [function, type(function).__call__]
     if any(map(inspect.iscoroutinefunction, bodies)):
         raise UsageError(f"{name} is an async function, whose call runs nothing: {_RUN_COROUTINE}")
     if any(map(inspect.isgeneratorfunction, bodies)) or any(map(inspect.isasyncgenfunction, bodies)):
@@ -235,7 +236,7 @@ def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     """What tells the arguments of a function: of a PyTorch module ``forward``, since its ``__call__`` takes any."""
     torch = sys.modules.get("torch")
     is_module = torch is not None and isinstance(function, torch.nn.Module)
-    return function.forward if is_module else function  # type: ignore[attr-defined, no-any-return]
+    return function.forward if is_module else function  # type: ignore[attr-defined]
 
 
 def _checked(call: Callable[[], Any]) -> Any:

@@ -318,6 +318,7 @@ class Campaign:
         waiting, asked_s = deque(ready), self.clock()
         with self.lock(lambda: self.listener.note("waiting: another run is measuring on this machine")):
             self._waited_s += self.clock() - asked_s
+            self.listener.waited(self.clock() - asked_s)
             while waiting:
                 one = waiting.popleft()
                 while not (ended := self._turn(one)) and one.turn_s:

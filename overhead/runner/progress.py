@@ -24,6 +24,9 @@ class Listener:
     def working(self, what: str) -> None:
         """Receive what the run does now, in words."""
 
+    def waited(self, seconds: float) -> None:
+        """Receive how long the run has waited until no other run measured on this machine."""
+
     def left(self, seconds: float) -> None:
         """Receive about how much longer the run takes; not before the first process of each target has ended."""
 

@@ -13,9 +13,10 @@ import pytest
 from overhead.cli import main
 from overhead.errors import CannotWrite
 from overhead.explain import explaining
-from overhead.explain.record import read_explanation, save_explanation
+from overhead.explain.record import save_explanation
 from overhead.explain.timing import Timing
 from overhead.runner.run import Interrupted
+from tests.fakes.explained import read
 from tests.fakes.explanations import DECODE, decode_explained, profile_of
 
 
@@ -49,7 +50,7 @@ def test_explain_writes_its_files_and_prints_their_paths(
     printed = capsys.readouterr()
     assert "Host-bound" in printed.out
     assert printed.out.endswith(f"explanation: {out}\npage: {html}\n")
-    assert read_explanation(out).verdict.kind == "host"
+    assert read(out).verdict.kind == "host"
     assert "Host-bound" in html.read_text()
     assert main(["explain", "decode.py:step", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
@@ -66,7 +67,7 @@ def test_explain_interrupted_after_the_profile_shows_and_writes_its_result(
     (tmp_path / "decode.py").write_text("def step(): pass\n")
     out = tmp_path / "explained.json"
     assert main(["explain", f"{tmp_path}/decode.py:step", "--no-alternatives", "--out", str(out)]) == 130
-    printed, whole, found = capsys.readouterr(), decode_explained(), read_explanation(out)
+    printed, whole, found = capsys.readouterr(), decode_explained(), read(out)
     assert "Interrupted: the times of the step and the alternatives are missing." in " ".join(printed.out.split())
     assert printed.err.startswith("overhead: interrupted")
     for name in ("verdict", "replay", "per_step", "operations", "synchronisations", "gaps", "profiled_steps"):

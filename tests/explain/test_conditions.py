@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from overhead.explain.alternatives import ALTERNATIVES, PINNED
-from overhead.explain.conditions import HostMeasurement, condition_rows, is_far
-from overhead.explain.profiling import profile_step
+from overhead.explain.conditions import Condition, HostMeasurement, condition_rows, is_far
+from overhead.explain.profiling import measure_conditions, profile_step
 from overhead.explain.steps import step_named
 from overhead.explain.verdict import host_causes
 from tests.machine.test_machine import FakeHost
@@ -108,7 +108,7 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
     found = measured.shares()
     assert found["collector"] == pytest.approx(1 / 3, rel=0.05)
     assert found["longest_pause"] == 5e6
-    (row,) = condition_rows([one for one in measured.conditions() if one[0] == "without garbage collection"])
+    _, row = condition_rows([one for one in measured.conditions() if one.name == "without garbage collection"])
     assert row.gain.value == pytest.approx(1.5)
     assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
 
@@ -129,9 +129,9 @@ def test_the_own_python_of_a_program_is_told_from_the_functions_that_it_calls() 
 @pytest.mark.parametrize(("noise", "bounds"), [(0.0, (1.249, 1.251)), (0.2, (1.05, 1.5))])
 def test_the_gain_of_a_condition_is_that_of_the_means_and_its_interval_holds_it(noise: float, bounds: Any) -> None:
     uneven = [1 + noise, 1 - noise] * 10
-    found = condition_rows([("a", [1e6 * one for one in uneven], [8e5 * one for one in uneven])])
-    assert found[0].gain.value == pytest.approx(1.25)
-    low, high = found[0].gain.low, found[0].gain.high
+    found = condition_rows([Condition("a", [1e6 * one for one in uneven], [8e5 * one for one in uneven])])
+    assert found[1].gain.value == pytest.approx(1.25)
+    low, high = found[1].gain.low, found[1].gain.high
     assert low is not None
     assert high is not None
     assert bounds[0] <= low <= 1.25 + 1e-9
@@ -200,9 +200,9 @@ def build():
 @pytest.mark.slow
 def test_other_python_threads_are_seen_and_a_shorter_switch_interval_is_measured(tmp_path: Path) -> None:
     (tmp_path / "threads.py").write_text(BUSY_THREAD)
-    found = profile_step(step_named(f"{tmp_path}/threads.py:build"), conditions=True)
-    assert found.shares["python_threads"] == 1
-    rows = condition_rows(found.conditions)
+    source = step_named(f"{tmp_path}/threads.py:build")
+    assert profile_step(source).shares["python_threads"] == 1
+    rows = condition_rows(measure_conditions(source, 1))
     gains = {row.name: row.gain for row in rows}
     assert gains["switching threads often"].value is not None
     assert gains["switching threads often"].value > 1.5

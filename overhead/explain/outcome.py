@@ -124,17 +124,21 @@ def vary_arrays(root: Any) -> None:
     """Give the arrays of floating point numbers that an object reaches other values, in place, where that is possible.
 
     Each element is multiplied by one of seven factors up to 1.1, so that zeros and signs stay, and no index changes.
+    The factors of two arrays differ: else an array of results could be what the step makes of the others.
     """
-    for leaf in _reached(root)[0].values():
+    for number, leaf in enumerate(_reached(root)[0].values()):
         if state.is_array(leaf) and "float" in str(getattr(leaf, "dtype", "")):
             with contextlib.suppress(Exception):  # it cannot be written, or its class raises anything
-                _vary(leaf)
+                _vary(leaf, number)
 
 
-def _vary(array: Any) -> None:
+def _vary(array: Any, number: int) -> None:
     size = math.prod(array.shape)
     # One factor for a large array: an array of factors would need as much memory.
-    factors: Any = 1 + (np.arange(size).reshape(array.shape) % 7 + 1) / 70 if size <= _MOST_FACTORS else 1.03
+    one = 1 + (number % 7 + 1) / 70
+    factors: Any = one
+    if size <= _MOST_FACTORS:
+        factors = 1 + ((np.arange(size).reshape(array.shape) + number) % 7 + 1) / 70
     if hasattr(array, "detach"):  # PyTorch
         import torch
 
@@ -143,7 +147,7 @@ def _vary(array: Any) -> None:
     elif isinstance(array, np.ndarray):
         array *= np.asarray(factors, array.dtype)
     elif type(array).__module__.startswith("cupy"):
-        array *= 1.03
+        array *= one
 
 
 def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:

@@ -30,8 +30,8 @@ from overhead.results import Figure
 
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
-CONDITIONS_S = 5 * 4 * _STRETCH_S
-"""What all conditions take, about, of a step that is shorter than a block."""
+_LONGER = 3
+"""A stretch with too few blocks for an interval may take this many times as long."""
 _FEWEST_BLOCKS = 8
 """So many blocks of a step, or more, give an interval. Drawn again from 8 blocks of a normal distribution, the interval
 held the true mean in 88 of 100 tries, from 3 in 75, from 2 in 48; that of one block has no width."""
@@ -70,6 +70,12 @@ def busy_processes(number: int) -> Iterator[None]:
         for _ in range(number):
             stack.callback(stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", _BUSY])).kill)
         yield
+
+
+def conditions_s(step_s: float) -> float:
+    """About how long all conditions take, s."""
+    usual_s = 4 * _STRETCH_S
+    return 5 * min(_LONGER * usual_s, max(usual_s, 2 * _FEWEST_BLOCKS * step_s))
 
 
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
@@ -194,15 +200,18 @@ class HostMeasurement:
         self._run, self._threads, self._host, self._now = run, threads, host, now
         self._block = max(1, round(_BLOCK_S * 1e9 / one_ns))
 
-    def stretch(self, seconds: float) -> list[float]:
-        """The time of a step in each block, ns, for this long."""
+    def stretch(self, seconds: float, fewest: int = 1) -> list[float]:
+        """The time of a step in each block, ns, for this long, and longer if there are fewer blocks than ``fewest``."""
         times: list[float] = []
         began = self._now()
-        while not times or self._now() - began < seconds * 1e9:
+        while True:
+            passed_s = (self._now() - began) / 1e9
+            enough = passed_s >= seconds and len(times) >= fewest
+            if times and (enough or passed_s >= _LONGER * seconds):
+                return times
             start = self._now()
             self._run(self._block)
             times.append((self._now() - start) / self._block)
-        return times
 
     def shares(self) -> dict[str, float]:
         """What the host does while the step runs as it is: shares of the time, and numbers."""
@@ -265,14 +274,17 @@ class HostMeasurement:
             _Trial(busy_threads > 0, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
             _Trial(threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
         ]
+        # The trial knows the quickest step. On a busy host, so many of these would be one long block.
+        self._block = max(1, round(_BLOCK_S * 1e9 / statistics.fmean(self.stretch(_STRETCH_S))))
+        half = _FEWEST_BLOCKS // 2
         found = []
         for trial in trials:
             if trial.applies:
-                before = self.stretch(_STRETCH_S)
+                before = self.stretch(_STRETCH_S, half)
                 trial.begin()
                 try:
-                    under = self.stretch(2 * _STRETCH_S)
+                    under = self.stretch(2 * _STRETCH_S, _FEWEST_BLOCKS)
                 finally:
                     trial.end()
-                found.append(Condition(trial.name, before + self.stretch(_STRETCH_S), under))
+                found.append(Condition(trial.name, before + self.stretch(_STRETCH_S, half), under))
         return found

@@ -19,7 +19,7 @@ from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.conditions import CONDITIONS_S, HOST_UNITS, Condition, condition_rows
+from overhead.explain.conditions import HOST_UNITS, Condition, condition_rows, conditions_s
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
 from overhead.explain.profiling import StepProfile, measure_conditions, profile_step
 from overhead.explain.record import NOT_MEASURED_MET, missing, renamed
@@ -95,8 +95,8 @@ def explain(
         raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
     unwritten = _save_replay(chrome, profile) if chrome is not None else ""
     if unwritten:
-        listener.note(f"{chrome}: {unwritten}")
-    measured = _Measured(remarks=[f"The replay is not written: {unwritten}."] if unwritten else [])
+        listener.note(f"{chrome}: no replay is written: {unwritten}")
+    measured = _Measured(remarks=[f"No replay is written: {unwritten}."] if unwritten else [])
     job = AttemptJob(setup=source.setup, path=source.path)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
     changes.ends, changes.loading_s = began + seconds, profile.loading_s
@@ -156,7 +156,7 @@ def _wait_for_other_runs(listener: Listener) -> None:
 def _save_replay(path: Path, profile: StepProfile) -> str:
     """Write the replayed step; why there is none, or ''. What was measured is worth more than this file."""
     if profile.trace is None or not profile.trace.has_device:
-        return f"no replay to write: {profile.reason or 'no work on a device was seen'}"
+        return profile.reason or "no work on a device was seen"
     try:
         save_replay(Path(path), profile.trace.quiet(), profile.host)
     except CannotWrite as error:
@@ -168,7 +168,7 @@ def _measure_conditions(
     measured: _Measured, source: StepSource, profile: StepProfile, left_s: float, listener: Listener
 ) -> None:
     """Add the step under other conditions, if there is time; else say why they are missing."""
-    if left_s < profile.loading_s + CONDITIONS_S:
+    if left_s < profile.loading_s + conditions_s(profile.found.one_ns / 1e9):
         measured.remarks.append(_NO_TIME)
         return
     threads = int(profile.shares.get("python_threads", 0.0))

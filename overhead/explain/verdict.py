@@ -27,6 +27,7 @@ from overhead.reading.format import (
     micro_spread,
     number,
     percent,
+    positive_spread,
     two_speeds,
 )
 from overhead.results import VALUED, Figure
@@ -147,9 +148,8 @@ def _met_text(met: Figure) -> str:
     found = met.measured
     if found is None:
         return ""
-    span = f" ({between(found.floor / 1e3, found.ceiling / 1e3)} in {count(met.processes, 'process')})"
-    span = span.replace("processs", "processes") if found.bounded else ""
-    return f"as the operating system runs it, a step takes {micro_of(found.value)} µs{span}"
+    processes = f", in {met.processes} processes" if met.processes > 1 else ""
+    return f"as the operating system runs it, a step takes {positive_spread(found / 1e3)} µs{processes}"
 
 
 def _met_apart(found: record.Explanation) -> str:

@@ -200,4 +200,5 @@ def step():
     )
     assert (honest.responds, cached.responds) == (True, False)
     assert compare_outcomes(honest, cached, own=True).unknown
-    assert run_attempt(AttemptJob(setup=text.replace("RETURNED", "0"), torch=True)).outcome.responds is None
+    untried = outcome_of(run_attempt(AttemptJob(setup=text.replace("RETURNED", "0"), torch=True)))
+    assert untried.responds is None

@@ -154,9 +154,10 @@ def test_a_builtin_that_is_returned_is_the_step(program: str) -> None:
 
 @pytest.mark.needs("torch")
 def test_a_module_of_pytorch_is_a_step_if_its_forward_needs_nothing() -> None:
-    torch = pytest.importorskip("torch")
+    torch: Any = pytest.importorskip("torch")
+    module: Any = torch.nn.Module
 
-    class Fixed(torch.nn.Module):  # type: ignore[misc]
+    class Fixed(module):  # type: ignore[misc]
         def forward(self, x: Any = 3) -> Any:
             return x
 

@@ -146,7 +146,8 @@ class Changes:
         found = {}
         for name, job in jobs.items():
             compiles, began = _change(name).compiles, time.monotonic()
-            if not compiles and self._left_s() < 2 * self.loading_s:
+            asked_for = compiles or name == AGAINST
+            if not asked_for and self._left_s() < 2 * self.loading_s:
                 found[name] = _alternative(name, "refused", "no time was left: a larger --seconds gives it some")
                 continue
             self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")

@@ -230,7 +230,7 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
         unknown = unknown or "the step returns nothing and changes no array: there are no results to compare"
     elif not any(map(_is_finite, computed)):
         unknown = "the results are not finite, so they cannot be compared"
-    return OutcomeComparison(found, count, left_out, unknown, remark)
+    return OutcomeComparison(found, count, left_out, unknown, "" if unknown else remark)
 
 
 def _is_finite(value: StepValue) -> bool:

@@ -242,3 +242,11 @@ def test_a_step_says_what_was_taken(tmp_path: Path) -> None:
     found = profile(str(path), "build")
     assert (found.is_returned, found.returned) == (True, "Work")
     assert found.found.one_ns > 5000, "the object's work, not that of making it"
+
+
+def test_a_program_that_does_not_return_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "SILENCE_S", 2.0)
+    path = tmp_path / "whole.py"
+    path.write_text("import time\ndef main():\n    time.sleep(60)\n")
+    with pytest.raises(UsageError, match="name one iteration"):
+        profile(str(path), "main")

@@ -12,7 +12,7 @@ from overhead.explain.waits import has_cuda_context
 
 StepFunction = Callable[[], Any]
 NO_TORCH = "the step does not use PyTorch"
-PINNED, UNSYNCHRONISED = "pinned uploads", "without synchronisations"
+CUDA_GRAPH, PINNED, UNSYNCHRONISED = "CUDA graph", "pinned uploads", "without synchronisations"
 _RECORDED_STEPS = 4
 """How many steps are recorded without synchronisations; they are handed out in turn."""
 _READS = ("item", "tolist", "cpu", "to", "__bool__", "__int__", "__float__", "__index__")
@@ -190,7 +190,7 @@ def _goes_to(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 ALTERNATIVES: dict[str, StepChange] = {
-    "CUDA graph": StepChange(capture_graph, _without_cuda, captures=True),
+    CUDA_GRAPH: StepChange(capture_graph, _without_cuda, captures=True),
     **{
         f"torch.compile {mode}".removesuffix(" default"): StepChange(
             functools.partial(_compiled, mode), functools.partial(_not_compiled, mode), compiles=True

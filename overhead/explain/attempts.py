@@ -25,12 +25,24 @@ from overhead.child import ChildEnded, ChildLimits, ChildProcess, Send, serve
 from overhead.errors import one_line
 from overhead.explain import state
 from overhead.explain.alternatives import ALTERNATIVES, StepFunction
-from overhead.explain.outcome import MOST_BYTES, NotCompared, StepOutcome, checksums, result_values, state_values
+from overhead.explain.outcome import (
+    MOST_BYTES,
+    NotCompared,
+    StepOutcome,
+    StepValue,
+    checksums,
+    result_values,
+    state_values,
+    vary_arrays,
+)
 from overhead.explain.steps import error_text, program_line
 from overhead.reading.format import few
 
 _WARM_STEPS = 3
 _COMPARED_STEPS = 3
+_LATER_STEPS, _LATER_S = 50, 1.0
+"""Before the arrays get other values, so many more steps run, or for so many seconds: an alternative may work at first
+and then stop."""
 _SEED = 1
 
 
@@ -39,6 +51,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
 
     ``against``: Python text that defines the user's own alternative as ``step``. ``path``: entries of ``sys.path`` that
     the program needs. ``file``: where the answer goes. ``torch``: the program imports PyTorch, which is seeded before.
+    ``vary``: see whether the step responds to other values of its arrays.
     """
 
     setup: str
@@ -47,6 +60,7 @@ class AttemptJob(Struct, frozen=True, kw_only=True):
     path: list[str] = []
     file: str = ""
     torch: bool = False
+    vary: bool = False
 
 
 class Attempt(Struct, frozen=True):
@@ -185,7 +199,34 @@ def run_attempt(job: AttemptJob) -> Attempt:
     except Exception as error:
         reason = re.split(" Search for `cuda| CUDA kernel errors might", one_line(error))[0]  # PyTorch's advice
         return Attempt(reason=reason, where=program_line(error, texts=True))
-    return Attempt(StepOutcome(results, values, left_out | unread), making_s=making_s)
+    responds = _responds(step, room) if job.vary else None
+    return Attempt(StepOutcome(results, values, left_out | unread, responds), making_s=making_s)
+
+
+def _responds(step: StepFunction, room: int) -> bool | None:
+    """Whether a step computes something else once the arrays that it reaches have other values; None if it raises.
+
+    What it returns tells that, or what it changes if it returns nothing.
+    """
+    try:
+        ends = time.perf_counter() + _LATER_S
+        for _ in range(_LATER_STEPS):
+            step()
+            if time.perf_counter() > ends:
+                break
+        usual, _ = result_values("step", step(), room // 2)
+        vary_arrays(step)
+        before = checksums(step)
+        other, _ = result_values("step", step(), room // 2)
+        if any(value.count for value in usual):
+            return _contents(usual) != _contents(other)
+        return checksums(step) != before
+    except Exception:  # the step of a user, whose arrays have values that it never had
+        return None
+
+
+def _contents(values: list[StepValue]) -> list[tuple[str, str, bytes]]:
+    return [(value.name, value.text, bytes(value.data)) for value in values]
 
 
 def _answer(job: AttemptJob, send: Send) -> None:

@@ -42,6 +42,33 @@ _LEAST_S, _OPENING_S, _MOST_S, _CALIBRATING = 0.3, 3.0, 1800.0, 300
 steps that a process makes besides those that it samples: calibration, anchors."""
 
 
+class _CountingWaits(Listener):
+    """A listener that hands everything on, and adds up how long runs waited for other runs, s."""
+
+    def __init__(self, inner: Listener) -> None:
+        self._inner, self.waited_s = inner, 0.0
+
+    def note(self, text: str) -> None:
+        self._inner.note(text)
+
+    def begin(self) -> None:
+        self._inner.begin()
+
+    def working(self, what: str) -> None:
+        self._inner.working(what)
+
+    def left(self, seconds: float) -> None:
+        self._inner.left(seconds)
+
+    def end(self) -> None:
+        self._inner.end()
+
+    def waited(self, seconds: float) -> None:
+        self.waited_s += seconds
+        if seconds >= 1:
+            self.note(f"waited {seconds:.0f} s for another run; --seconds does not count this")
+
+
 class Changes:
     """Attempts and times alternatives to one step.
 
@@ -59,7 +86,8 @@ class Changes:
         leave_out: Collection[str] = (),
     ) -> None:
         self._job = msgspec.structs.replace(job, torch="torch" in found.packages)
-        self._found, self._listener, self._leave_out = found, listener, leave_out
+        self._listener = _CountingWaits(listener)
+        self._found, self._leave_out = found, leave_out
         self._attempted, self._timed = attempted, timed
         self._sampled_s, self._longer = _ALONE_S, False
         self._began = time.monotonic()
@@ -86,14 +114,18 @@ class Changes:
             return timing
         half = math.inf if not wall.value or wall.high is None else (wall.high - wall.value) / wall.value
         more_s = _PROCESSES * (self.loading_s + _OPENING_S + self._sampled_s * (half / _RESOLVED_HALF) ** 2)
-        needed_s = time.monotonic() - self._began + more_s
+        needed_s = time.monotonic() - self._began - self._listener.waited_s + more_s
         said = f"--seconds {needed_s:,.0f} would be needed" if needed_s < _MOST_S else "measuring longer would not help"
         return msgspec.structs.replace(timing, notes=[*timing.notes, f"The time of a step is not resolved: {said}."])
+
+    def time_left_s(self) -> float:
+        """Seconds until everything must end. Waiting for other runs does not count."""
+        return self.ends + self._listener.waited_s - time.monotonic()
 
     def _left_s(self) -> float:
         """Seconds for alternatives and samples, besides those in which each process loads the program."""
         each_s = self.loading_s + _OPENING_S + _CALIBRATING * self._found.one_ns / 1e9
-        return self.ends - time.monotonic() - _PROCESSES * each_s
+        return self.time_left_s() - _PROCESSES * each_s
 
     def try_all(self, *, compiled: bool = True, against: str = "") -> tuple[Timing, list[record.Alternative]]:
         """The times of the step, and each alternative. ``against``: text that defines the user's own as ``step``.
@@ -101,8 +133,9 @@ class Changes:
         ``compiled``: include those that compile the step. Raises ``UsageError`` if the step cannot be repeated.
         """
         names = [n for n, each in ALTERNATIVES.items() if n not in self._leave_out and (compiled or not each.compiles)]
+        self._job = msgspec.structs.replace(self._job, vary=bool(against))
         jobs = {AGAINST: msgspec.structs.replace(self._job, against=against)} if against else {}
-        jobs |= {name: msgspec.structs.replace(self._job, alternative=name) for name in names}
+        jobs |= {name: msgspec.structs.replace(self._job, alternative=name, vary=False) for name in names}
         found = self._tried(jobs) if jobs else {}
         timing, timed = self._times({name: job for name, job in jobs.items() if found[name].status == "ok"}, found)
         found |= timed
@@ -113,7 +146,8 @@ class Changes:
         found = {}
         for name, job in jobs.items():
             compiles, began = _change(name).compiles, time.monotonic()
-            if not compiles and self._left_s() < 2 * self.loading_s:
+            asked_for = compiles or name == AGAINST
+            if not asked_for and self._left_s() < 2 * self.loading_s:
                 found[name] = _alternative(name, "refused", "no time was left: a larger --seconds gives it some")
                 continue
             self._listener.working(f"{name}: one attempt{', which compiles the step' if compiles else ''}")
@@ -157,7 +191,7 @@ class Changes:
         self, jobs: Mapping[str, AttemptJob], tried: Mapping[str, record.Alternative]
     ) -> tuple[Timing, dict[str, record.Alternative]]:
         """The step and these alternatives in turn, in the same processes. One that fails there is tried alone."""
-        compiles, began = any(_change(name).compiles for name in jobs), time.monotonic()
+        compiles, began = any(_change(name).compiles for name in jobs), self.time_left_s()
         if jobs:
             self._listener.working(f"timing the step and {', '.join(jobs)} in turn")
         try:
@@ -175,7 +209,7 @@ class Changes:
         else:
             others = zip(jobs, timing.calls[1:], strict=True)
             reasons = {name: call.reason for name, call in others if call.figure("complete") is None}
-        self.ends += time.monotonic() - began if compiles else 0.0
+        self.ends += began - self.time_left_s() if compiles else 0.0
         found = {}
         for position, (name, job) in enumerate(jobs.items(), 1):
             if name not in reasons:
@@ -226,7 +260,7 @@ def _change(name: str) -> StepChange:
 def _remark(found: OutcomeComparison) -> str:
     """Why two outcomes without a difference may differ, and which parts are not compared, in words; may be empty."""
     left_out = few([f"{name or 'the step'} ({why})" for name, (_, why) in found.left_out.items()])
-    return "; ".join(filter(None, [found.unknown, f"not compared: {left_out}" if left_out else ""]))
+    return "; ".join(filter(None, [found.unknown, found.remark, f"not compared: {left_out}" if left_out else ""]))
 
 
 def _alternative(

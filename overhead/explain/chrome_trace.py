@@ -37,6 +37,8 @@ _PROFILER_STEP = "ProfilerStep#"
 MIGRATION = "Memcpy UVM"
 """The name of a copy of managed memory, which no call issues."""
 
+DISPATCH_MODE = "PythonDispatchMode"
+"""The operation that torch records around a dispatch mode, where the library itself has none around it."""
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold; with as many, a launch blocks until one has finished."""
 _NEARLY_FULL = 0.98
@@ -567,6 +569,9 @@ def _outermost(events: Iterable[TraceEvent], sites: _Spans[CallSite]) -> list[Ho
         while index < len(own):
             start, end = starts[index], own[index].end
             after = max(index + 1, bisect.bisect_left(starts, end))
+            if own[index].name == DISPATCH_MODE and any(each.end > end for each in own[index + 1 : after]):
+                index += 1  # it holds only the beginning of a range, such as that of a DataLoader's next
+                continue
             name = own[index].name[:1000].removeprefix(_BACKWARD)
             site = sites.within(thread, start, end) or NO_SITE
             found.append(HostOperation(name, start, end, thread, after - index - 1, site))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from overhead.arguments import add_json
-from overhead.commands import DONE, INTERRUPTED, answer
+from overhead.commands import DONE, INTERRUPTED, answer, complain
 from overhead.errors import UsageError, require_extra
+
+if TYPE_CHECKING:
+    from overhead.explain.record import Explanation
+
+BAD_USE = 2
+"""The exit code if a file that was asked for could not be written; ``cli.main`` describes the codes."""
 
 
 def add_commands(commands: Any) -> None:
@@ -91,7 +98,7 @@ def time_command(a: argparse.Namespace) -> int:
 def explain_command(a: argparse.Namespace) -> int:
     """Run ``overhead explain``, write its files and print the result; returns the exit code."""
     from overhead.explain.explaining import ExplainInterrupted, explain
-    from overhead.explain.record import save_explanation, to_dict
+    from overhead.explain.record import to_dict
     from overhead.explain.show import explanation_blocks
     from overhead.explain.trace_file import explain_traces
     from overhead.runner.progress import Progress
@@ -99,7 +106,7 @@ def explain_command(a: argparse.Namespace) -> int:
     if a.html is not None:
         require_extra("report", "jinja2")
     _check_options(a)
-    interrupted = False
+    interrupted, before = False, _identity(a.chrome)
     try:
         if a.trace:
             found = explain_traces(a.trace, a.step_ms or 0.0, a.chrome)
@@ -116,21 +123,48 @@ def explain_command(a: argparse.Namespace) -> int:
                 )
     except ExplainInterrupted as stopped:
         found, interrupted = stopped.explanation, True
-    written = [f"replay: {a.chrome}"] if a.chrome is not None else []
+    # What was measured is printed first: a file that cannot be written loses nothing.
+    answer(a, lambda: to_dict(found), explanation_blocks(found))
+    has_replay = a.chrome is not None and _identity(a.chrome) != before
+    all_written = _write_files(a, found, [f"replay: {a.chrome}"] if has_replay else [])
+    if interrupted:
+        print("overhead: interrupted; this is what was measured until then", file=sys.stderr)
+        return INTERRUPTED
+    return DONE if all_written and (has_replay or a.chrome is None) else BAD_USE
+
+
+def _write_files(a: argparse.Namespace, found: Explanation, written: list[str]) -> bool:
+    """Write the explanation and its page, and print where, after what is ``written``. Whether all could be written."""
+    from overhead.explain.record import save_explanation
+
+    savers: list[tuple[str, Path, Callable[[Path, Explanation], None]]] = []
     if a.out is not None:
-        save_explanation(a.out, found)
-        written.append(f"explanation: {a.out}")
+        savers.append(("explanation", a.out, save_explanation))
     if a.html is not None:
         from overhead.explain.page import save_explained_page  # not in the base install
 
-        save_explained_page(a.html, found)
-        written.append(f"page: {a.html}")
-    answer(a, lambda: to_dict(found), explanation_blocks(found))
+        savers.append(("page", a.html, save_explained_page))
+    refused = []
+    for name, path, save in savers:
+        try:
+            save(path, found)
+            written.append(f"{name}: {path}")
+        except UsageError as error:
+            refused.append(str(error))
     if not a.json:
         print("".join(f"{line}\n" for line in written), end="")
-    if interrupted:
-        print("overhead: interrupted; this is what the profile tells, without times and alternatives", file=sys.stderr)
-    return INTERRUPTED if interrupted else DONE
+    for line in refused:
+        complain(line)
+    return not refused
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """Tells a file from one that is written later under its name; None if there is none."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns) if found is not None else None
 
 
 def _check_options(a: argparse.Namespace) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
+import dataclasses
 import gc
-import operator
 import re
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
+import psutil
+from msgspec import Struct
 
 from overhead.explain import record
 from overhead.explain.record import missing
@@ -27,13 +30,37 @@ from overhead.results import Figure
 
 _ALONE_S, _STRETCH_S, _BLOCK_S = 1.0, 0.3, 0.03
 """Seconds of the step as it is, of each of the stretches of a condition, and of a block of steps, at least."""
+_LONGER = 3
+"""A stretch with too few blocks for an interval may take this many times as long."""
+_FEWEST_BLOCKS = 8
+"""So many blocks of a step, or more, give an interval. Drawn again from 8 blocks of a normal distribution, the interval
+held the true mean in 88 of 100 tries, from 3 in 75, from 2 in 48; that of one block has no width."""
+_BUSY_THREAD = 0.02
+"""Another thread is busy if it runs for this share of the time or more. Threads of Inductor wait for work."""
+REFERENCE = "the step as the host runs it"
+"""The row that the gains of the conditions are relative to."""
 _MOST_BUSY = 16
 _BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    pass"
 HOST_UNITS = {"preemptions": "per second", "longest_pause": "ns"}
 """Units of figures of ``Explanation.host``; that of the others is ``ratio``."""
 
-Condition = tuple[str, list[float], list[float]]
-"""Its name, and times of a step in ns, one for each block: as it is, and under the condition."""
+
+class Condition(Struct, frozen=True):
+    """Times of a step in ns, one for each block: ``usual`` as the host runs it, ``under`` the condition."""
+
+    name: str
+    usual: list[float]
+    under: list[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trial:
+    """A condition that may apply: how it begins and ends."""
+
+    applies: bool
+    name: str
+    begin: Callable[[], object]
+    end: Callable[[], object]
 
 
 @contextlib.contextmanager
@@ -45,23 +72,61 @@ def busy_processes(number: int) -> Iterator[None]:
         yield
 
 
+def conditions_s(step_s: float) -> float:
+    """About how long all conditions take, s."""
+    usual_s = 4 * _STRETCH_S
+    return 5 * min(_LONGER * usual_s, max(usual_s, 2 * _FEWEST_BLOCKS * step_s))
+
+
 def condition_rows(found: Sequence[Condition]) -> list[record.Alternative]:
-    """The step under each condition with its gain; the intervals hold 95 % of resampled means of blocks."""
-    rows, draw = [], np.random.default_rng(0)
-    for name, *sides in found:
-        before, under = (draw.choice(times, (1000, len(times))).mean(axis=1) for times in sides)
-        usual, changed = map(np.mean, sides)
-        row = record.Alternative(
-            name=name,
-            kind="condition",
-            status="ok",
-            step=_resampled("step", "ns", changed, under),
-            gain=_resampled("gain", "ratio", usual / changed, before / under),
-            making=missing("making", "nothing is made"),
-            repaid_after=missing("repaid_after", "nothing is made", "count"),
-        )
-        rows.append(row)
+    """The step as the host runs it, then under each condition with its gain.
+
+    The intervals hold 95 % of resampled means of blocks. Too few blocks give no interval, and no gain.
+    """
+    if not found:
+        return []
+    draw = np.random.default_rng(0)
+    usual = [time_ns for one in found for time_ns in one.usual]
+    rows = [
+        _row(REFERENCE, _step(usual, _drawn(draw, usual)), missing("gain", "the gains are relative to it", "ratio"))
+    ]
+    for one in found:
+        before, under = _drawn(draw, one.usual), _drawn(draw, one.under)
+        gain = missing("gain", few_blocks(min(len(one.usual), len(one.under))), "ratio")
+        if before is not None and under is not None:
+            gain = _resampled("gain", "ratio", np.mean(one.usual) / np.mean(one.under), before / under)
+        rows.append(_row(one.name, _step(one.under, under), gain))
     return rows
+
+
+def few_blocks(number: int) -> str:
+    """Why there is no interval, in words."""
+    return "measured once" if number == 1 else f"measured {number} times, too few for an interval"
+
+
+def _row(name: str, step: Figure, gain: Figure) -> record.Alternative:
+    return record.Alternative(
+        name=name,
+        kind="condition",
+        status="ok",
+        step=step,
+        gain=gain,
+        making=missing("making", "nothing is made"),
+        repaid_after=missing("repaid_after", "nothing is made", "count"),
+        reason=step.reason,
+    )
+
+
+def _drawn(draw: np.random.Generator, times: Sequence[float]) -> np.ndarray | None:
+    """Means of resampled blocks; None if there are too few blocks for an interval."""
+    return draw.choice(times, (1000, len(times))).mean(axis=1) if len(times) >= _FEWEST_BLOCKS else None
+
+
+def _step(times: Sequence[float], drawn: np.ndarray | None) -> Figure:
+    mean = np.mean(times)
+    if drawn is None:
+        return Figure(name="step", value=float(mean), reason=few_blocks(len(times)), processes=1)
+    return _resampled("step", "ns", mean, drawn)
 
 
 def _resampled(name: str, unit: str, value: np.floating, drawn: np.ndarray) -> Figure:
@@ -84,6 +149,31 @@ def read_counters(host: Host) -> dict[str, int]:
     }
 
 
+def other_threads(known: Collection[int]) -> list[int]:
+    """The system's numbers of the Python threads of this process, without those whose ``ident`` is known."""
+    running = sys._current_frames().keys() - set(known)
+    return [each.native_id for each in threading.enumerate() if each.ident in running and each.native_id is not None]
+
+
+def thread_times(host: Host, threads: Sequence[int]) -> dict[int, float]:
+    """How long each of these threads of this process has run so far, ns, where that is known."""
+    found = {}
+    for thread in threads:
+        words = host.read(f"/proc/self/task/{thread}/schedstat").split()
+        if words:
+            found[thread] = float(words[0])
+    if threads and not found:
+        with contextlib.suppress(psutil.Error, OSError):
+            times = {each.id: each.user_time + each.system_time for each in psutil.Process().threads()}
+            found = {thread: 1e9 * times[thread] for thread in threads if thread in times}
+    return found
+
+
+def _busy_threads(before: Mapping[int, float], after: Mapping[int, float], ns: float) -> int:
+    """How many threads ran for a share of this time that another thread could notice."""
+    return sum(after[thread] - before[thread] >= _BUSY_THREAD * ns for thread in before.keys() & after.keys())
+
+
 def is_far(host: Host, bus: str) -> bool:
     """Whether this thread's processor and a GPU are known to be in different NUMA nodes."""
     near = host.read(f"/sys/bus/pci/devices/{bus}/numa_node")
@@ -95,29 +185,33 @@ def is_far(host: Host, bus: str) -> bool:
 class HostMeasurement:
     """Runs blocks of a step in this process. ``run``: so many steps with their wait. ``one_ns``: a rough time of one.
 
-    ``threads``: other Python threads that the program started. ``host``, ``now``: replaced in tests.
+    ``threads``: the system's numbers of other Python threads that the program started. ``host``, ``now``: replaced in
+    tests.
     """
 
     def __init__(
         self,
         run: Callable[[int], object],
         one_ns: float,
-        threads: int = 0,
+        threads: Sequence[int] = (),
         host: Host = HOST,
         now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self._run, self._threads, self._host, self._now = run, threads, host, now
         self._block = max(1, round(_BLOCK_S * 1e9 / one_ns))
 
-    def stretch(self, seconds: float) -> list[float]:
-        """The time of a step in each block, ns, for this long."""
+    def stretch(self, seconds: float, fewest: int = 1) -> list[float]:
+        """The time of a step in each block, ns, for this long, and longer if there are fewer blocks than ``fewest``."""
         times: list[float] = []
         began = self._now()
-        while not times or self._now() - began < seconds * 1e9:
+        while True:
+            passed_s = (self._now() - began) / 1e9
+            enough = passed_s >= seconds and len(times) >= fewest
+            if times and (enough or passed_s >= _LONGER * seconds):
+                return times
             start = self._now()
             self._run(self._block)
             times.append((self._now() - start) / self._block)
-        return times
 
     def shares(self) -> dict[str, float]:
         """What the host does while the step runs as it is: shares of the time, and numbers."""
@@ -127,6 +221,7 @@ class HostMeasurement:
             pauses.append(self._now() if phase == "start" else self._now() - pauses.pop())
 
         canary = [clock.canary()[0] for _ in range(3)]
+        others = thread_times(self._host, self._threads)
         first, began = read_counters(self._host), self._now()
         gc.callbacks.append(collecting)
         self.stretch(_ALONE_S)
@@ -134,9 +229,10 @@ class HostMeasurement:
         ns = max(1, self._now() - began)
         found = {name: (value - first[name]) / ns for name, value in read_counters(self._host).items()}
         found["preemptions"] *= 1e9
+        busy = _busy_threads(others, thread_times(self._host, self._threads), ns)
         found |= {"collector": sum(pauses) / ns, "longest_pause": float(max(pauses))}
         canary += [clock.canary()[0] for _ in range(15)]
-        found |= {"clock": statistics.median(canary) / min(canary), "python_threads": float(self._threads)}
+        found |= {"clock": statistics.median(canary) / min(canary), "python_threads": float(busy)}
         if cores := self._host.usable_cores():
             found["cores"] = min(float(cores), cpu_quota(self._host) or cores)
         if torch := sys.modules.get("torch"):
@@ -155,8 +251,11 @@ class HostMeasurement:
         own = sum(e.inlinetime for e in entries if isinstance(e.code, types.CodeType) and is_own_code(e.code))
         return {"own_python": own / max(1e-9, sum(each.inlinetime for each in entries))}
 
-    def conditions(self) -> list[Condition]:
-        """The step under each condition that applies here, in turn with the step as it is."""
+    def conditions(self, busy_threads: int = 0) -> list[Condition]:
+        """The step under each condition that applies here, in turn with the step as it is.
+
+        ``busy_threads``: how many other Python threads of the program are busy.
+        """
         clock, cores, usual = SystemClock(), every_processor(), sys.getswitchinterval()
         switch, torch = sys.setswitchinterval, sys.modules.get("torch")
         stop, resume = joined_actions([gc.freeze, gc.disable]), joined_actions([gc.unfreeze, gc.enable, gc.collect])
@@ -168,20 +267,24 @@ class HostMeasurement:
             busy.enter_context(busy_processes(number))
             time.sleep(0.05)
 
-        made: list[tuple[object, str, Callable[[], object], Callable[[], object]]] = [
-            (gc.isenabled(), "without garbage collection", stop, resume),
-            (len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
-            (number, f"beside {number} busy processes", begin_busy, busy.close),
-            (self._threads, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
-            (threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
+        trials = [
+            _Trial(gc.isenabled(), "without garbage collection", stop, resume),
+            _Trial(len(cores) > 1, "bound to one core", lambda: clock.move(cores[:1]), lambda: clock.move([])),
+            _Trial(number > 0, f"beside {number} busy processes", begin_busy, busy.close),
+            _Trial(busy_threads > 0, "switching threads often", lambda: switch(1e-4), lambda: switch(usual)),
+            _Trial(threads > 1, "one library thread", lambda: set_threads(1), lambda: set_threads(threads)),
         ]
-        found = list[Condition]()
-        for _, name, begin, end in filter(operator.itemgetter(0), made):
-            before = self.stretch(_STRETCH_S)
-            begin()
-            try:
-                under = self.stretch(2 * _STRETCH_S)
-            finally:
-                end()
-            found.append((name, before + self.stretch(_STRETCH_S), under))
+        # The trial knows the quickest step. On a busy host, so many of these would be one long block.
+        self._block = max(1, round(_BLOCK_S * 1e9 / statistics.fmean(self.stretch(_STRETCH_S))))
+        half = _FEWEST_BLOCKS // 2
+        found = []
+        for trial in trials:
+            if trial.applies:
+                before = self.stretch(_STRETCH_S, half)
+                trial.begin()
+                try:
+                    under = self.stretch(2 * _STRETCH_S, _FEWEST_BLOCKS)
+                finally:
+                    trial.end()
+                found.append(Condition(trial.name, before + self.stretch(_STRETCH_S, half), under))
         return found

@@ -6,29 +6,39 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from overhead import machine
-from overhead.errors import UsageError
+from overhead.errors import CannotWrite, UsageError
 from overhead.explain import record
 from overhead.explain.alternatives import ALTERNATIVES, PINNED, UNSYNCHRONISED
 from overhead.explain.attempts import AttemptJob
 from overhead.explain.changes import Changes
-from overhead.explain.conditions import HOST_UNITS, condition_rows
+from overhead.explain.conditions import HOST_UNITS, Condition, condition_rows, conditions_s
 from overhead.explain.host_work import PAGEABLE, gap_rows, operation_rows, step_counts, synchronisation_rows
-from overhead.explain.profiling import StepProfile, profile_step
-from overhead.explain.record import missing, renamed
+from overhead.explain.profiling import StepProfile, measure_conditions, profile_step
+from overhead.explain.record import NOT_MEASURED_MET, missing, renamed
 from overhead.explain.recording import why_no_verdict
 from overhead.explain.replay import delays_sentence, launch_delays, recorded_and_replayed_ns, save_replay, step_parts
 from overhead.explain.steps import StepSource, step_given, step_named
 from overhead.explain.timing import CallTiming, Timing, time_statements, untimed
 from overhead.explain.trace import Trace, busiest_ns
-from overhead.explain.verdict import check_replay, judge, judge_processor, judge_times, verdict_sentences
+from overhead.explain.verdict import (
+    Gains,
+    check_replay,
+    gains_of,
+    judge,
+    judge_processor,
+    judge_times,
+    verdict_sentences,
+)
 from overhead.explain.waits import NOTHING
+from overhead.locks import device_lock
 from overhead.reading.format import count, micro_of
 from overhead.results import Figure
 from overhead.runner.progress import Listener
@@ -40,13 +50,16 @@ _LEAST_WAITS = 0.01
 _LEAST_BUSY = 0.9
 """A CUDA graph that takes less than this share of the device work of the step does not contain all of it."""
 _INTERRUPTED = "Interrupted: the times of the step and the alternatives are missing."
+_INTERRUPTED_LATER = "Interrupted: the conditions on the host, or a longer measurement of the step, are missing."
+_NO_TIME = "The step under other conditions on the host: no time was left; a larger --seconds gives it some."
+Alternatives = Literal["all", "eager", "none"]
 
 
 class ExplainInterrupted(KeyboardInterrupt):
-    """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what the profile shows."""
+    """Ctrl-C or another signal ended ``explain`` after the profile. ``explanation``: what was measured until then."""
 
     def __init__(self, explanation: record.Explanation) -> None:
-        super().__init__("what the profile tells is in the attribute explanation")
+        super().__init__("what was measured is in the attribute explanation")
         self.explanation = explanation
 
 
@@ -55,51 +68,127 @@ def explain(
     *,
     arguments: Sequence[str] = (),
     against: str | Callable[[], object] = "",
-    alternatives: Literal["all", "eager", "none"] = "all",
+    alternatives: Alternatives = "all",
     seconds: float = 90.0,
     chrome: Path | None = None,
     listener: Listener | None = None,
 ) -> record.Explanation:
     """Explain a step: what it costs, what bounds it, and what would change that.
 
-    ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. A function that
-    returns a function returns the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own alternative,
-    given like ``step``. ``alternatives``: ``all`` tries ``torch.compile`` too, which may take minutes, and ``none``
-    measures the step only. ``seconds``: the time for all, without what compiles. ``chrome``: the replayed step is
-    written there for Perfetto.
+    ``step``: ``FILE.py:FUNCTION``, ``module:function``, or a function that other processes can find. If it returns
+    something that can be called, that is the step. ``arguments``: ``NAME=VALUE`` for it. ``against``: the user's own
+    alternative, given like ``step``. ``alternatives``: ``all`` tries ``torch.compile`` too, which may take minutes,
+    ``eager`` does not, and ``none`` measures the step only. ``seconds``: the time for all, without what compiles.
+    ``chrome``: the replayed step is written there for Perfetto; if there is none, ``listener`` gets the reason.
 
     Raises ``UsageError``, one line, for a step that raises, cannot be repeated, is too short or too long, hangs or runs
     out of memory, and ``ExplainInterrupted`` on Ctrl-C and the like after the profile.
     """
+    _check(alternatives, seconds, arguments)
     listener = listener or Listener()
     source = _source(step, arguments)
     other = _source(against, arguments) if against else None
+    _wait_for_other_runs(listener)
     began = time.monotonic()
-    profile = profile_step(source, conditions=alternatives != "none", doing=listener.working)
+    profile = profile_step(source, doing=listener.working)
     if profile.found.one_ns < _SHORTEST_NS:
         short = f"a step takes {profile.found.one_ns:.0f} ns, too short to explain"
         raise UsageError(f"{short}: measure it with overhead time, or repeat its work inside the step")
-    if chrome is not None:
-        if profile.trace is None or not profile.trace.has_device:
-            raise UsageError(f"{chrome}: no replay to write: {profile.reason or 'no work on a device was seen'}")
-        save_replay(chrome, profile.trace.quiet(), profile.host)
+    unwritten = _save_replay(chrome, profile) if chrome is not None else ""
+    if unwritten:
+        listener.note(f"{chrome}: no replay is written: {unwritten}")
+    measured = _Measured(remarks=[f"No replay is written: {unwritten}."] if unwritten else [])
     job = AttemptJob(setup=source.setup, path=source.path)
     changes = Changes(job, profile.found, listener, timed=time_statements, leave_out=_left_out(profile))
     changes.ends, changes.loading_s = began + seconds, profile.loading_s
     try:
-        if alternatives != "none":
-            timing, found = changes.try_all(compiled=alternatives == "all", against=other.setup if other else "")
+        if alternatives == "none":
+            measured.timing = changes.time_alone()
         else:
-            timing, found = changes.time_alone(), []
-        timing = changes.resolved(timing)
+            compiled, own = alternatives == "all", other.setup if other else ""
+            measured.timing, measured.alternatives = changes.try_all(compiled=compiled, against=own)
+            _measure_conditions(measured, source, profile, changes.time_left_s(), listener)
+        measured.timing = changes.resolved(measured.timing)
     except KeyboardInterrupt:
-        call = untimed(profile.found, "interrupted before it was measured", [])
-        versions, own = machine.versions(sorted(set(profile.found.packages))), machine.identity()
-        timing = Timing(created="", setup=source.setup, machine=own, versions=versions, calls=[call])
-        result = explanation(source, profile, timing)
-        shown = msgspec.structs.replace(result, not_seen=[*result.not_seen, _INTERRUPTED])
-        raise ExplainInterrupted(shown) from None
-    return explanation(source, profile, timing, found)
+        raise ExplainInterrupted(_interrupted(source, profile, measured)) from None
+    return measured.explanation(source, profile, measured.timing)
+
+
+@dataclass
+class _Measured:
+    """What is measured so far. ``remarks``: what is missing, in sentences."""
+
+    timing: Timing | None = None
+    alternatives: Sequence[record.Alternative] = ()
+    conditions: Sequence[Condition] = ()
+    remarks: list[str] = field(default_factory=list)
+
+    def explanation(self, source: StepSource, profile: StepProfile, timing: Timing) -> record.Explanation:
+        found = explanation(source, profile, timing, self.alternatives, self.conditions)
+        return msgspec.structs.replace(found, not_seen=[*found.not_seen, *self.remarks])
+
+
+def _check(alternatives: object, seconds: object, arguments: object) -> None:
+    """Raise ``UsageError`` for options that Python would accept and misread."""
+    known = get_args(Alternatives)
+    if alternatives not in known:
+        raise UsageError(f"alternatives={alternatives!r:.50}: one of {', '.join(map(repr, known))}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise UsageError(f"seconds={seconds!r:.50}: a number of seconds above zero")
+    if isinstance(arguments, str):
+        raise UsageError(f"arguments={arguments!r:.50}: a list of texts, such as ['layers=4']")
+
+
+def _wait_for_other_runs(listener: Listener) -> None:
+    """Wait until no other run measures on this machine; say that, and how long it took."""
+    began = time.monotonic()
+    waited = []
+
+    def waiting() -> None:
+        waited.append(began)
+        listener.note("waiting: another run is measuring on this machine; --seconds does not count this")
+
+    with device_lock(waiting):
+        pass  # the workers that measure take the lock again
+    if waited:
+        listener.note(f"waited {time.monotonic() - began:.0f} s for another run")
+
+
+def _save_replay(path: Path, profile: StepProfile) -> str:
+    """Write the replayed step; why there is none, or ''. What was measured is worth more than this file."""
+    if profile.trace is None or not profile.trace.has_device:
+        return profile.reason or "no work on a device was seen"
+    try:
+        save_replay(Path(path), profile.trace.quiet(), profile.host)
+    except CannotWrite as error:
+        return str(error)
+    return ""
+
+
+def _measure_conditions(
+    measured: _Measured, source: StepSource, profile: StepProfile, left_s: float, listener: Listener
+) -> None:
+    """Add the step under other conditions, if there is time; else say why they are missing."""
+    if left_s < profile.loading_s + conditions_s(profile.found.one_ns / 1e9):
+        measured.remarks.append(_NO_TIME)
+        return
+    threads = int(profile.shares.get("python_threads", 0.0))
+    try:
+        measured.conditions = measure_conditions(source, threads, doing=listener.working)
+    except UsageError as error:
+        measured.remarks.append(f"The step under other conditions on the host: {error}.")
+
+
+def _interrupted(source: StepSource, profile: StepProfile, measured: _Measured) -> record.Explanation:
+    """The explanation from what was measured until an interrupt."""
+    if measured.timing is not None:
+        measured.remarks.append(_INTERRUPTED_LATER)
+        return measured.explanation(source, profile, measured.timing)
+    measured.remarks.append(_INTERRUPTED)
+    call = untimed(profile.found, "interrupted before it was measured", [])
+    versions = machine.versions(sorted(set(profile.found.packages)))
+    timing = Timing(created="", setup=source.setup, machine=machine.identity(), versions=versions, calls=[call])
+    return measured.explanation(source, profile, timing)
 
 
 def _left_out(profile: StepProfile) -> Collection[str]:
@@ -129,17 +218,24 @@ def explanation(
     profile: StepProfile,
     timing: Timing,
     alternatives: Sequence[record.Alternative] = (),
+    conditions: Sequence[Condition] = (),
 ) -> record.Explanation:
     """The explanation from the profile of a step and its times. Pure, except for the time of day."""
     call = timing.calls[0]
-    names = {"wall": "complete", "issue": "issue", "fixed": "fixed"}
-    times = {name: renamed(call.figure(of), name, call.reason or "not measured") for name, of in names.items()}
-    step = record.StepTiming(**times, busy=_busy(call, profile))
+    why = call.reason or "not measured"
+    step = record.StepTiming(
+        wall=_above_zero(renamed(call.figure("complete"), "wall", why)),
+        issue=_above_zero(renamed(call.figure("issue"), "issue", why)),
+        fixed=renamed(call.figure("fixed"), "fixed", why),
+        busy=_busy(call, profile),
+        met=renamed(call.figure("met"), "met", NOT_MEASURED_MET),
+    )
     trace = profile.trace or Trace(())
     operations = operation_rows(trace.quiet(), profile.host)
     synchronisations = synchronisation_rows(trace)
     counts = step_counts(trace, profile.reason or "no step was profiled")
-    check, verdict = _judged(profile, step, counts, operations, synchronisations)
+    tried = [*(_whole(one, step.busy) for one in alternatives), *condition_rows(conditions)]
+    check, verdict = _judged(profile, step, counts, operations, synchronisations, gains_of(tried))
     found = record.Explanation(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         program=record.ExplainedProgram(
@@ -148,6 +244,8 @@ def explanation(
             arguments=source.arguments,
             library=record.LIBRARIES.get(profile.library, "none"),
             device=profile.device,
+            taken="" if profile.is_returned is None else "returned" if profile.is_returned else "itself",
+            returned=profile.returned,
         ),
         machine=timing.machine,
         versions=timing.versions,
@@ -159,11 +257,22 @@ def explanation(
         gaps=gap_rows(trace),
         replay=check,
         verdict=verdict,
-        alternatives=[*(_whole(one, step.busy) for one in alternatives), *condition_rows(profile.conditions)],
+        alternatives=tried,
         not_seen=[machine.redact(text) for text in [*_not_seen(profile, call), *timing.notes]],
         host=[Figure(name=n, unit=HOST_UNITS.get(n, "ratio"), value=value) for n, value in profile.shares.items()],
     )
-    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=verdict_sentences(found)))
+    sentences = verdict_sentences(found)
+    return msgspec.structs.replace(found, verdict=msgspec.structs.replace(verdict, sentences=sentences))
+
+
+def _above_zero(time: Figure) -> Figure:
+    """The time of a step; a statistical interval may reach below zero, a time cannot."""
+    if time.value is None or time.low is None or time.low >= 0:
+        return time
+    if time.value <= 0:
+        most = f"; it is at most {micro_of(time.high)} µs" if time.high is not None and time.high > 0 else ""
+        return missing(time.name, f"not told from zero{most}")
+    return msgspec.structs.replace(time, low=0.0)
 
 
 def _whole(one: record.Alternative, busy: Figure) -> record.Alternative:
@@ -194,6 +303,7 @@ def _judged(
     counts: record.StepCounts,
     operations: Sequence[record.OperationRow],
     synchronisations: Sequence[record.SynchronisationRow],
+    gains: Gains,
 ) -> tuple[record.ReplayCheck, record.StepVerdict]:
     trace = profile.trace
     if trace is None or not trace.steps:
@@ -217,7 +327,7 @@ def _judged(
         return check, judge_processor(step.wall, check, operations)
     if lost := why_no_verdict(trace.recording):
         return check, record.StepVerdict(kind="unclear", sentences=[f"No verdict: {lost}."])
-    verdict = judge(parts, check, operations, synchronisations, counts.launches.value)
+    verdict = judge(parts, check, operations, synchronisations, counts.launches.value, gains)
     if check.ok:
         verdict.sentences.extend(filter(None, [delays_sentence(launch_delays(trace))]))
     return check, verdict

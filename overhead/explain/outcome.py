@@ -22,6 +22,12 @@ TOLERANCES |= dict.fromkeys(("float64", "complex128", "float128", "complex256"),
 _SMALL_FLOATS = 2e-2
 """The largest difference between two results, as a share of the largest value in the array, by type; of 16 and 8 bits.
 Integers must be equal. A Python ``float`` may have been a float32 before it was read."""
+_MOST_FACTORS = 1 << 20
+_CACHED = (
+    "the results of the step change with the arrays that it reaches, those of your alternative do not: it may return "
+    "earlier results, or hold its own copies"
+)
+_NOT_VARIED = "the results of the step are the same in each step, so earlier results that are kept would look alike"
 NotCompared = dict[str, tuple[int, str]]
 """Parts that are not compared: how many values, and the reason."""
 
@@ -51,23 +57,30 @@ class StepValue(Struct, frozen=True, omit_defaults=True):
 
 
 class StepOutcome(Struct, frozen=True):
-    """What some steps computed: their ``results``, the ``state`` after the last one; ``left_out`` is not compared."""
+    """What some steps computed: their ``results``, the ``state`` after the last one; ``left_out`` is not compared.
+
+    ``responds``: whether a later step gave another result, or changed its state in another way, once the arrays that it
+    reaches had other values; None if this was not tried.
+    """
 
     results: list[StepValue]
     state: list[StepValue]
     left_out: NotCompared = {}
+    responds: bool | None = None
 
 
 class OutcomeComparison(Struct, frozen=True):
     """Two outcomes. ``differences``: in words. ``count``: of the values that were compared. ``left_out``: the others.
 
-    ``unknown``: why the results may differ although these values do not; empty if they are the same.
+    ``unknown``: why the results may differ although these values do not; empty if they are the same. ``remark``: what
+    this comparison could not see.
     """
 
     differences: list[str]
     count: int
     left_out: NotCompared = {}
     unknown: str = ""
+    remark: str = ""
 
 
 def result_values(name: str, result: Any, room: int = MOST_BYTES) -> tuple[list[StepValue], NotCompared]:
@@ -105,6 +118,36 @@ def checksums(step: Callable[..., Any]) -> dict[str, int]:
             with contextlib.suppress(Exception):  # the class of the program may raise anything
                 found[name] = zlib.crc32(_bytes(state.to_numpy(leaf)))
     return found
+
+
+def vary_arrays(root: Any) -> None:
+    """Give the arrays of floating point numbers that an object reaches other values, in place, where that is possible.
+
+    Each element is multiplied by one of seven factors up to 1.1, so that zeros and signs stay, and no index changes.
+    The factors of two arrays differ: else an array of results could be what the step makes of the others.
+    """
+    for number, leaf in enumerate(_reached(root)[0].values()):
+        if state.is_array(leaf) and "float" in str(getattr(leaf, "dtype", "")):
+            with contextlib.suppress(Exception):  # it cannot be written, or its class raises anything
+                _vary(leaf, number)
+
+
+def _vary(array: Any, number: int) -> None:
+    size = math.prod(array.shape)
+    # One factor for a large array: an array of factors would need as much memory.
+    one = 1 + (number % 7 + 1) / 70
+    factors: Any = one
+    if size <= _MOST_FACTORS:
+        factors = 1 + ((np.arange(size).reshape(array.shape) + number) % 7 + 1) / 70
+    if hasattr(array, "detach"):  # PyTorch
+        import torch
+
+        with torch.inference_mode(array.is_inference()), torch.no_grad():
+            array.mul_(torch.as_tensor(factors).to(array.device, array.dtype))
+    elif isinstance(array, np.ndarray):
+        array *= np.asarray(factors, array.dtype)
+    elif type(array).__module__.startswith("cupy"):
+        array *= one
 
 
 def _readable(leaves: Mapping[str, Any], left_out: NotCompared, room: int) -> list[StepValue]:
@@ -157,9 +200,10 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
     """Compare two outcomes. ``own``: the second is another program, whose state may have other names.
 
     Then only state that both reach and one changes is compared. If nothing else can be, and the second changes nothing,
-    it is a difference that the first changes its state.
+    it is a difference that the first changes its state. If the first responds to other values of its arrays, the second
+    must too.
     """
-    left_out, unknown = first.left_out | second.left_out, ""
+    left_out, unknown, remark = first.left_out | second.left_out, "", ""
     results = [[one for one in each.results if one.name not in left_out] for each in (first, second)]
     ours, theirs = ({one.name: one for one in each.state if one.name not in left_out} for each in (first, second))
     found = differences(*results)
@@ -172,9 +216,26 @@ def compare_outcomes(first: StepOutcome, second: StepOutcome, *, own: bool = Fal
             if not any(one.count for one in results[0]) and not any(one.changed for one in theirs.values()):
                 found.append(f"{gone[0].name}: {_shown(gone[0])} and nothing")
         ours, theirs = {name: ours[name] for name in both}, {name: theirs[name] for name in both}
+        if first.responds and second.responds is False:
+            unknown = unknown or _CACHED
+        elif first.responds is False and not found:
+            remark = _NOT_VARIED
     found += differences(list(ours.values()), list(theirs.values()))
-    count = sum(one.count for one in [*results[0], *ours.values()])
-    return OutcomeComparison(found, count, left_out, unknown if count else "there are no values to compare")
+    compared = [*results[0], *ours.values()]
+    count = sum(one.count for one in compared)
+    computed = [one for one in [*results[0], *(one for one in ours.values() if one.changed)] if one.count]
+    if not count:
+        unknown = "there are no values to compare"
+    elif not computed:
+        unknown = unknown or "the step returns nothing and changes no array: there are no results to compare"
+    elif not any(map(_is_finite, computed)):
+        unknown = "the results are not finite, so they cannot be compared"
+    return OutcomeComparison(found, count, left_out, unknown, "" if unknown else remark)
+
+
+def _is_finite(value: StepValue) -> bool:
+    """Whether a value can show a difference: text, or numbers of which one is finite."""
+    return bool(value.text) or bool(np.isfinite(value.elements()).any())
 
 
 def differences(first: Sequence[StepValue], second: Sequence[StepValue]) -> list[str]:

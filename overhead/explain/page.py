@@ -21,18 +21,19 @@ def explained_page(found: Explanation) -> str:
     sections = (
         ("verdict", "Verdict", show.verdict_blocks(found)),
         ("ranks", "The ranks", show.rank_blocks(found)),
-        ("alternatives", "What would change it", show.alternative_blocks(found)),
+        ("alternatives", "What would change it", [*show.alternative_blocks(found), *show.condition_blocks(found)]),
         ("synchronisations", "Synchronisations", show.synchronisation_blocks(found)),
         ("operations", "Operations", show.operation_blocks(found)),
         ("gaps", "Gaps of the device", _gaps(found)),
         ("method", "How this was measured", _method(found)),
     )
     device = found.program.device or found.machine.cpu
+    taken = show.taken_text(found)
     return rendered(
         [PageSection(name, title, parts) for name, title, made in sections if (parts := list(made))],
         command="explain",
         heading=f"What bounds {plain(found.program.function, 60)} in {plain(found.program.file, 80)}",
-        about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC",
+        about=f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC{f'. {taken}' if taken else ''}",
         drawn_from="one explained step",
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import itertools
 import math
 import os
 import sys
@@ -23,18 +24,20 @@ import msgspec
 
 from overhead import scratch
 from overhead.bounded_files import read_whole
-from overhead.child import Send, serve
+from overhead.child import ChildEnded, Send, serve
 from overhead.errors import BadFile, UsageError, one_line
 from overhead.explain.call_spec import CallSpec, FoundCall
-from overhead.explain.chrome_trace import MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
-from overhead.explain.conditions import Condition, HostMeasurement
+from overhead.explain.chrome_trace import DISPATCH_MODE, MOST_TRACE_BYTES, STEP_MARK, marked_sites, read_chrome_trace
+from overhead.explain.conditions import Condition, HostMeasurement, other_threads
 from overhead.explain.host_work import HostTimes, ReturnTimes, profiler_cost
 from overhead.explain.record import LIBRARIES
-from overhead.explain.steps import StepSource, error_text
-from overhead.explain.trace import StepTrace, Trace, quiet_mean
+from overhead.explain.steps import ONE_ITERATION, FoundStep, StepSource, error_text, refuse_long, refuse_unfinished
+from overhead.explain.trace import HostOperation, StepTrace, Trace, quiet_mean
 from overhead.explain.user_statement import SILENCE_S, TrialRefused, child_answers, try_call
 from overhead.measure.sampling.clock import SystemClock
 from overhead.measure.sampling.quiet_processor import QuietProcessor
+from overhead.probes.common.statements import StatementLoop
+from overhead.reading.format import count, plain as plain_text
 
 LONGEST_STEP_S = 1.0
 """The longest step that is explained."""
@@ -62,8 +65,8 @@ _NOTHING_SEEN = (
     "the profiler saw no work on the device: the step issues none, or this user may not profile the device "
     "(CUPTI needs a permission that the driver gives)"
 )
-_MODE = "PythonDispatchMode"
-"""The operation that torch records around a dispatch mode, where the library itself has none around it."""
+_NAMES = ("loading the program", "the step")
+"""What a trial calls SETUP and CALL in errors."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +74,9 @@ class StepProfile:
     """A tried step, and its profile. ``trace``: None with a ``reason`` where the library has no profile.
 
     ``host``: the times of the host. ``step_ns``: a step in the profiled process without a profiler; 0 if not known.
-    ``step_rule``: where this time is from; empty if the trace is all that is known. ``shares``, ``conditions``: what
+    ``step_rule``: where this time is from; empty if the trace is all that is known. ``shares``: what
     ``HostMeasurement`` found. ``loading_s``: seconds from the start of the process until the step was tried.
+    ``is_returned``, ``returned``: of ``FoundStep``; None where no function was called.
     """
 
     found: FoundCall
@@ -85,27 +89,46 @@ class StepProfile:
     reason: str = ""
     step_rule: str = "measured beside the profile"
     shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    conditions: Sequence[Condition] = ()
     loading_s: float = 0.0
+    is_returned: bool | None = None
+    returned: str = ""
 
 
 _Measured = tuple[StepProfile, ReturnTimes]
 """The profile without its traces, and the return times: what the child process sends."""
 _decode = msgspec.json.Decoder(str | TrialRefused | FoundCall | _Measured).decode
+_decode_conditions = msgspec.json.Decoder(str | TrialRefused | list[Condition]).decode
 
 
-def profile_step(
-    source: StepSource, *, conditions: bool = False, doing: Callable[[str], None] = lambda what: None
-) -> StepProfile:
+class _Job(msgspec.Struct, frozen=True):
+    """What the child process does. ``folder``: for the traces. ``conditions``: time the step under other conditions,
+    in place of profiling it. ``busy_threads``: how many other Python threads of the program are busy.
+    """
+
+    source: StepSource
+    folder: str = ""
+    conditions: bool = False
+    busy_threads: int = 0
+
+
+_Doing = Callable[[str], None]
+
+
+def _ignore(what: str) -> None:
+    pass
+
+
+def profile_step(source: StepSource, *, doing: _Doing = _ignore) -> StepProfile:
     """Try a step in a child process, measure the host there, and profile it with PyTorch. Raises ``UsageError``.
 
-    ``conditions``: also time it under other conditions. ``doing`` gets what is next.
+    ``doing`` gets what is next.
     """
     with scratch.subfolder() as folder:
         began = time.monotonic()
-        answers = child_answers(__name__, (source, folder, conditions), _decode, SILENCE_S, doing)
+        answers = child_answers(__name__, _Job(source, folder), _decode, SILENCE_S, doing)
         with contextlib.closing(answers) as said_by_child:
-            found, loading_s = next(said_by_child), time.monotonic() - began
+            found = _first_answer(said_by_child)
+            loading_s = time.monotonic() - began
             try:
                 measured: _Measured = next(said_by_child)
             except UsageError as error:  # the step works; its profile does not
@@ -115,6 +138,30 @@ def profile_step(
             return profile if profile.reason else _with_traces(profile, folder, measured[1])
         except BadFile as error:
             return dataclasses.replace(profile, reason=f"the profile is unreadable: {error}")
+
+
+def _first_answer(said_by_child: Iterator[Any]) -> FoundCall:
+    """The result of the trial. Raises ``UsageError``, which says what to do if the program did not return."""
+    try:
+        found: FoundCall = next(said_by_child)
+    except UsageError as error:
+        ended = error.__context__
+        if isinstance(ended, ChildEnded) and ended.why == "time":
+            raise UsageError(f"{error}: {ONE_ITERATION}") from None
+        raise
+    return found
+
+
+def measure_conditions(source: StepSource, busy_threads: int, *, doing: _Doing = _ignore) -> list[Condition]:
+    """The step under other conditions on the host, in a child process. Raises ``UsageError``.
+
+    ``busy_threads``: how many other Python threads of the program are busy. ``doing`` gets what is next.
+    """
+    job = _Job(source, conditions=True, busy_threads=busy_threads)
+    answers = child_answers(__name__, job, _decode_conditions, SILENCE_S, doing)
+    with contextlib.closing(answers) as said_by_child:
+        found: list[Condition] = next(said_by_child)
+        return found
 
 
 def _with_traces(profile: StepProfile, folder: str, returns: ReturnTimes) -> StepProfile:
@@ -136,19 +183,48 @@ def _together(folder: str, names: Iterable[str]) -> Trace:
 
 def with_sites(plain: Trace, sites: Trace) -> tuple[Trace, str]:
     """The first trace with the lines and allocations of the second, matched by order, and what is not known or ''."""
-    model = next((step for step in sites.steps if step.operations), None)
-    if model is None:
+    models = [step for step in sites.steps if step.operations]
+    if not models:
         return plain, "no call sites were recorded"
-    joined = [_joined(step, model) for step in plain.steps]
+    joined = [_joined_with_any(step, models) for step in plain.steps]
     steps = dataclasses.replace(plain, steps=[new or old for new, old in zip(joined, plain.steps, strict=True)])
-    if unmatched := sum(step is None for step in joined):
-        return steps, f"{unmatched} of {len(joined)} profiled steps run other operations: their lines are missing"
-    return steps, ""
+    unlike = [step for step, new in zip(plain.steps, joined, strict=True) if new is None]
+    if not unlike:
+        return steps, ""
+    said = f"the lines of {len(unlike)} of {count(len(joined), 'profiled step')} are missing"
+    return steps, f"{said}: {_first_difference(unlike[0], models[0])}"
+
+
+def _joined_with_any(step: StepTrace, models: Sequence[StepTrace]) -> StepTrace | None:
+    """The step with the lines of the first model that runs the same operations; None if none does."""
+    for model in models:
+        joined = _joined(step, model)
+        if joined is not None:
+            return joined
+    return None
+
+
+def _known_operations(model: StepTrace) -> list[HostOperation]:
+    """The operations of a step whose lines were recorded, without what recording them adds."""
+    return [operation for operation in model.operations if operation.name != DISPATCH_MODE]
+
+
+def _first_difference(step: StepTrace, model: StepTrace) -> str:
+    """Where the operations of two steps begin to differ, in words."""
+    names, others = ([each.name for each in own] for own in (step.operations, _known_operations(model)))
+    pairs = itertools.zip_longest(names, others, fillvalue="the end of the step")
+    for number, (name, other) in enumerate(pairs, 1):
+        if name != other:
+            return (
+                f"operation {number} of the step was {plain_text(name, 80)} when it was timed, and "
+                f"{plain_text(other, 80)} in the profile that records the lines"
+            )
+    return "the step runs other operations when the lines are recorded"
 
 
 def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     """The step with the lines of ``model``; None if the two run different operations."""
-    known = [operation for operation in model.operations if operation.name != _MODE]
+    known = _known_operations(model)
     if [each.name for each in step.operations] != [each.name for each in known]:
         return None
     new = {id(old): dataclasses.replace(old, site=each.site) for old, each in zip(step.operations, known, strict=True)}
@@ -162,27 +238,48 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     return dataclasses.replace(step, operations=list(new.values()), calls=calls, allocations=model.allocations)
 
 
-def _profiled(source: StepSource, folder: str, conditions: bool, send: Send) -> _Measured:
-    """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
-    threads = len(sys._current_frames())
+def _tried(source: StepSource, send: Send) -> tuple[FoundCall, StatementLoop, HostMeasurement]:
+    """Load and try the step. Raises ``UsageError``."""
+    known = [*sys._current_frames()]
     sys.path[:0] = [entry for entry in source.path if entry not in sys.path]
-    spec = CallSpec(calls=["step()"], setup=source.setup)
-    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, send, ("loading the program", "the step"))
-    step = statement.names["step"]
-    send(found)
-    send("the step as the host runs it" + ", and under other conditions" * conditions)
+    check = f"from {refuse_long.__module__} import refuse_long\nrefuse_long(found_step, {LONGEST_STEP_S})"
+    spec = CallSpec(calls=["step()"], setup=f"{source.setup}\n{check}")
+    found, statement, wait = try_call(spec, "step()", LONGEST_STEP_S, send, _NAMES)
+    for result in statement.results:
+        refuse_unfinished(result, "the step")
 
     def run(steps: int) -> None:
         statement.issue(steps)
         wait()
 
-    host = HostMeasurement(run, found.one_ns, len(sys._current_frames()) - threads)
-    shares, under = dict[str, float](), list[Condition]()
+    return found, statement, HostMeasurement(run, found.one_ns, other_threads(known))
+
+
+def _profiled(job: _Job, send: Send) -> _Measured:
+    """Load, try and profile the step; the traces go to the folder. Raises ``UsageError``."""
+    found, statement, host = _tried(job.source, send)
+    known: FoundStep = statement.names["found_step"]
+    send(found)
+    send("the step as the host runs it")
+    shares = dict[str, float]()
     with contextlib.suppress(Exception):  # the step of a user, which worked a few times
-        shares, under = host.shares() | host.own_python(), host.conditions() if conditions else []
+        shares = host.shares() | host.own_python()
     statement.close()
-    profile, returns = _profile(source, folder, step, found, send)
-    return dataclasses.replace(profile, shares=shares, conditions=under), returns
+    profile, returns = _profile(job.source, job.folder, known.call, found, send)
+    profile = dataclasses.replace(profile, is_returned=known.is_returned, returned=known.returned[:200])
+    return dataclasses.replace(profile, shares=shares), returns
+
+
+def _conditions(job: _Job, send: Send) -> list[Condition]:
+    """Load and try the step, and time it under each condition. Raises ``UsageError``."""
+    _, statement, host = _tried(job.source, send)
+    send("the step under other conditions on the host")
+    try:
+        return host.conditions(job.busy_threads)
+    except Exception as error:  # the step of a user, which worked a few times
+        raise UsageError(error_text(error)) from None
+    finally:
+        statement.close()
 
 
 def _profile(source: StepSource, folder: str, step: Callable[[], Any], found: FoundCall, send: Send) -> _Measured:
@@ -375,13 +472,13 @@ def step_seconds(times: Sequence[tuple[float, float]]) -> float:
     return (long - short) / 2
 
 
-def _answer(job: tuple[StepSource, str, bool], send: Send) -> None:
+def _answer(job: _Job, send: Send) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the program prints
     try:
-        send(_profiled(*job, send))
+        send(_conditions(job, send) if job.conditions else _profiled(job, send))
     except UsageError as error:
         send(TrialRefused(str(error)))
 
 
 if __name__ == "__main__":
-    serve(tuple[StepSource, str, bool], _answer)
+    serve(_Job, _answer)

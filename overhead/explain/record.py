@@ -9,14 +9,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from overhead.bounded_files import read_whole
-from overhead.errors import BadFile
 from overhead.loading.files import save_file
+from overhead.reading.format import MICRO, factor_spread, micro_spread, plain
 from overhead.results import Count, Figure, LongText, Machine, Moment, Name
 
 EXPLAIN_FORMAT: Final = "overhead-explain"
 EXPLAIN_VERSION = 1
-_MAX_BYTES = 4_000_000
 
 UsedLibrary = Literal["torch", "jax", "cupy", "numba", "wgpu", "none"]
 LIBRARIES: Mapping[str, UsedLibrary] = {
@@ -33,6 +31,8 @@ KIND_LABELS = {"measured": "", "condition": "", "bound": " (a bound)", "predicti
 AlternativeStatus = Literal["ok", "refused", "differs", "failed"]
 NOT_IN_A_TRACE = "not in a trace"
 """The reason of each time that no trace holds."""
+NOT_MEASURED_MET = "not measured in this run"
+"""The reason of a missing ``met``, also in older files, which have none."""
 MOST_ROWS = 200
 """Most rows of a list in the file."""
 
@@ -42,26 +42,34 @@ class _Part(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True)
 
 
 class ExplainedProgram(_Part, kw_only=True):
-    """What was explained. ``file``: relative to the program's folder. ``device``: empty if it runs on the processor."""
+    """What was explained. ``file``: relative to the program's folder. ``device``: empty if it runs on the processor.
+
+    ``taken``: the step is what the function ``returned``, or the function ``itself``; "" in older files and of traces.
+    ``returned``: the type of what it returned; "" for None.
+    """
 
     file: LongText
     function: Name
     arguments: Annotated[dict[Name, LongText], Meta(max_length=64)] = {}
     library: UsedLibrary = "none"
     device: Name = ""
+    taken: Literal["", "returned", "itself"] = ""
+    returned: Name = ""
 
 
 class StepTiming(_Part, kw_only=True):
     """The times of one more step, in fresh processes without a profiler. ``wall``: until its work is done.
 
     ``issue``: until it returns, with the time that it is blocked. ``fixed``: what any number of steps pays once.
-    ``busy``: how long the device works on a step, from the profile.
+    ``busy``: how long the device works on a step, from the profile. ``met``: like ``wall`` where the operating system
+    chooses the processor and nothing is left out; the median, the lowest and the highest of the processes.
     """
 
     wall: Figure
     issue: Figure
     fixed: Figure
     busy: Figure
+    met: Figure = Figure(name="met", status="unavailable", reason=NOT_MEASURED_MET)
 
 
 class StepCounts(_Part, kw_only=True):
@@ -166,7 +174,7 @@ class Alternative(_Part, kw_only=True):
         if self.status == "differs":
             return "other results"
         if self.status != "ok" or self.kind != "measured":
-            return "against the step as the host runs it" if self.kind == "condition" else ""
+            return ""
         if not self.same_results:
             return "results not compared"
         if self.compared is None:
@@ -216,6 +224,20 @@ class Explanation(_Part, kw_only=True):
     not_seen: Annotated[list[LongText], Meta(max_length=64)] = []
     host: Annotated[list[Figure], Meta(max_length=64)] = []
 
+    def __str__(self) -> str:
+        """The verdict, the time of a step and the alternatives, in some lines; ``to_dict`` has all."""
+        on = self.program.device or self.machine.cpu
+        lines = [f"{plain(self.program.function)} in {plain(self.program.file)}, on {on}", *self.verdict.sentences]
+        if self.step.wall.measured:
+            lines.append(f"a step: {micro_spread(self.step.wall)} {MICRO}")
+        for one in self.alternatives:
+            gain = f"{factor_spread(one.gain.measured)} as fast" if one.gain.measured else one.reason or one.results
+            why = one.verdict() if one.status == "ok" else one.status
+            lines.append(f"{plain(one.name)}{KIND_LABELS[one.kind]}: {'; '.join(filter(None, (gain, why)))}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
 
 def missing(name: str, reason: str, unit: str = "ns") -> Figure:
     """A figure without a value, and the reason."""
@@ -225,17 +247,6 @@ def missing(name: str, reason: str, unit: str = "ns") -> Figure:
 def renamed(figure: Figure | None, name: str, reason: str = "not measured") -> Figure:
     """The figure under this name; for None, one without a value, for this reason."""
     return msgspec.structs.replace(figure, name=name) if figure else missing(name, reason)
-
-
-def read_explanation(path: Path) -> Explanation:
-    """The explanation in a file. Raises ``BadFile``, one line that begins with the path."""
-    try:
-        found = msgspec.json.decode(read_whole(path, _MAX_BYTES), type=Explanation)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadFile(f"{path}: not an explanation: {' '.join(str(error).split())[:300]}") from None
-    if found.version != EXPLAIN_VERSION:
-        raise BadFile(f"{path}: version {found.version} of {EXPLAIN_FORMAT}, this program reads {EXPLAIN_VERSION}")
-    return found
 
 
 def to_dict(found: Explanation) -> dict[str, Any]:

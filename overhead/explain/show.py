@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from overhead.blocks.parts import Heading, Part, Table, Text
-from overhead.explain.record import KIND_LABELS, NOT_IN_A_TRACE, Alternative, CallSite, Explanation
+from overhead.explain.record import KIND_LABELS, NOT_IN_A_TRACE, NOT_MEASURED_MET, Alternative, CallSite, Explanation
 from overhead.explain.timing import CallRatio, CallTiming, Timing
 from overhead.explain.verdict import UNRANKED, resolved_times, time_text, verdict_sentences
 from overhead.explain.waits import NOTHING
@@ -30,6 +30,7 @@ from overhead.reading.format import (
 from overhead.reading.next_run import range_text
 from overhead.results import Figure
 
+AS_IT_RUNS = "the same, as the operating system runs it"
 _MOST_ROWS = 5
 _COUNTS = {
     "launches": ("launch", "launches"),
@@ -76,9 +77,30 @@ def explanation_blocks(found: Explanation) -> Iterator[Part]:
     """What a terminal shows of the step."""
     on = found.program.device or found.machine.cpu
     yield Text([f"{found.program.function} in {found.program.file}, on {on}"], lead=True)
-    for part in (verdict_blocks, rank_blocks, alternative_blocks, synchronisation_blocks, operation_blocks):
+    if taken := taken_text(found):
+        yield Text([taken])
+    for part in (
+        verdict_blocks,
+        rank_blocks,
+        alternative_blocks,
+        condition_blocks,
+        synchronisation_blocks,
+        operation_blocks,
+    ):
         yield from part(found)
     yield Text(found.not_seen, quiet=True)
+
+
+def taken_text(found: Explanation) -> str:
+    """What was taken as the step, in a sentence; empty where that is not known."""
+    program = found.program
+    name = plain(program.function, 60)
+    if program.taken == "returned":
+        return f"The step is the {plain(program.returned, 60)} that {name} returns."
+    if program.taken == "itself":
+        returned = f"a value of type {plain(program.returned, 60)}" if program.returned else "nothing"
+        return f"The step is {name} itself: it returns {returned}, and no function."
+    return ""
 
 
 def verdict_blocks(found: Explanation) -> Iterator[Part]:
@@ -89,14 +111,15 @@ def verdict_blocks(found: Explanation) -> Iterator[Part]:
         yield Text(more)
     step, replay = found.step, found.replay
     rows = [
-        [name, text(figure), "" if figure.measured and resolved_times(figure) else figure.reason]
+        [name, text(figure), _time_remark(name, figure)]
         for name, figure, text in (
             ("a step with its work done", step.wall, time_text),
+            (AS_IT_RUNS, step.met, micro_or_why),
             ("until the step returns", step.issue, time_text),
             ("the device works", step.busy, micro_or_why),
             ("replayed from the profile", replay.replayed, micro_or_why),
         )
-        if figure.reason != NOT_IN_A_TRACE
+        if figure.reason not in (NOT_IN_A_TRACE, NOT_MEASURED_MET)
     ]
     if replay.ratio is not None:
         against = f"{micro_of(replay.measured.value or 0)} {MICRO} {replay.measured.rule}"
@@ -127,23 +150,46 @@ def rank_blocks(found: Explanation) -> Iterator[Part]:
         yield Table("The ranks, and their waits in collectives", columns, rows, numeric=range(1, 6))
 
 
+def _time_remark(name: str, figure: Figure) -> str:
+    if name == AS_IT_RUNS and figure.measured:
+        return "median and range of fresh processes; nothing is left out"
+    return "" if figure.measured and resolved_times(figure) else figure.reason
+
+
 def alternative_blocks(found: Explanation) -> Iterator[Part]:
     """What was tried in place of the step, the surest gain first."""
+    tried = [one for one in found.alternatives if one.kind != "condition"]
     rows = [
         [
             plain(one.name, 60) + KIND_LABELS[one.kind],
-            time_text(one.step) if one.step.measured else "",
-            factor_spread(gain) if (gain := one.gain.measured) and resolved_times(one.step) else "",
+            *_times_cells(one),
             f"{one.making.value / 1e9:,.2g} s" if one.making.value is not None else "",
             f"{value:,.0f} steps" if (value := one.repaid_after.value) is not None else "",
             _remark(one),
         ]
-        for one in sorted(found.alternatives, key=lambda one: -(one.gain.low or 0.0))
+        for one in sorted(tried, key=lambda one: -(one.gain.low or 0.0))
     ]
     columns = ["what would change it", f"step, {MICRO}", "faster", "making it", "repaid after", "remark"]
     if rows:
         table = Table("What was tried", columns, rows, numeric=(1, 2, 3, 4), optional={3: 2, 4: 1})
         yield table.without_empty()
+
+
+def condition_blocks(found: Explanation) -> Iterator[Part]:
+    """The step as the host runs it, and under other conditions on the host, in turn in one process."""
+    tried = [one for one in found.alternatives if one.kind == "condition"]
+    rows = [[plain(one.name, 60), *_times_cells(one), one.reason] for one in tried]
+    columns = ["the step in one process", f"step, {MICRO}", "faster", "remark"]
+    if rows:
+        table = Table("Under other conditions on the host", columns, rows, numeric=(1, 2))
+        yield table.without_empty(2)
+
+
+def _times_cells(one: Alternative) -> list[str]:
+    """The time of a step, and the gain if both are known."""
+    gain = one.gain.measured
+    known = gain is not None and resolved_times(one.step)
+    return [time_text(one.step) if one.step.measured else "", factor_spread(gain) if known else ""]
 
 
 def synchronisation_blocks(found: Explanation) -> Iterator[Part]:

@@ -1,4 +1,8 @@
-"""Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or is the step."""
+"""Find the step to explain: ``FILE.py:FUNCTION`` or ``module:function``, which returns a step, or is the step.
+
+Whatever can be called and is returned is the step: a function, an object with ``__call__``, a PyTorch module, what
+``jax.jit`` gives.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,11 @@ import importlib.util
 import inspect
 import os
 import sys
+import time
 import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +31,8 @@ from overhead.explain.state import SUITE, is_own_code
 
 _MOST_TEXT = 4000
 """What the file of an explanation can hold."""
+ONE_ITERATION = "name one iteration: a function that returns step(); see docs/explain.md"
+"""What to do if the function that was named runs a whole program."""
 
 
 class StepSource(Struct, frozen=True, kw_only=True):
@@ -41,6 +49,21 @@ class StepSource(Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
+@dataclass(frozen=True)
+class FoundStep:
+    """The step, and how it was found. ``function``: the name of the function that was given.
+
+    ``returned``: the type of what that function returned; "" for None. ``is_returned``: that is the step, else the
+    function itself is. ``first_s``: how long the first call of the function took.
+    """
+
+    call: Callable[[], Any]
+    function: str
+    returned: str
+    is_returned: bool
+    first_s: float
+
+
 def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
     """The source of ``FILE.py:FUNCTION`` or ``module:function`` with ``NAME=VALUE`` arguments; or ``UsageError``."""
     place, colon, function = text.rpartition(":")
@@ -54,9 +77,9 @@ def step_named(text: str, arguments: Sequence[str] = ()) -> StepSource:
             raise UsageError(f"{place}: no such file")
         file = Path(place).resolve()
         place, shown, folder = str(file), file.name, str(file.parent)
-    found = f"load_step({place!r}, {function!r}, literals({given!r}))"
+    found = f"find_step({place!r}, {function!r}, literals({given!r}))"
     return StepSource(
-        setup=f"from {__name__} import literals, load_step\nstep = {found}",
+        setup=f"from {__name__} import find_step, literals\nfound_step = {found}\nstep = found_step.call",
         file=shown,
         function=function,
         arguments=given,
@@ -70,10 +93,13 @@ def step_given(step: Callable[[], object]) -> StepSource:
     module = sys.modules.get(getattr(step, "__module__", "") or "")
     file = getattr(module, "__file__", None) or getattr(step, "__module__", "") or "a notebook"
     folder = str(Path(file).resolve().parent) if os.path.isfile(file) else os.getcwd()
+    name = str(getattr(step, "__qualname__", type(step).__qualname__))
+    _refuse_other_code(step, name)
+    found = f"found_step = step_from(given_step, {name!r})\nstep = found_step.call"
     return StepSource(
-        setup=setup_of(step, "step"),
+        setup=f"from {__name__} import step_from\n{setup_of(step, 'given_step')}\n{found}",
         file=os.path.basename(file),
-        function=getattr(step, "__qualname__", type(step).__qualname__),
+        function=name,
         path=list(sys.path),
         folder=folder,
     )
@@ -96,27 +122,86 @@ def literals(given: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def load_step(place: str, function: str, arguments: Mapping[str, Any]) -> Callable[[], Any]:
+def find_step(place: str, function: str, arguments: Mapping[str, Any]) -> FoundStep:
     """The step that a function of a file or module returns, else the function itself. Raises ``UsageError``."""
-    found = _module(place)
+    module = _module(place)
+    found: Any = module
     for name in function.split("."):
         if not hasattr(found, name):
-            named = [each for each, value in vars(found).items() if callable(value) and not each.startswith("_")]
-            raise unknown_name(f"function in {os.path.basename(place)}:", name, named)
+            raise unknown_name(f"function in {os.path.basename(place)}:", name, _functions_of(found, module))
         found = getattr(found, name)
     if not callable(found):
         raise UsageError(f"{function} is {type(found).__name__} and no function")
     lacking = _lacking(found, arguments)
     if lacking:
         raise UsageError(f"{function} needs {', '.join(lacking)}: give --arg {lacking[0]}=VALUE")
-    step: Callable[[], Any] = functools.partial(found, **arguments) if arguments else found
-    made = _checked(step)
-    # What a step returns may be callable too, such as a module: a function of the program is meant.
-    if isinstance(made, types.FunctionType | types.MethodType | functools.partial) or isinstance(found, type):
-        if lacking := _lacking(made, {}):
-            raise UsageError(f"the step that {function} returns needs {', '.join(lacking)}; a step takes no arguments")
-        step = made
-    return step
+    return step_from(functools.partial(found, **arguments) if arguments else found, function)
+
+
+def step_from(given: Callable[[], Any], function: str) -> FoundStep:
+    """What a function returns, if that can be called: then it is the step. Else the function itself is.
+
+    Calls the function once. Raises ``UsageError``.
+    """
+    _refuse_other_code(given, function)
+    began = time.perf_counter()
+    returned = _checked(given)
+    first_s = time.perf_counter() - began
+    refuse_unfinished(returned, function)
+    kind = "" if returned is None else type(returned).__qualname__
+    if not callable(returned):
+        return FoundStep(given, function, kind, is_returned=False, first_s=first_s)
+    _refuse_other_code(returned, f"the step that {function} returns")
+    if lacking := _lacking(returned, {}):
+        what = f"the {kind} that {function} returns needs {', '.join(lacking)}; a step takes no arguments"
+        raise UsageError(f"{what}: return a function that calls it with them")
+    return FoundStep(returned, function, kind, is_returned=True, first_s=first_s)
+
+
+def _functions_of(owner: Any, module: types.ModuleType) -> list[str]:
+    """The names of what can be called in a module or class: those that this module defines, if there are any."""
+    public = {name: value for name, value in vars(owner).items() if callable(value) and not name.startswith("_")}
+    own = [name for name, value in public.items() if getattr(value, "__module__", "") == module.__name__]
+    return own or list(public)
+
+
+def _refuse_other_code(function: Callable[..., Any], name: str) -> None:
+    """Raise ``UsageError`` for a function whose call does not run its body."""
+    bodies = [function, type(function).__call__]
+    if any(map(inspect.iscoroutinefunction, bodies)):
+        raise UsageError(f"{name} is an async function, whose call runs nothing: {_RUN_COROUTINE}")
+    if any(map(inspect.isgeneratorfunction, bodies)) or any(map(inspect.isasyncgenfunction, bodies)):
+        raise UsageError(f"{name} is a generator function, whose call runs nothing: {_RUN_GENERATOR}")
+
+
+_RUN_COROUTINE = "explain a function that runs it, such as asyncio.run(step()), or loop.run_until_complete(step())"
+_RUN_GENERATOR = "explain a function that calls next() on it"
+
+
+def refuse_unfinished(result: Any, name: str) -> None:
+    """Raise ``UsageError`` if what a call returned is work that has not run: a generator or a coroutine."""
+    if inspect.isawaitable(result) and not callable(result):
+        if inspect.iscoroutine(result):
+            result.close()  # it would warn that nobody has awaited it
+        raise UsageError(f"{name} returns a {type(result).__name__}, which has not run: {_RUN_COROUTINE}")
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise UsageError(f"{name} returns a generator, which has not run: {_RUN_GENERATOR}")
+
+
+def refuse_long(found: FoundStep, longest_s: float) -> None:
+    """Raise ``UsageError`` if two calls in a row show that a step is too long. The first one may load and compile."""
+    first_s = _seconds(found.call) if found.is_returned else found.first_s
+    if first_s <= longest_s or (again_s := _seconds(found.call)) <= longest_s:
+        return
+    taken_s = min(first_s, again_s)
+    what = f"the step that {found.function} returns" if found.is_returned else found.function
+    raise UsageError(f"{what} takes {taken_s:.2g} s; steps of up to {longest_s:g} s are explained: {ONE_ITERATION}")
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    _checked(call)
+    return time.perf_counter() - began
 
 
 def _module(place: str) -> Any:
@@ -137,7 +222,7 @@ def _module(place: str) -> Any:
 def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
     """The arguments without a default that are not given. Raises ``UsageError`` for one that does not exist."""
     try:
-        parameters = inspect.signature(function).parameters
+        parameters = inspect.signature(_with_signature(function)).parameters
     except (TypeError, ValueError):  # a function written in C
         return []
     plain = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -145,6 +230,13 @@ def _lacking(function: Callable[..., Any], arguments: Mapping[str, Any]) -> list
     if unknown and not any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
         raise unknown_name("argument", unknown[0], [p.name for p in plain])
     return [p.name for p in plain if p.default is p.empty and p.name not in arguments]
+
+
+def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What tells the arguments of a function: of a PyTorch module ``forward``, since its ``__call__`` takes any."""
+    torch = sys.modules.get("torch")
+    is_module = torch is not None and isinstance(function, torch.nn.Module)
+    return function.forward if is_module else function  # type: ignore[attr-defined]
 
 
 def _checked(call: Callable[[], Any]) -> Any:

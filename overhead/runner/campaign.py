@@ -355,6 +355,7 @@ class Campaign:
         waiting, asked_s = deque(ready), self.clock()
         with self.lock(self.listener.waiting):
             self._waited_s += self.clock() - asked_s
+            self.listener.waited(self.clock() - asked_s)
             while waiting:
                 one = waiting.popleft()
                 while not (ended := self._turn(one)) and one.turn_s:

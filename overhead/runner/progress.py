@@ -31,6 +31,9 @@ class Listener:
     def waiting(self, seconds: float) -> None:
         """Receive, again and again, that another run measures on this machine, and for how long this one has waited."""
 
+    def waited(self, seconds: float) -> None:
+        """Receive how long a wait for other runs took, after its end: a limit of time does not count it."""
+
     def left(self, seconds: float) -> None:
         """Receive about how much longer the run takes; not before the first process of each target has ended."""
 

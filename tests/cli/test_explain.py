@@ -3,6 +3,7 @@ and what is written."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -13,10 +14,13 @@ import pytest
 from overhead.cli import main
 from overhead.errors import CannotWrite
 from overhead.explain import explaining
-from overhead.explain.record import read_explanation, save_explanation
+from overhead.explain.call_spec import FoundCall
+from overhead.explain.profiling import StepProfile
+from overhead.explain.record import Explanation, save_explanation
 from overhead.explain.timing import Timing
 from overhead.runner.run import Interrupted
-from tests.fakes.explanations import DECODE, decode_explained, profile_of
+from tests.fakes.explained import read
+from tests.fakes.explanations import DECODE, decode_explained, profile_of, timing_of
 
 
 @pytest.mark.parametrize("option", ["--out", "--html"])
@@ -49,7 +53,7 @@ def test_explain_writes_its_files_and_prints_their_paths(
     printed = capsys.readouterr()
     assert "Host-bound" in printed.out
     assert printed.out.endswith(f"explanation: {out}\npage: {html}\n")
-    assert read_explanation(out).verdict.kind == "host"
+    assert read(out).verdict.kind == "host"
     assert "Host-bound" in html.read_text()
     assert main(["explain", "decode.py:step", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
@@ -66,11 +70,58 @@ def test_explain_interrupted_after_the_profile_shows_and_writes_its_result(
     (tmp_path / "decode.py").write_text("def step(): pass\n")
     out = tmp_path / "explained.json"
     assert main(["explain", f"{tmp_path}/decode.py:step", "--no-alternatives", "--out", str(out)]) == 130
-    printed, whole, found = capsys.readouterr(), decode_explained(), read_explanation(out)
+    printed, whole, found = capsys.readouterr(), decode_explained(), read(out)
     assert "Interrupted: the times of the step and the alternatives are missing." in " ".join(printed.out.split())
     assert printed.err.startswith("overhead: interrupted")
-    for name in ("verdict", "replay", "per_step", "operations", "synchronisations", "gaps", "profiled_steps"):
+    assert found.verdict.kind == whole.verdict.kind
+    for name in ("replay", "per_step", "operations", "synchronisations", "gaps", "profiled_steps"):
         assert getattr(found, name) == getattr(whole, name)
     assert {figure.reason for figure in (found.step.wall, found.step.issue, found.step.fixed)} == {
         "interrupted before it was measured"
     }
+
+
+def on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step without device work is profiled and timed."""
+    found = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
+    profile = StepProfile(found, "none", "", reason="a step without PyTorch is not profiled")
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile)
+    monkeypatch.setattr(explaining, "time_statements", lambda *given, **more: timing_of(1e6, 1e6, on="CPU"))
+    monkeypatch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
+
+
+def test_a_replay_that_cannot_be_written_loses_no_other_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_the_processor(monkeypatch)
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    out, html, chrome = tmp_path / "o.json", tmp_path / "o.html", tmp_path / "c.json"
+    files = ["--out", str(out), "--html", str(html), "--chrome", str(chrome)]
+    assert main(["explain", f"{tmp_path}/a.py:step", "--no-alternatives", *files]) == 2
+    printed = capsys.readouterr()
+    assert read(out).verdict.kind == "host"
+    assert "The times of a step" in printed.out
+    assert html.exists()
+    assert not chrome.exists()
+    assert f"replay: {chrome}" not in printed.out
+    assert [line for line in printed.err.splitlines() if str(chrome) in line]
+    assert any("replay" in said for said in read(out).not_seen)
+
+
+def test_a_file_that_cannot_be_written_loses_neither_the_table_nor_the_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_the_processor(monkeypatch)
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    out, html = tmp_path / "o.json", tmp_path / "o.html"
+
+    def full(path: Path, found: Explanation) -> None:
+        raise CannotWrite(f"{path}: No space left on device")
+
+    monkeypatch.setattr("overhead.explain.record.save_explanation", full)
+    files = ["--out", str(out), "--html", str(html)]
+    assert main(["explain", f"{tmp_path}/a.py:step", "--no-alternatives", *files]) == 2
+    printed = capsys.readouterr()
+    assert "The times of a step" in printed.out
+    assert html.exists()
+    assert printed.err == f"overhead: {out}: No space left on device\n"

@@ -137,3 +137,68 @@ def test_a_step_of_another_library_does_not_start_cuda(monkeypatch: Any) -> None
     monkeypatch.setattr(torch.cuda, "Stream", None)
     attempt = run_attempt(AttemptJob(setup="def step():\n    return 1", alternative="CUDA graph"))
     assert (attempt.refused, attempt.reason) == (True, "the step does not use PyTorch on CUDA")
+
+
+FIXED_INPUT = """
+import numpy as np
+x = np.linspace(1, 2, 64)
+calls = []
+def step():
+    calls.append(1)
+    BODY
+"""
+IN_PLACE = FIXED_INPUT.replace("x = ", "out = np.zeros(64)\nx = ")
+
+
+@pytest.mark.parametrize(
+    ("original", "alternative", "same"),
+    [
+        ("return float(x @ x)", "return float((x * x).sum())", True),
+        ("return float(x @ x)", "return float(x @ x) if len(calls) < 10 else kept", None),
+        ("return float(x @ x)", "return kept", None),
+        ("out[:] = 2 * x", "out[:] = x + x", None),
+        ("out[:] = out + x", "out[:] = x + out", True),
+        ("out[:] = out + x", "if len(calls) < 10: out[:] = out + x", None),
+    ],
+)
+def test_an_alternative_that_returns_earlier_results_is_not_called_the_same(
+    original: str, alternative: str, same: bool | None
+) -> None:
+    text = IN_PLACE if "out" in original else FIXED_INPUT + "kept = float(x @ x)\n"
+    ours, theirs = (
+        outcome_of(run_attempt(AttemptJob(setup=text.replace("BODY", body), vary=True)))
+        for body in (original, alternative)
+    )
+    found = compare_outcomes(ours, theirs, own=True)
+    assert found.differences == []
+    assert (not found.unknown or None) == same
+    assert found.remark == ""
+
+
+def test_a_step_whose_results_cannot_vary_says_that_kept_results_would_look_alike() -> None:
+    job = AttemptJob(setup="x = 3\ndef step():\n    return x", vary=True)
+    found = compare_outcomes(outcome_of(run_attempt(job)), outcome_of(run_attempt(job)), own=True)
+    assert (found.differences, found.unknown) == ([], "")
+    assert found.remark
+
+
+@pytest.mark.needs("torch")
+def test_a_model_with_a_fixed_input_responds_to_other_weights() -> None:
+    text = """
+import torch
+model = torch.nn.Linear(8, 8).eval()
+x = torch.ones(2, 8)
+kept = []
+@torch.no_grad()
+def step():
+    kept.append(model(x).sum().item())
+    return kept[RETURNED]
+"""
+    honest, cached = (
+        outcome_of(run_attempt(AttemptJob(setup=text.replace("RETURNED", index), torch=True, vary=True)))
+        for index in ("-1", "0")
+    )
+    assert (honest.responds, cached.responds) == (True, False)
+    assert compare_outcomes(honest, cached, own=True).unknown
+    untried = outcome_of(run_attempt(AttemptJob(setup=text.replace("RETURNED", "0"), torch=True)))
+    assert untried.responds is None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import gc
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from overhead.explain.alternatives import ALTERNATIVES, PINNED
-from overhead.explain.conditions import HostMeasurement, condition_rows, is_far
-from overhead.explain.profiling import profile_step
+from overhead.explain.conditions import REFERENCE, Condition, HostMeasurement, condition_rows, is_far, other_threads
+from overhead.explain.profiling import measure_conditions, profile_step
 from overhead.explain.steps import step_named
 from overhead.explain.verdict import host_causes
+from overhead.results import Figure
 from tests.machine.test_machine import FakeHost
 
 SCHEDSTAT, STATUS = "/proc/thread-self/schedstat", "/proc/thread-self/status"
@@ -76,7 +79,7 @@ def test_a_quiet_host_has_no_cause() -> None:
         ({"threads": 8.0, "cores": 2.0}, "torch.set_num_threads(2)"),
         ({"clock": 1.3}, "1.3×"),
         ({"collector": 0.2, "longest_pause": 4e6}, "gc.freeze()"),
-        ({"python_threads": 2.0}, "2 other Python threads"),
+        ({"python_threads": 2.0}, "2 other Python threads are busy"),
         ({"other_node": 1.0}, "numactl"),
     ],
 )
@@ -108,7 +111,7 @@ def test_the_pauses_of_the_collector_are_found_and_the_step_without_them_gains_t
     found = measured.shares()
     assert found["collector"] == pytest.approx(1 / 3, rel=0.05)
     assert found["longest_pause"] == 5e6
-    (row,) = condition_rows([one for one in measured.conditions() if one[0] == "without garbage collection"])
+    _, row = condition_rows([one for one in measured.conditions() if one.name == "without garbage collection"])
     assert row.gain.value == pytest.approx(1.5)
     assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
 
@@ -129,13 +132,70 @@ def test_the_own_python_of_a_program_is_told_from_the_functions_that_it_calls() 
 @pytest.mark.parametrize(("noise", "bounds"), [(0.0, (1.249, 1.251)), (0.2, (1.05, 1.5))])
 def test_the_gain_of_a_condition_is_that_of_the_means_and_its_interval_holds_it(noise: float, bounds: Any) -> None:
     uneven = [1 + noise, 1 - noise] * 10
-    found = condition_rows([("a", [1e6 * one for one in uneven], [8e5 * one for one in uneven])])
-    assert found[0].gain.value == pytest.approx(1.25)
-    low, high = found[0].gain.low, found[0].gain.high
+    found = condition_rows([Condition("a", [1e6 * one for one in uneven], [8e5 * one for one in uneven])])
+    assert found[1].gain.value == pytest.approx(1.25)
+    low, high = found[1].gain.low, found[1].gain.high
     assert low is not None
     assert high is not None
     assert bounds[0] <= low <= 1.25 + 1e-9
     assert 1.25 - 1e-9 <= high <= bounds[1]
+
+
+@pytest.mark.parametrize(("usual", "under"), [(20, 1), (1, 20), (2, 2), (1, 1)])
+def test_a_condition_that_was_measured_too_seldom_has_no_interval_and_no_gain(usual: int, under: int) -> None:
+    reference, found = condition_rows([Condition("a", [1e9] * usual, [2e9] * under)])
+    assert found.gain.value is None
+    assert found.gain.reason
+    for figure, blocks in ((reference.step, usual), (found.step, under)):
+        assert figure.value is not None
+        assert (figure.low is None) == (figure.high is None) == (blocks < 8)
+        assert bool(figure.reason) == (blocks < 8)
+
+
+def test_the_step_as_the_host_runs_it_stands_before_the_conditions() -> None:
+    rows = condition_rows([Condition(name, [value * 1e6] * 10, [3e6] * 10) for name, value in (("a", 1), ("b", 3))])
+    assert [row.name for row in rows] == [REFERENCE, "a", "b"]
+    assert rows[0].step.value == 2e6
+    assert rows[0].gain.value is None
+    assert condition_rows([]) == []
+
+
+@pytest.mark.parametrize(("running_ns", "busy"), [(900_000_000, 1), (50_000_000, 1), (5_000_000, 0), (0, 0)])
+def test_only_a_thread_that_runs_beside_the_step_is_counted(running_ns: int, busy: int) -> None:
+    host = CountingHost()
+
+    def run(steps: int) -> None:
+        host.now_ns += steps * 10_000_000
+        share = host.now_ns / 1e9
+        host.files["/proc/self/task/7/schedstat"] = f"{round(share * running_ns)} 0 1"
+        host.files["/proc/self/task/8/schedstat"] = "123456789 0 1"
+
+    host.files["/proc/self/task/7/schedstat"] = "0 0 1"
+    host.files["/proc/self/task/8/schedstat"] = "123456789 0 1"
+    found = HostMeasurement(run, 10e6, threads=[7, 8], host=host, now=lambda: host.now_ns).shares()
+    assert found["python_threads"] == busy
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell the times of threads")
+def test_idle_threads_of_a_pool_are_not_blamed() -> None:
+    known = [*sys._current_frames()]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        pool.submit(int).result()
+        threads = other_threads(known)
+        assert threads
+        shares = HostMeasurement(lambda steps: sum(range(1000 * steps)), 2e4, threads).shares()
+    assert shares["python_threads"] == 0
+
+
+def test_a_remedy_that_was_measured_to_help_nothing_is_not_recommended() -> None:
+    def gain(value: float) -> dict[str, Figure]:
+        name = "without garbage collection"
+        return {name: Figure(name="gain", unit="ratio", value=value, low=value - 0.01, high=value + 0.01)}
+
+    shares = {"collector": 0.2, "longest_pause": 4e6}
+    assert "gc.freeze()" in host_causes(shares, gain(1.2))[0]
+    (said,) = host_causes(shares, gain(0.99))
+    assert "gc.freeze()" not in said
 
 
 @pytest.mark.parametrize(("node", "far"), [("1", True), ("0", False), ("-1", False), ("", False)])
@@ -200,9 +260,9 @@ def build():
 @pytest.mark.slow
 def test_other_python_threads_are_seen_and_a_shorter_switch_interval_is_measured(tmp_path: Path) -> None:
     (tmp_path / "threads.py").write_text(BUSY_THREAD)
-    found = profile_step(step_named(f"{tmp_path}/threads.py:build"), conditions=True)
-    assert found.shares["python_threads"] == 1
-    rows = condition_rows(found.conditions)
+    source = step_named(f"{tmp_path}/threads.py:build")
+    assert profile_step(source).shares["python_threads"] == 1
+    rows = condition_rows(measure_conditions(source, 1))
     gains = {row.name: row.gain for row in rows}
     assert gains["switching threads often"].value is not None
     assert gains["switching threads often"].value > 1.5

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from overhead.explain.outcome import differences, result_values
-from overhead.explain.steps import load_step
+from overhead.explain.steps import find_step
 
 FOLDER = Path(__file__).parents[2] / "docs/examples/steps"
 EXAMPLES = [
@@ -27,7 +27,7 @@ def test_each_example_program_gives_a_step_that_runs_several_times(
     monkeypatch: pytest.MonkeyPatch, file: str, function: str, arguments: dict[str, object]
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    step = load_step(str(FOLDER / file), function, arguments)
+    step = find_step(str(FOLDER / file), function, arguments).call
     results = [result_values("step", step())[0] for _ in range(4)]
     assert results[0]
     assert differences(results[0], results[3])
@@ -36,7 +36,7 @@ def test_each_example_program_gives_a_step_that_runs_several_times(
 @pytest.mark.needs("torch")
 def test_the_training_example_gives_the_same_loss_whether_it_is_read_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    read = load_step(str(FOLDER / "training_step.py"), "training", {})
-    quiet = load_step(str(FOLDER / "training_step.py"), "training_quiet", {})
+    read = find_step(str(FOLDER / "training_step.py"), "training", {}).call
+    quiet = find_step(str(FOLDER / "training_step.py"), "training_quiet", {}).call
     for _ in range(3):
         assert differences(result_values("step", read())[0], result_values("step", quiet())[0]) == []

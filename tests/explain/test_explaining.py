@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import json
+import math
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from overhead.errors import BadFile, UsageError
+from overhead.errors import UsageError
 from overhead.explain import explaining
+from overhead.explain.attempts import Attempt, AttemptJob
 from overhead.explain.call_spec import FoundCall
-from overhead.explain.explaining import explain, explanation
+from overhead.explain.changes import Changes
+from overhead.explain.conditions import REFERENCE, Condition
+from overhead.explain.explaining import ExplainInterrupted, explain, explanation
+from overhead.explain.page import explained_page
 from overhead.explain.profiling import StepProfile
 from overhead.explain.record import (
     Explanation,
     encode_explanation,
-    read_explanation,
     save_explanation,
 )
+from overhead.explain.show import explanation_blocks
 from overhead.explain.steps import StepSource
 from overhead.explain.timing import Timing
 from overhead.explain.verdict import judge_times
 from overhead.results import Figure
+from overhead.runner.progress import Listener
+from tests.fakes.explained import read
 from tests.fakes.explanations import (
     DECODE,
     DEVICE,
@@ -33,6 +44,7 @@ from tests.fakes.explanations import (
     profile_of,
     timing_of,
 )
+from tests.terminal.test_goldens import printed
 
 ON_JAX = FoundCall(one_ns=1e6, waits=["jax"], said="", api="CUDA", adapter="NVIDIA H200")
 ON_CPU = FoundCall(one_ns=1e6, waits=["none"], said="", api="CPU", adapter="CPU")
@@ -119,27 +131,8 @@ def test_an_explanation_gives_a_reason_for_each_missing_figure() -> None:
 def test_an_explanation_is_the_same_after_saving_and_reading(tmp_path: Path) -> None:
     found, path = decode_explained(), tmp_path / "new" / "explained.json"
     save_explanation(path, found)
-    assert read_explanation(path) == found
+    assert read(path) == found
     assert list(json.loads(path.read_bytes()))[:2] == ["format", "version"]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"version": 9}, "version 9 of overhead-explain"),
-        ({"format": "other"}, "not an explanation"),
-        ({"created": "yesterday"}, "not an explanation"),
-        ({"extra": 1}, "not an explanation"),
-    ],
-)
-def test_a_file_that_is_no_explanation_is_refused_in_one_line(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(json.loads(encode_explanation(decode_explained())) | change))
-    with pytest.raises(BadFile, match=said) as caught:
-        read_explanation(path)
-    assert "\n" not in str(caught.value)
 
 
 def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Explanation, dict[str, Any]]:
@@ -153,6 +146,7 @@ def run(patch: pytest.MonkeyPatch, step: str, one_ns: float = 1e6) -> tuple[Expl
         asked.update(more, spec=spec)
         return timing_of(7e5, 7e5)
 
+    patch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
     patch.setattr(explaining, "profile_step", profiled)
     patch.setattr(explaining, "time_statements", timed)
     return explain(step, alternatives="none"), asked
@@ -174,3 +168,139 @@ def test_a_step_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "a.py").write_text("def step(): pass\n")
     with pytest.raises(UsageError, match=r"^a step takes 300 ns, too short to explain"):
         run(monkeypatch, f"{tmp_path}/a.py:step", one_ns=300)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"alternatives": False}, "alternatives=False: one of 'all', 'eager', 'none'"),
+        ({"alternatives": "compile"}, "alternatives='compile'"),
+        ({"seconds": 0}, "seconds=0: "),
+        ({"seconds": "90"}, "seconds='90': "),
+        ({"seconds": True}, "seconds=True: "),
+        ({"seconds": math.nan}, "seconds=nan: "),
+        ({"arguments": "n=1"}, "arguments='n=1': a list"),
+    ],
+)
+def test_options_that_would_be_misread_are_refused_before_anything_runs(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(line)):
+        explain("nowhere.py:step", **options)
+
+
+def test_what_is_tried_comes_before_the_conditions_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def attempted(job: AttemptJob, **more: Any) -> Attempt:
+        done.append("against" if job.against else job.alternative or "the step")
+        return Attempt(reason="refused here", refused=True)
+
+    def conditions(source: StepSource, threads: int, **more: Any) -> list[Condition]:
+        done.append("conditions")
+        return [Condition("a", [1e6] * 10, [2e6] * 10)]
+
+    def timed(*given: Any, **more: Any) -> Timing:
+        done.append("times")
+        return timing_of(7e5, 7e5)
+
+    monkeypatch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile_of(DECODE))
+    monkeypatch.setattr(explaining, "measure_conditions", conditions)
+    monkeypatch.setattr(explaining, "time_statements", timed)
+    monkeypatch.setattr(explaining, "Changes", functools.partial(Changes, attempted=attempted))
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    step = f"{tmp_path}/a.py:step"
+    found = explain(step, against=step, alternatives="eager")
+    assert done[:2] == ["against", "CUDA graph"]
+    assert done[-1] == "conditions"
+    assert [one.name for one in found.alternatives if one.kind == "condition"] == [REFERENCE, "a"]
+    done.clear()
+    found = explain(step, against=step, alternatives="eager", seconds=0.001)
+    assert done == ["against", "times"], "what the user asks for is tried however short the time is"
+    assert any("--seconds" in said for said in found.not_seen), "what is missing has its reason"
+
+
+def test_an_interrupt_after_the_alternatives_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given: Any, **more: Any) -> list[Condition]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(explaining, "device_lock", lambda waiting: contextlib.nullcontext())
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile_of(DECODE))
+    monkeypatch.setattr(explaining, "time_statements", lambda *given, **more: timing_of(7e5, 7e5))
+    monkeypatch.setattr(explaining, "measure_conditions", interrupted)
+    refused = functools.partial(Changes, attempted=lambda job, **more: Attempt(reason="refused here", refused=True))
+    monkeypatch.setattr(explaining, "Changes", refused)
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    with pytest.raises(ExplainInterrupted) as caught:
+        explain(f"{tmp_path}/a.py:step", alternatives="eager")
+    found = caught.value.explanation
+    assert found.step.wall.value == 7e5
+    assert found.alternatives
+    assert any(said.startswith("Interrupted") for said in found.not_seen)
+
+
+def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    now = [0.0]
+
+    class Notes(Listener):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    @contextlib.contextmanager
+    def held(waiting: Callable[[], None]) -> Iterator[None]:
+        waiting()
+        now[0] += 97
+        yield
+
+    def timed(spec: Any, listener: Listener, **more: Any) -> Timing:
+        now[0] += 50
+        listener.waited(50)
+        return timing_of(7e5, 7e5)
+
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(explaining, "device_lock", held)
+    monkeypatch.setattr(explaining, "profile_step", lambda source, **more: profile_of(DECODE))
+    monkeypatch.setattr(explaining, "measure_conditions", lambda *given, **more: [])
+    monkeypatch.setattr(explaining, "time_statements", timed)
+    refused = functools.partial(Changes, attempted=lambda job, **more: Attempt(reason="refused here", refused=True))
+    monkeypatch.setattr(explaining, "Changes", refused)
+    (tmp_path / "a.py").write_text("def step(): pass\n")
+    found = explain(f"{tmp_path}/a.py:step", alternatives="eager", seconds=60, listener=Notes())
+    assert any("waiting" in note for note in notes)
+    assert [word for note in notes for word in note.split() if word in ("97", "50")] == ["97", "50"]
+    assert not any("no time was left" in said for said in found.not_seen), "waiting is not counted"
+
+
+def test_an_explanation_reads_as_a_few_lines() -> None:
+    found = decode_explained()
+    lines = str(found).splitlines()
+    assert repr(found) == str(found)
+    assert len(lines) < 25
+    assert found.verdict.sentences[0] in lines
+    assert any("torch.compile" in line and "2.00×" in line for line in lines)
+
+
+@pytest.mark.parametrize(("low", "value"), [(-5e6, 1e6), (-5e6, -1e6)])
+def test_no_time_of_a_step_is_below_zero(low: float, value: float) -> None:
+    timing = timing_of(1e6, 1e6)
+    wall = Figure(name="complete", value=value, low=low, high=16e6)
+    call = msgspec.structs.replace(timing.calls[0], figures=[wall, *timing.calls[0].figures[1:]])
+    found = explanation(SOURCE, profile_of(DECODE), msgspec.structs.replace(timing, calls=[call]))
+    step = found.step.wall
+    assert all(end is None or end >= 0 for end in (step.value, step.low, step.high))
+    shown = printed(explanation_blocks(found), 200)
+    assert "−" not in shown
+    assert "16,000" in shown
+
+
+@pytest.mark.parametrize(
+    ("is_returned", "returned", "words"),
+    [(True, "Model", "the Model that build returns"), (False, "", "build itself"), (None, "", "")],
+)
+def test_it_is_said_what_was_taken_as_the_step(is_returned: bool | None, returned: str, words: str) -> None:
+    profile = dataclasses.replace(profile_of(DECODE), is_returned=is_returned, returned=returned)
+    found = explanation(SOURCE, profile, timing_of(7e5, 7e5))
+    shown = printed(explanation_blocks(found), 200)
+    assert ("The step is" in shown) == bool(words)
+    assert words in shown
+    assert words in explained_page(found)

@@ -251,3 +251,27 @@ def test_an_alternative_of_the_user_may_have_arrays_and_names_of_its_own() -> No
 
     found = compare_outcomes(_trained(lambda: table.sum()), _trained(other), own=True)
     assert (found.differences, found.count, found.unknown) == ([], 1, "")
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("value", [NAN, INF])
+def test_results_that_are_not_finite_are_not_called_the_same(own: bool, value: float) -> None:
+    def outcome() -> Any:
+        weight, x = np.full(4, value), np.ones(8)
+
+        def step() -> Any:
+            weight[:] += x[:4]
+            return weight.sum()
+
+        return _trained(step)
+
+    found = compare_outcomes(outcome(), outcome(), own=own)
+    assert "not finite" in found.unknown
+    partly = _outcome([value, 1.0])
+    assert compare_outcomes(partly, partly, own=own).unknown == ""
+
+
+def test_a_step_that_returns_nothing_and_changes_nothing_has_no_results_to_compare() -> None:
+    x = np.ones(8)
+    found = compare_outcomes(_trained(lambda: x.sum() and None), _trained(lambda: x.sum() and None))
+    assert (found.differences, bool(found.unknown)) == ([], True)

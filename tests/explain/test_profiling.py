@@ -16,6 +16,7 @@ from overhead.explain.host_work import HostTimes, operation_rows, step_counts
 from overhead.explain.profiling import StepProfile, profile_step, with_sites
 from overhead.explain.record import CallSite
 from overhead.explain.steps import step_named
+from overhead.explain.trace import Trace
 from tests.fakes.explanations import trace_of
 from tests.fakes.profiled_program import Launch, Part, Python, Read, Wait
 
@@ -141,7 +142,8 @@ def test_operations_get_their_lines_by_their_order_in_the_step() -> None:
 
 def test_a_step_with_other_operations_gets_no_lines_and_the_reason() -> None:
     joined, missing = with_sites(trace_of(without_lines(PARTS)), trace_of(PARTS[1:]))
-    assert "their lines are missing" in missing
+    assert "operation 1 " in missing
+    assert "aten::mul" in missing, "the first difference is named"
     assert {each.site for step in joined.steps for each in step.operations} == {CallSite()}
 
 
@@ -187,3 +189,64 @@ def test_the_time_of_a_step_is_computed_from_the_quickest_times_only() -> None:
     one_is_slow = [(2 * step, wait + 3 * step), (wait + step, 9 * step)]
     busy = [(wait + 2 * step, wait + 9 * step)] * 13
     assert profiling.step_seconds([*busy, *one_is_slow, *quiet]) == pytest.approx(step)
+
+
+def test_lines_are_taken_from_any_recorded_step_that_runs_the_same_operations() -> None:
+    other = trace_of([Launch(10_000, 3000, "aten::sub", line="a.py:9"), *PARTS])
+    sites = Trace([*other.steps[:1], *trace_of(PARTS).steps[:1]])
+    joined, missing = with_sites(trace_of(without_lines(PARTS)), sites)
+    assert missing == ""
+    assert joined.steps[0].operations[0].site.line == "a.py:1"
+
+
+@pytest.mark.needs("torch")
+def test_a_step_that_takes_its_data_from_a_loader_gets_the_lines_of_its_operations(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    data = torch.utils.data.TensorDataset(torch.ones(64, 8))
+    batches = iter(torch.utils.data.DataLoader(data, batch_size=2))
+
+    def step() -> Any:
+        return next(batches)[0].mul(2).sum()
+
+    for _ in range(3):
+        step()
+    processor = cast("Any", SimpleNamespace(leave_if_slow=list))
+    own = profiling._TorchProfile(torch, step, "", str(tmp_path), "", lambda what: None, processor)
+    own._host_trace("host.json", [step] * 2)
+    own._trace("sites.json", True, [step] * 2)
+    host, sites = (read_chrome_trace((tmp_path / name).read_bytes()) for name in ("host.json", "sites.json"))
+    assert with_sites(host, sites)[1] == ""
+    names = [each.name.partition("#")[0] for each in host.steps[1].operations]
+    assert names[:2] == ["enumerate(DataLoader)", "aten::mul"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def step():\n    return (i for i in range(3))\n", "generator"),
+        ("def build():\n    return lambda: (i for i in range(3))\n", "generator"),
+        ("import time\ndef main():\n    time.sleep(1.01)\n", "name one iteration"),
+    ],
+)
+def test_work_that_is_no_step_is_refused_before_it_is_timed(tmp_path: Path, text: str, line: str) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(text)
+    function = text.partition("def ")[2].partition("(")[0]
+    with pytest.raises(UsageError, match=line):
+        profile(str(path), function)
+
+
+def test_a_step_says_what_was_taken(tmp_path: Path) -> None:
+    path = tmp_path / "plain.py"
+    path.write_text("class Work:\n    def __call__(self):\n        sum(range(2000))\ndef build():\n    return Work()\n")
+    found = profile(str(path), "build")
+    assert (found.is_returned, found.returned) == (True, "Work")
+    assert found.found.one_ns > 5000, "the object's work, not that of making it"
+
+
+def test_a_program_that_does_not_return_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiling, "SILENCE_S", 2.0)
+    path = tmp_path / "whole.py"
+    path.write_text("import time\ndef main():\n    time.sleep(60)\n")
+    with pytest.raises(UsageError, match="name one iteration"):
+        profile(str(path), "main")

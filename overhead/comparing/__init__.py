@@ -40,9 +40,8 @@ def compare(
             f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
             "figures of these methods cannot be compared"
         )
-    if fail_over is not None and (both := set(left.identities) & set(right.identities)):
-        path = left.identities[both.pop()].path
-        raise UsageError(f"{path}: this run is on both sides; --fail-over needs two runs")
+    if fail_over is not None and (both := left.held_too(right)):
+        raise UsageError(f"{both.path}: this run, or a copy of it, is on both sides; --fail-over needs two runs")
     return verdicts(left, right, fail_over)
 
 

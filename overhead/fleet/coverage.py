@@ -14,7 +14,7 @@ from overhead.measure.fitting.line import Mask
 from overhead.reading.format import count
 
 SHARED = 0.8
-"""Of a stack the figures count that this share of the nodes with the stack has; versions, that this share of all has."""
+"""Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""
 _ENOUGH = 0.5
 """A node is judged by a test if its newest run has this share of the figures of the test."""
 _MOST_FIGURES = 0.1
@@ -69,7 +69,7 @@ class Coverage:
         """Note the nodes whose newest run has too few figures of the test."""
         stack, _, rest = what.rpartition(" (")
         side = rest.removesuffix(")")
-        of_test = [key.side == side and (not stack or key.stack == stack) for key in self.keys]
+        of_test = np.array([key.side == side and (not stack or key.stack == stack) for key in self.keys])
         has = self.newest[:, of_test & self.counted]
         for node, own in enumerate(found):
             number = int(has[node].sum())
@@ -101,7 +101,8 @@ def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
     found = has.copy()
     for columns in alike.values():
         if len(columns) > 1:
-            found[:, columns] = has[:, columns].any(axis=1)[:, None]
+            on_one = np.any(has[:, columns], axis=1, keepdims=True)
+            found[:, columns] = on_one
     return found
 
 

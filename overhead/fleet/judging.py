@@ -163,8 +163,9 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
         why = f"too few nodes of a kind, at least {LEAST_NODES} are needed"
         return NodeGroup("", [JudgedNode(name, "unknown", own, why) for name, own in zip(names, files, strict=True)])
     logs = _logs(nodes, len(keys))
-    has = np.isfinite(logs)
-    counted = figures_that_count(has.any(axis=0), keys)
+    has: Mask = np.isfinite(logs)
+    in_any_run: Mask = np.any(has, axis=0)
+    counted = figures_that_count(in_any_run, keys)
     tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
     coverage = Coverage(nodes, keys, counted, on_either_side(has[0], keys))
 

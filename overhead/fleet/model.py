@@ -41,9 +41,9 @@ _FEW = 3.0
 _OWN_PART = 1.05
 """A slow node itself raises the level and the scale a little: a slowdown must be larger to be found."""
 _OTHER_FLEET = 3.3
-"""The smallest slowdown is multiplied by 1 + ``_OTHER_FLEET`` over the number of nodes, since the limits of another fleet
-of the same kind differ. On pairs of made fleets 95 % need 1.65 with 5 nodes, 1.45 with 7, 1.27 with 10, 1.1 with 20 and
-1.02 with 30 (``tests/fleet/power.py``, ``stated``)."""
+"""The smallest slowdown is multiplied by 1 + ``_OTHER_FLEET`` over the number of nodes, since the limits of another
+fleet of the same kind differ. On pairs of made fleets 95 % need 1.65 with 5 nodes, 1.45 with 7, 1.27 with 10, 1.1 with
+20 and 1.02 with 30 (``tests/fleet/power.py``, ``stated``)."""
 APART = {"host": 5.0, "device": 5.0, "together": 5.0, "stacks": 8.0}
 """Nodes are two groups if the means of the groups are further apart than this many standard deviations in a group. One
 group of made nodes reaches 5.0 on a side in less than 1 of 5,000 fleets. Boards differ more at single stacks: 7.4 was
@@ -127,7 +127,6 @@ def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
         return None
     half = float(stdtrit(count - 2, (1 + _POWER) / 2)) * inside * math.sqrt(1 / faster.size + 1 / slower.size)
     return TwoGroups(order[best:].tolist(), order[:best].tolist(), log, log - half, log + half)
-
 
 
 def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:

@@ -18,7 +18,17 @@ from overhead.loading.files import read_fingerprint, read_journal
 from overhead.reading.format import count
 from overhead.reading.missing_values import missing_case, missing_figure
 from overhead.reading.next_run import class_of
-from overhead.results import METHOD_VERSION, VALUED, Contention, Fingerprint, Machine, Record, Value, same_figures
+from overhead.results import (
+    METHOD_VERSION,
+    VALUED,
+    Contention,
+    Fingerprint,
+    HeaderLine,
+    Machine,
+    Record,
+    Value,
+    same_figures,
+)
 from overhead.results.records import case_key
 from overhead.results.value import is_plausible
 
@@ -107,7 +117,8 @@ class NodeFiles:
         """A journal without a fingerprint: its run did not end, so it does not count."""
         self.runs.setdefault(node, [])
         try:
-            created = next(read_journal(path)).created
+            header = next(read_journal(path))
+            created = header.created if isinstance(header, HeaderLine) else ""
         except (BadFile, StopIteration):
             created = ""
         self.not_counted(node, path, "only a journal: the run did not end", created)
@@ -222,7 +233,8 @@ def _created_in(path: Path) -> str:
 
 def _impossible_figure(run: Fingerprint) -> str:
     """Words on a judged figure that no run can give, such as 1e30 ns; '' if there is none."""
-    for of in (*run.records, *run.contention):
+    measured: list[Record | Contention] = [*run.records, *run.contention]
+    for of in measured:
         for figure in of.figures:
             value = figure.value
             if value is not None and figure.status in VALUED and not is_plausible(value):

@@ -169,12 +169,13 @@ def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer)
     """Print the saved answer of a command of a slice. Raises ``BadFile``."""
     from overhead.slices import of_slices
 
+    found = None
     for slice in of_slices("saved"):
-        found = slice.saved(path, answered.format)
-        if found is not None:
-            data, blocks = found
-            return answer(a, lambda: data, blocks)
-    raise answered
+        found = found or slice.saved(path, answered.format)
+    if found is None:
+        raise answered
+    data, blocks = found
+    return answer(a, lambda: data, blocks)
 
 
 def report_command(a: argparse.Namespace) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from overhead.results import Record
 
 _STEP = "step"
-"""The workload of the files that no workload names, such as ``fused.cu``."""
+_STEP_FILES = ("step", "fused", "spin")
+"""How the names of the files of the workload ``step`` begin; those of others begin with the workload."""
 _STACKS: Mapping[str, Collection[str]] = {
     ".wgsl": ("dawn", "wgpu-native", "wgpu-py", "chromium", "firefox", "webkit"),
     ".cu": ("cuda-driver", "cuda-graph", "cuda-core", "cupy"),
@@ -21,6 +22,7 @@ _STACKS: Mapping[str, Collection[str]] = {
     "_warp.py": ("warp",),
 }
 """The stacks with files of this ending. Raw samples tell the files of each case; a test compares all committed ones."""
+_WITH_FILES = frozenset(stack for stacks in _STACKS.values() for stack in stacks)
 _WITHOUT_FILES = ("floor", "jax", "mlx", "numpy", "onnxruntime", "torch", "torch-compile")
 """Stacks whose kernels are in the library."""
 
@@ -28,15 +30,18 @@ _WITHOUT_FILES = ("floor", "jax", "mlx", "numpy", "onnxruntime", "torch", "torch
 def may_use(record: Record, file: str, workloads: Collection[str]) -> bool:
     """Whether the case may use the kernel file. ``workloads``: all that the run measured.
 
-    True where that is not known: for a stack or a kind of file of a plugin.
+    True where that is not known: for the stack of a plugin, whose files may have any name.
     """
-    if record.stack in _WITHOUT_FILES or record.workload != _workload_of(file, workloads):
+    if record.stack in _WITHOUT_FILES:
         return False
-    known = {stack for stacks in _STACKS.values() for stack in stacks}
-    stacks = next((stacks for ending, stacks in _STACKS.items() if file.endswith(ending)), None)
-    return stacks is None or record.stack in stacks or record.stack not in known
+    of_others = any(_is_of(file, name) for name in workloads if name not in (_STEP, record.workload))
+    if record.stack not in _WITH_FILES:
+        return not of_others
+    own = file.startswith(_STEP_FILES) if record.workload == _STEP else _is_of(file, record.workload)
+    stacks = next((stacks for ending, stacks in _STACKS.items() if file.endswith(ending)), ())
+    return own and record.stack in stacks
 
 
-def _workload_of(file: str, workloads: Collection[str]) -> str:
-    named = [name for name in workloads if file.startswith((f"{name}.", f"{name}_"))]
-    return max(named, key=len, default=_STEP)
+def _is_of(file: str, workload: str) -> bool:
+    """Whether a file has the name of the workload, as ``recurrence.cu`` and ``recurrence_fused.spv``."""
+    return file.startswith((f"{workload}.", f"{workload}_"))

@@ -29,7 +29,7 @@ FIGURE = "complete"
 _MAY_DIFFER = ("kernel", "os", "overhead")
 """Versions in which the runs of one side may differ."""
 _SHARED_BY_COPIES = 0.5
-"""Two files are one run if they share more than this share of their figures to the last digit."""
+"""Two files are one run if they share more than this share of their samples, or figures, to the last digit."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,16 @@ class Run:
         return {record.key: record for record in self.fingerprint.records}
 
     @cached_property
-    def exact_figures(self) -> frozenset[tuple[str, str, float]]:
-        """The values of all figures to the last digit, which no two runs share."""
-        return frozenset(
-            (key, figure.name, figure.value)
-            for key, record in self.records.items()
-            for figure in record.figures
-            if figure.value
-        )
+    def exact_figures(self) -> frozenset[tuple[str, float]]:
+        """The compared figure of each case to the last digit, which no two runs share."""
+        values = {key: record.value(FIGURE) for key, record in self.records.items()}
+        return frozenset((key, value) for key, value in values.items() if value)
+
+    @cached_property
+    def exact_samples(self) -> frozenset[tuple[str, float]]:
+        """A slope of each process of each case to the last digit."""
+        of_cases = (self.sampled or {}).items()
+        return frozenset((key, slope) for key, sampled in of_cases for slope in sampled.whole.tolist())
 
     @cached_property
     def view(self) -> View:
@@ -235,7 +237,10 @@ def same_run(one: Run, other: Run) -> bool:
     """Whether these are one run: the same file, or a copy, also with another date or without some of its cases."""
     if _identity(one.fingerprint) == _identity(other.fingerprint):
         return True
-    mine, theirs = one.exact_figures, other.exact_figures
+    if one.exact_samples and other.exact_samples:
+        mine, theirs = one.exact_samples, other.exact_samples
+    else:
+        mine, theirs = one.exact_figures, other.exact_figures
     return len(mine & theirs) > _SHARED_BY_COPIES * min(len(mine), len(theirs))
 
 

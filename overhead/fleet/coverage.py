@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +40,12 @@ class Coverage:
             self._note_stack(stack, columns, found)
         for what in names:
             self._note_test(what, found)
+        of_others = {(key.stack, key.case) for key in itertools.compress(self.keys, self.counted)}
         for node, own in enumerate(found):
             newest = self.runs[node][0]
+            for (stack, case), why in newest.failed.items():
+                if (stack, case) in of_others:
+                    own.setdefault(stack, f"a case that the others have did not do its work: {why}")
             for stack in newest.refused:
                 if not self.newest[node, [key.stack == stack for key in self.keys]].any():
                     own.setdefault(stack, why_missing(newest, stack))

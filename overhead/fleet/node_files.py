@@ -58,6 +58,7 @@ class NodeRun:
     ``logs``: ln of these figures (ns, or ratios).
 
     By stack why figures are missing: ``refused`` where cases were measured, ``absent`` where the stack was not there.
+    ``failed``: by stack and case why the work was not done.
     """
 
     node: str
@@ -70,6 +71,7 @@ class NodeRun:
     logs: NDArray[np.float64]
     refused: Mapping[str, str]
     absent: Mapping[str, str]
+    failed: Mapping[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,19 @@ class NodeFiles:
     keys: dict[JudgedFigure, int] = field(default_factory=dict)
     unread: dict[str, list[UnreadFile]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+
+    def add_entry(self, path: Path) -> None:
+        """Read what the folder of the fleet holds under a name: the folder or the file of a node, or something else."""
+        if path.is_dir():
+            self.runs.setdefault(path.name, [])
+            for own in sorted(path.glob("*.json")):
+                self.add(path.name, own)
+            for own in _lone_journals(path):
+                self.add_journal(path.name, own)
+        elif path.suffix == ".json":
+            self.add(path.stem, path)
+        elif not path.exists():  # a link to nothing
+            self.runs.setdefault(path.name, [])
 
     def add(self, node: str, path: Path) -> None:
         """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to ``unread``."""
@@ -145,6 +160,7 @@ class NodeFiles:
             logs=logs,
             refused=_refused_figures(run),
             absent=_absent_stacks(run),
+            failed=_failed_cases(run),
         )
 
 
@@ -158,16 +174,8 @@ def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
         raise BadFile(f"{folder}: not a folder")
     found = NodeFiles(now or datetime.now(UTC))
     for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
-            found.runs.setdefault(path.name, [])
-            for own in sorted(path.glob("*.json")):
-                found.add(path.name, own)
-            for own in _lone_journals(path):
-                found.add_journal(path.name, own)
-        elif path.suffix == ".json":
-            found.add(path.stem, path)
+        if not path.name.startswith("."):
+            found.add_entry(path)
     for path in _lone_journals(folder):
         found.add_journal(path.stem, path)
     if not any(found.runs.values()):
@@ -260,6 +268,18 @@ def _why_refused(record: Record) -> str:
     return "" if judged or record.status in VALUED else missing_case(record).text
 
 
+def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], str]:
+    """By stack and name of a judged figure why the work of its case was not done."""
+    failed = [record for record in run.records if record.status in ("failed", "unverified")]
+    return {
+        (record.stack, _case_name(record, figure)): missing_case(record).text for record in failed for figure in _JUDGED
+    }
+
+
+def _case_name(record: Record, figure: str) -> str:
+    return f"{record.api} {case_key(record, record.caller)} {figure}"
+
+
 def _absent_stacks(run: Fingerprint) -> dict[str, str]:
     """By stack that was not there why."""
     of_cases = {record.stack: missing_case(record).text for record in run.records if record.status == "unavailable"}
@@ -276,8 +296,7 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
             found = class_of(record, figure)
             if found and (value := _usable(record, figure)):
                 side: NodeSide = "host" if found == "host" or record.software else "device"
-                case = f"{record.api} {case_key(record, record.caller)} {figure}"
-                yield JudgedFigure(record.stack, side, case), value
+                yield JudgedFigure(record.stack, side, _case_name(record, figure)), value
     most: dict[tuple[str, str], Contention] = {}
     for one in run.contention:
         if one.way == "devices" and one.status in _USABLE:

@@ -131,12 +131,12 @@ def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
         )
         for seed, kernel in ((1, "bb"), (2, "cc"))
     ]
-    assert "refused" not in verdicts(compare(*both)).values()
+    assert "refused" not in verdicts(compare(both[0], both[1])).values()
     for path in both:
         run = load(path)
         of_other = [msgspec.structs.replace(record, workload="acrobot") for record in run.records[:1]]
         files.write_fingerprint(path, msgspec.structs.replace(run, records=[*of_other, *run.records[1:]]))
-    found = verdicts(compare(*both))
+    found = verdicts(compare(both[0], both[1]))
     assert [size for size, verdict in found.items() if verdict == "refused"] == ["small"]
 
 
@@ -148,7 +148,8 @@ def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_committed_runs_are_compared_although_one_kernel_changed(names: Sequence[str], stacks: set[str]) -> None:
-    found = compare(*(ROOT / "reports" / "data" / f"{name}.json" for name in names))
+    base, new = (ROOT / "reports" / "data" / f"{name}.json" for name in names)
+    found = compare(base, new)
     refused = [case for case in found.cases if case.verdict == "refused"]
     assert {case.case.partition("@")[0] for case in refused} <= stacks
     assert len(refused) <= 3
@@ -187,7 +188,7 @@ def two_machines(folder: Path) -> Verdicts:
         versions = {f"package-{number}": f"1.{seed}" for number in range(30)}
         made = Made(seed=seed, machine=machine, target=target, versions=versions)
         paths.append(made.write(folder / f"{seed}.json"))
-    return compare(*paths)
+    return compare(paths[0], paths[1])
 
 
 def test_each_of_two_machines_is_named_as_what_it_is(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_each_of_two_machines_is_named_as_what_it_is(tmp_path: Path) -> None:
     assert ["GPU One" in found.machines[0], "GPU Two" in found.machines[1]] == [True, True]
     _, table, *_ = comparison_blocks(found)
     assert isinstance(table, Table)
-    said = [table.caption, *(row[0] for row in table.rows)]
+    said = [table.caption, *(str(row[0]) for row in table.rows)]
     assert all(("GPU One" in text) == ("GPU Two" in text) for text in said), "a row names both devices or none"
     assert any("GPU One" in text for text in said)
 

@@ -50,7 +50,7 @@ RUNS = {
 Second = Literal["same", "other"]
 SIZES = (5, 10, 30, 100)
 FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
-HEALTHY, FLEETS, MANY_FLEETS = 100_000, 400, 2_000
+HEALTHY, FLEETS, UNTOLD_FLEETS, PASSING_FLEETS = 100_000, 400, 1_000, 200
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
 MANY, MANY_SLOWER = (0.3, 0.4, 0.5, 0.6), 1.5
@@ -139,7 +139,7 @@ def untold(found: NodeTests) -> tuple[bool, bool]:
     return sides, stacks
 
 
-def healthy_untold(pool: Pool, nodes: int, second: Second, fleets: int = MANY_FLEETS) -> dict[str, float]:
+def healthy_untold(pool: Pool, nodes: int, second: Second, fleets: int = UNTOLD_FLEETS) -> dict[str, float]:
     """The number of 1,000 healthy fleets of which a side, or a stack, is not judged."""
     dice = np.random.default_rng(nodes + 1)
     answers = [untold(tests_of(pool.made(nodes, second, dice), pool.keys)) for _ in range(fleets)]
@@ -147,7 +147,7 @@ def healthy_untold(pool: Pool, nodes: int, second: Second, fleets: int = MANY_FL
     return {"sides": round(1000 * float(sides), 2), "stacks": round(1000 * float(stacks), 2)}
 
 
-def passing(pool: Pool, nodes: int, second: Second, share: float, fleets: int = FLEETS) -> float:
+def passing(pool: Pool, nodes: int, second: Second, share: float, fleets: int = PASSING_FLEETS) -> float:
     """The share of fleets that pass although the hosts of many nodes are slow: none is slow, all are judged."""
     dice, passed = np.random.default_rng(nodes + 2), 0
     on_host = [key.side == "host" for key in pool.keys]

@@ -20,7 +20,7 @@ from tests.fakes.nodes import STACKS, node_run, write_node
 OK, SLOW, WRONG, UNTESTED = 0, 1, 2, 3
 
 
-def fleet(folder: Path, nodes: int = 10, slow: Sequence[int] = (), **slower: Any) -> None:
+def fleet(folder: Path, *, nodes: int = 10, slow: Sequence[int] = (), **slower: Any) -> None:
     """Write two runs of each node, healthy but for those in ``slow``."""
     for number in range(nodes):
         own = slower if number in slow else {}
@@ -71,7 +71,8 @@ def test_healthy_nodes_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_many_slow_nodes_are_two_groups_and_do_not_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], many: int, slower: dict[str, float]
 ) -> None:
-    fleet(tmp_path, slow=range(many), **slower)
+    faults: dict[str, Any] = {**slower}
+    fleet(tmp_path, slow=range(many), **faults)
     code, nodes, found = gate(tmp_path, capsys)
     assert code in (SLOW, UNTESTED)
     if code == UNTESTED:
@@ -190,6 +191,9 @@ def test_a_node_that_was_killed_is_counted_and_does_not_pass(
     names = {"a journal": "dead/run.jsonl", "samples": "dead/run.samples.jsonl.gz", "a damaged journal": "dead/a.jsonl"}
     if name := names.get(left):
         (tmp_path / name).write_bytes(journal() if left == "a journal" else b"{}\n")
+    elif left == "a link to nothing":
+        (tmp_path / "dead").rmdir()
+        (tmp_path / "dead").symlink_to(tmp_path / "gone")
     elif left != "nothing":
         (tmp_path / "dead").rmdir()
         (tmp_path / "dead.jsonl").write_bytes(journal())

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overhead import results
-from overhead.comparing.judge import verdicts, verdicts_across
+from overhead.comparing.judge import changed_versions, verdicts, verdicts_across
 from overhead.comparing.sides import read_side
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
 from overhead.errors import BadFile, UsageError
 
-__all__ = ["CaseVerdict", "Difference", "Verdict", "Verdicts", "compare"]
+__all__ = ["CaseVerdict", "Difference", "Verdict", "Verdicts", "changed_versions", "compare"]
 
 Paths = str | Path | Sequence[str | Path]
 

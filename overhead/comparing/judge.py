@@ -234,6 +234,13 @@ def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     return [Difference(plain(f), plain(str(b)), plain(str(n))) for f, b, n in fields if b != n]
 
 
+def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
+    """The versions that differ between two runs."""
+    mine, theirs = base.versions, new.versions
+    changed = (name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name))
+    return [Difference(plain(n), plain(mine.get(n, ABSENT)), plain(theirs.get(n, ABSENT))) for n in changed]
+
+
 def _described(fingerprint: Fingerprint) -> list[dict[str, object]]:
     """The machine, the variables that the run set, the versions, and the state without measured values.
 

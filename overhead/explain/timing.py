@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from overhead import machine, results
-from overhead.comparing import CaseVerdict, compare
+from overhead.comparing import CaseVerdict, changed_versions, compare
 from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import THREAD_VARIABLES, CallSpec, FoundCall, handing_over_spec, setup_of
 from overhead.explain.record import missing
@@ -280,6 +280,9 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
         again, known = next_run(record, first.machine), {name: getattr(record, name) for name in _OF_RECORD}
         calls.append(replace(row, **known, next_run=list(again) if again else None))
     notes = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
+        said = "; ".join(f"{one.field} {one.base} and {one.new}" for one in changed)
+        notes.append(f"versions of the first and the second interpreter: {said}")
     return replace(first, calls=calls, ratios=[*_ratios(sides, judged)], notes=notes, quick=False)
 
 

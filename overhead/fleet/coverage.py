@@ -24,7 +24,7 @@ _TOGETHER = "all devices together"
 
 
 @dataclass(frozen=True)
-class Coverage:
+class NodeCoverage:
     """Equal nodes and their figures. ``runs``: of each node, the newest first. ``keys``: of the figures. ``counted``:
     which of them count. ``newest``: by node and figure whether the newest run has it, whatever side bounds it there."""
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from overhead.fleet.coverage import SHARED, Coverage, figures_that_count, on_either_side
+from overhead.fleet.coverage import SHARED, NodeCoverage, figures_that_count, on_either_side
 from overhead.fleet.model import FALSE_ALARMS, FLOORS, LEAST_NODES, NEWEST_RUNS, NodeTests, tests_of
 from overhead.fleet.node_files import JudgedFigure, NodeFiles, NodeRun, read_nodes
 from overhead.fleet.settings import settings_apart
@@ -167,7 +167,7 @@ def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]
     in_any_run: Mask = np.any(has, axis=0)
     counted = figures_that_count(in_any_run, keys)
     tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
-    coverage = Coverage(nodes, keys, counted, on_either_side(has[0], keys))
+    coverage = NodeCoverage(nodes, keys, counted, on_either_side(has[0], keys))
 
     beyond = tests.deviations > tests.limits[:, None, None]
     twice, once, tested = np.all(beyond, axis=1), np.any(beyond, axis=1), np.any(np.isfinite(tests.deviations), axis=1)

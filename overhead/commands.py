@@ -16,6 +16,7 @@ from overhead.errors import UsageError, shell_command
 
 if TYPE_CHECKING:
     from overhead.blocks.parts import Part
+    from overhead.loading.files import OtherAnswer
     from overhead.runner.output import Outcome
 
 DONE, GATE, UNTESTED, INTERRUPTED = 0, 1, 3, 130
@@ -139,7 +140,7 @@ def doctor_command(a: argparse.Namespace) -> int:
 def show_command(a: argparse.Namespace) -> int:
     """Print the figures of a file, or of one case of it, which ``--plot`` draws."""
     from overhead import results
-    from overhead.loading.files import newest_file
+    from overhead.loading.files import OtherAnswer, newest_file
     from overhead.loading.reduce import load
     from overhead.report.brief import brief_blocks
     from overhead.report.one_case import case_blocks, find_case, save_plot
@@ -149,7 +150,12 @@ def show_command(a: argparse.Namespace) -> int:
     if file is not None and os.path.isdir(file):
         raise UsageError(f"{file}: a folder; name one of its files, the newest is {newest_file(file)}")
     path = file or newest_file(LOCAL)
-    fingerprint = load(path)
+    try:
+        fingerprint = load(path)
+    except OtherAnswer as answered:
+        if case or a.plot is not None:
+            raise
+        return _show_other_answer(a, path, answered)
     if not case:
         if a.plot is not None:
             raise UsageError("--plot: name a case before it: overhead show FILE CASE --plot")
@@ -160,6 +166,19 @@ def show_command(a: argparse.Namespace) -> int:
     if drawn and not a.json:
         print(f"plot: {drawn}")
     return DONE
+
+
+def _show_other_answer(a: argparse.Namespace, path: Path, answered: OtherAnswer) -> int:
+    """Print the saved answer of a command of a slice. Raises ``BadFile``."""
+    from overhead.slices import of_slices
+
+    found = None
+    for slice in of_slices("saved"):
+        found = found or slice.saved(path, answered.format)
+    if found is None:
+        raise answered
+    data, blocks = found
+    return answer(a, lambda: data, blocks)
 
 
 def report_command(a: argparse.Namespace) -> int:

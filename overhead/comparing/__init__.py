@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overhead import results
-from overhead.comparing.judge import verdicts, verdicts_across
+from overhead.comparing.judge import changed_versions, verdicts, verdicts_across
 from overhead.comparing.sides import read_side
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
 from overhead.errors import BadFile, UsageError
 
-__all__ = ["CaseVerdict", "Difference", "Verdict", "Verdicts", "compare"]
+__all__ = ["CaseVerdict", "Difference", "Verdict", "Verdicts", "changed_versions", "compare"]
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -40,9 +40,8 @@ def compare(
             f"{right.runs[0].path}: method_version is {theirs}, that of {left.runs[0].path} is {mine}; "
             "figures of these methods cannot be compared"
         )
-    if fail_over is not None and (both := set(left.identities) & set(right.identities)):
-        path = left.identities[both.pop()].path
-        raise UsageError(f"{path}: this run is on both sides; --fail-over needs two runs")
+    if fail_over is not None and (both := left.held_too(right)):
+        raise UsageError(f"{both.path}: this run, or a copy of it, is on both sides; --fail-over needs two runs")
     return verdicts(left, right, fail_over)
 
 

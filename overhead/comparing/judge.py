@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,15 +27,17 @@ from overhead.comparing.sides import FIGURE, Run, Sampled, Side, SideCase
 from overhead.comparing.verdicts import CaseVerdict, Difference, Verdict, Verdicts
 from overhead.measure.fitting.line import Mask
 from overhead.measure.fitting.quiet_rounds import has_enough_processes
-from overhead.reading.format import percent, plain
+from overhead.reading.format import count, percent, plain
 from overhead.reading.missing_values import missing_record, why
 from overhead.reading.view import CALLER_WORDS
-from overhead.results import Fingerprint, Value
+from overhead.results import Fingerprint, Machine, Value
 
 _LARGEST_LOG = 700.0
 """ln of the largest change that a float can hold."""
 _SAME_WITHIN = 0.05
 """A case is the same if its uncorrected interval lies within this relative difference."""
+_TWO_MACHINES = "BASE and NEW are two machines"
+_BUSY = "; a busy machine does this: measure again when it is quiet, overhead doctor names what disturbs"
 _ONLY_BETWEEN_RUNS = (
     "the change exceeds the spread of the processes, and only the spread between runs forbids a verdict: take several "
     "runs a side, or measure in turn"
@@ -46,7 +48,10 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
     """The verdict on every case that either side has, in the order of BASE, then of NEW."""
     runs = runs_taken_together(base, new)
     same_machine = base.machine.id == new.machine.id
-    opened = [_opened(b, n, base, new, runs, same_machine) for b, n in pair_cases(base, new)]
+    untestable = "" if same_machine else _TWO_MACHINES
+    if shared := base.held_too(new):
+        untestable = f"both sides hold the run {plain(shared.path.name)}"
+    opened = [_opened(b, n, base, new, runs, untestable) for b, n in pair_cases(base, new)]
     untested = [one for one in opened if isinstance(one, CaseSamples)]
     return Verdicts(
         base=_names(base, new),
@@ -57,7 +62,14 @@ def verdicts(base: Side, new: Side, fail_over: float | None) -> Verdicts:
         fail_over=fail_over,
         cases=_closed(opened, fail_over),
         skipped=_skipped(base, new),
+        machines=(_machine_words(base.machine), _machine_words(new.machine)),
     )
+
+
+def _machine_words(machine: Machine) -> str:
+    """The GPUs of a machine and its processor."""
+    gpus = dict.fromkeys(gpu.name for gpu in machine.gpus if not gpu.software)
+    return plain(", ".join([*gpus, f"{machine.cpu} ({count(machine.cores, 'core')})"]))
 
 
 def verdicts_across(run: Side, asked: str, fail_over: float | None) -> Verdicts:
@@ -126,18 +138,25 @@ def _opened(
     base: Side,
     new: Side,
     runs: Sequence[tuple[Run, Run]],
-    same_machine: bool,
+    untestable: str,
 ) -> CaseVerdict | CaseSamples:
-    """The verdict if the case needs no test, else the input of the test. ``runs``: those that were taken together."""
+    """The verdict if the case needs no test, else the input of the test. ``runs``: those that were taken together.
+
+    ``untestable``: why no case of these sides can be tested, or ''.
+    """
     if base_case is not None and new_case is not None:
         refused = why_incomparable(base_case, new_case)
-        return _both(_blank(base_case), base_case, new_case, refused, runs, same_machine)
+        blank = _blank(base_case)
+        target = _blank(new_case).target
+        blank = replace(blank, target_new=target if target != blank.target else "")
+        return _both(blank, base_case, new_case, refused, runs, untestable)
     only, other = (new_case, base) if base_case is None else (base_case, new)
     assert only is not None
     lacking = missing_record(other.runs[-1].fingerprint, only.record).text
-    reason = f"only in {only.name}" + (plain(f"; {other.name}: {lacking}") if lacking else "")
+    where: Verdict = "only in BASE" if base_case is not None else "only in NEW"
+    reason = plain(f"{other.name}: {lacking}") if lacking else ""
     has_value = only.value is not None
-    return replace(_blank(only), reason=reason, measured=has_value, missing=has_value)
+    return replace(_blank(only), verdict=where, reason=reason, measured=has_value, missing=has_value)
 
 
 def _both(
@@ -146,31 +165,64 @@ def _both(
     new: SideCase,
     refused: str,
     runs: Sequence[tuple[Run, Run]],
-    same_machine: bool = True,
+    untestable: str = "",
 ) -> CaseVerdict | CaseSamples:
     """The same for a case that both sides have. ``refused``: why they cannot be compared, or ''."""
     below, above = base.value, new.value
-    blank = replace(blank, measured=bool(below or above), missing=(below is None) != (above is None))
+    broken = bool(base.unproven or new.unproven)
+    one_sided = (below is None) != (above is None)
+    blank = replace(
+        blank,
+        verdict="not tested",
+        measured=bool(below or above),
+        missing=one_sided and not broken,
+        left_out=plain("; ".join([*_runs_left_out(base), *_runs_left_out(new)]), 1000),
+    )
     if refused:
         return replace(blank, verdict="refused", reason=plain(refused))
     if below is None or above is None:
-        lacking = base if below is None else new
-        return replace(blank, reason=f"no value in {lacking.name}: {why(lacking.record, FIGURE)}")
+        return replace(blank, reason=_no_value(base if below is None else new))
+    if broken:
+        return replace(blank, reason=_unproven(base if base.unproven else new))
     if below.value > 0:
         ratio = above / below
         ratio = ratio if ratio.bounded else Value(ratio.value)
         blank = replace(blank, base_ns=below.value, new_ns=above.value, ratio=ratio)
-    if not same_machine:
-        return replace(blank, verdict="not tested", reason="BASE and NEW are two machines")
-    unsampled = [run.path.name for run in (*base.runs, *new.runs) if run.sampled is None]
+    if untestable:
+        return replace(blank, reason=untestable)
+    unsampled = [run.path.name for run in (*base.counted, *new.counted) if run.sampled is None]
     if unsampled:
         return replace(blank, reason=f"no raw samples beside {plain(unsampled[0])}, so there is no test")
-    held = samples_in_turn(base.key, new.key, runs) if runs else (base.samples, new.samples)
-    pythons = {run.fingerprint.versions.get("python") for run in (*base.runs, *new.runs)}
+    in_turn = [(b, n) for b, n in runs if b in base.counted and n in new.counted]
+    if runs and not in_turn:
+        return replace(blank, reason="no two runs taken in turn in which both sides have a value")
+    held = samples_in_turn(base.key, new.key, in_turn) if runs else (base.samples, new.samples)
+    pythons = {run.fingerprint.versions.get("python") for run in (*base.counted, *new.counted)}
     found = CaseSamples.of(blank, *held, bool(runs), paced=len(pythons) == 1)
     if min(found.case.processes) < 2:
         return replace(found.case, reason="one process a side: no spread is known")
     return found
+
+
+def _no_value(case: SideCase) -> str:
+    """Why a side has no value, and what to do about it."""
+    figure = case.record.figure(FIGURE)
+    again = _BUSY if figure is not None and figure.status == "nonlinear" else ""
+    return f"no value in {case.name}: {why(case.record, FIGURE)}{again}"
+
+
+def _unproven(case: SideCase) -> str:
+    """Words on the run of a side whose samples prove nothing, since the case failed or its values are wrong."""
+    run = case.unproven[-1]
+    many = f"{len(case.unproven)} of {count(len(case.runs), 'run')} of {case.name}"
+    return plain(f"{many} did not do the work, the last {run.path.name}: {why(run.records[case.key], FIGURE)}", 500)
+
+
+def _runs_left_out(case: SideCase) -> Iterator[str]:
+    """Words on the runs of a side that do not count, if others do."""
+    if case.counted and case.refused:
+        named = [f"{run.path.name} ({why(run.records[case.key], FIGURE)})" for run in case.refused]
+        yield f"{len(named)} of {count(len(case.runs), 'run')} of {case.name}: {', '.join(named)}"
 
 
 def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
@@ -180,6 +232,13 @@ def _differences(base: Fingerprint, new: Fingerprint) -> list[Difference]:
     for mine, theirs in others:
         fields += [(key, mine.get(key, ABSENT), theirs.get(key, ABSENT)) for key in sorted({*mine, *theirs})]
     return [Difference(plain(f), plain(str(b)), plain(str(n))) for f, b, n in fields if b != n]
+
+
+def changed_versions(base: Fingerprint, new: Fingerprint) -> list[Difference]:
+    """The versions that differ between two runs."""
+    mine, theirs = base.versions, new.versions
+    changed = (name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name))
+    return [Difference(plain(n), plain(mine.get(n, ABSENT)), plain(theirs.get(n, ABSENT))) for n in changed]
 
 
 def _described(fingerprint: Fingerprint) -> list[dict[str, object]]:

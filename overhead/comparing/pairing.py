@@ -66,11 +66,10 @@ def samples_in_turn(
     Processes with the same number form a pair. A worker that replaced a dead one has another number; such processes
     are paired in their order.
     """
-    held = [
-        _aligned(b.sampled[base], n.sampled[new])
-        for b, n in runs
-        if b.sampled and n.sampled and base in b.sampled and new in n.sampled
-    ]
+    held = []
+    for b, n in runs:
+        if b.sampled and n.sampled and base in b.sampled and new in n.sampled:
+            held.append(_aligned(b.sampled[base], n.sampled[new]))
     filled = [pair for pair in held if pair[0].slopes.size]
     return tuple(b for b, _ in filled), tuple(n for _, n in filled)
 

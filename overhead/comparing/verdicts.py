@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from overhead.results import Value
 
-Verdict = Literal["faster", "slower", "same", "undecided", "refused", "not tested"]
-"""``not tested``: two machines, so there is a ratio without a test. ``refused``: the two measure different things."""
+Verdict = Literal["faster", "slower", "same", "undecided", "not tested", "refused", "only in BASE", "only in NEW"]
+"""``undecided``: both sides were tested, and the test could not tell. ``not tested``: both sides have the case, and the
+reason says why there is no test. ``refused``: the two measure different things."""
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,19 @@ class CaseVerdict:
     """The verdict on one case. ``ratio``: with its interval, at the level from Holm's procedure.
 
     ``smallest``: the smallest shift (0.05 is 5 %) that the test detects with near certainty; None without a test.
-    ``label``: target, case and caller in words, ``target`` its first part.
-    ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW. ``measured``: at least
-    one side has a value; ``missing``: only one has. ``against``: the base's key where variants of one run are
-    compared. ``also``: what else differs in their windows. ``all_rounds``: the verdict over all rounds, also those that
-    figures leave out, where it tells another story; else None.
+    ``label``: target, case and caller in words, ``target`` its first part; ``target_new``: of NEW, where that is on
+    another device. ``p``: uncorrected p value of no shift. ``processes`` and ``runs``: counts of BASE and NEW.
+    ``measured``: at least one side has a value; ``missing``: only one has, and the other did not fail. ``against``: the
+    base's key where variants of one run are compared. ``also``: what else differs in their windows. ``left_out``: the
+    runs in which the case has no value. ``all_rounds``: the verdict over all rounds, also those that figures leave out,
+    where it tells another story; else None.
     """
 
     case: str
     label: str
     verdict: Verdict
     target: str = ""
+    target_new: str = ""
     reason: str = ""
     base_ns: float | None = None
     new_ns: float | None = None
@@ -41,6 +44,7 @@ class CaseVerdict:
     missing: bool = False
     against: str = ""
     also: str = ""
+    left_out: str = ""
     all_rounds: CaseVerdict | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +69,8 @@ class Verdicts:
     """The result of a comparison, with one verdict per case.
 
     ``failed``: the cases whose whole corrected interval is above ``fail_over`` per cent. ``base`` and ``new`` name
-    files. If variants inside runs are compared, they name these (``wait=event``), and ``inside`` names the files.
+    files, ``machines`` those of BASE and of NEW. If variants inside runs are compared, ``base`` and ``new`` name these
+    (``wait=event``), and ``inside`` names the files.
     """
 
     base: tuple[str, ...]
@@ -77,6 +82,7 @@ class Verdicts:
     cases: tuple[CaseVerdict, ...]
     skipped: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
+    machines: tuple[str, str] = ("", "")
 
     @property
     def failed(self) -> list[CaseVerdict]:

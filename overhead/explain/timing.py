@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from overhead import __version__, machine, results
-from overhead.comparing import CaseVerdict, compare
+from overhead.comparing import CaseVerdict, changed_versions, compare
 from overhead.errors import BadFile, UsageError, check_text
 from overhead.explain.call_spec import THREAD_VARIABLES, CallSpec, FoundCall, handing_over_spec, setup_of
 from overhead.explain.call_syntax import assignments, check_does_something, named_function, shown_statement
@@ -423,6 +423,9 @@ def _timing(first: Timing, outcome: Outcome, judged: Mapping[str, CaseVerdict], 
         again = next_run(record, first.machine)
         calls.append(replace(row, **_of_record(record), next_run=list(again) if again else None))
     notes = list(dict.fromkeys(flag for side in sides for flag in side.flags))
+    if len(sides) > 1 and (changed := changed_versions(sides[0], sides[1])):
+        said = "; ".join(f"{one.field} {one.base} and {one.new}" for one in changed)
+        notes.append(f"versions of the first and the second interpreter: {said}")
     return replace(first, calls=calls, ratios=[*_ratios(sides, judged)], notes=notes, quick=False)
 
 

@@ -138,6 +138,9 @@ def collect_files(a: argparse.Namespace, opened: AbstractContextManager[Mapping[
                 found[name] = save(await nodes[name](), a.out / name, a.node_limit)
             except Exception as error:
                 found[name] = [], str(error) if isinstance(error, UsageError) else one_line(error)
+            if not found[name][0]:
+                with contextlib.suppress(OSError):  # an empty folder tells ``overhead fleet`` that the node is missing
+                    files.make_folder(a.out / name)
             listener.working(f"{len(found)} of {len(nodes)} nodes")
             if reason := found[name][1]:
                 listener.note(f"{name}: {reason}")

@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:
     fleet = commands.add_parser("fleet", help="tell which of many nodes is slow, at what and by how much, from files")
     files = "DIR/NODE/*.json, or DIR/NODE.json, of each node"
     fleet.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=files)
-    fleet.add_argument("--fail", action="store_true", help="exit 1 if a node is slow, 3 if that cannot be told of one")
+    fleet.add_argument("--fail", action="store_true", help="exit 1 if a node is slow, 3 if one was not judged in full")
     fleet.add_argument("--sbatch", action="store_true", help="print a script for Slurm's sbatch, and nothing else")
     add_markdown(fleet)
     add_json(fleet)
@@ -47,9 +47,17 @@ def fleet_command(a: argparse.Namespace) -> int:
         return DONE
     if found.named("slow"):
         return GATE
-    if unknown := found.named("suspect", "unknown"):
-        complain(f"the gate did not pass: {len(unknown)} of the nodes cannot be told, the first: {unknown[0]}")
-    return UNTESTED if unknown else DONE
+    nodes = [node for group in found.groups for node in group.nodes]
+    untold = [node for node in nodes if node.verdict != "ok"]
+    if not untold:
+        return DONE
+    first = untold[0]
+    why = first.why or next((f"{what}: {why}" for what, why in first.not_judged.items()), "one more run tells")
+    complain(
+        f"the gate did not pass: {len(untold)} of {len(nodes)} nodes are not judged in full; the first: "
+        f"{first.name}, {first.verdict}: {why}"
+    )
+    return UNTESTED
 
 
 def _add_run_options(run: argparse.ArgumentParser) -> None:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from overhead.fleet.model import FALSE_ALARMS, LEAST_NODES, NEWEST_RUNS, NodeTests, tests_of
-from overhead.fleet.node_files import JudgedFigure, NodeRun, read_nodes
+from overhead.fleet.coverage import SHARED, NodeCoverage, figures_that_count, on_either_side
+from overhead.fleet.model import FALSE_ALARMS, FLOORS, LEAST_NODES, NEWEST_RUNS, NodeTests, tests_of
+from overhead.fleet.node_files import JudgedFigure, NodeFiles, NodeRun, read_nodes
 from overhead.fleet.settings import settings_apart
-from overhead.reading.format import count, listed
+from overhead.measure.fitting.line import Floats, Mask
+from overhead.reading.format import count, listed, percent
 
-NodeVerdict = Literal["slow", "suspect", "ok", "unknown"]
-SHARED = 0.8
-"""Figures and versions count that this share of the nodes has."""
+NodeVerdict = Literal["slow", "suspect", "partly ok", "unknown", "ok"]
+"""``partly ok``: ok in what was judged, and some of it was not. ``unknown``: a whole side was not judged."""
+_WHOLE_SIDES = ("host", "device", "together")
 _VARYING = ("kernel", "os", "overhead")
 """Versions in which equal nodes may differ."""
 
@@ -40,7 +44,8 @@ class SlowTest:
 class JudgedNode:
     """The verdict on a node. ``runs``: the files that count. ``why`` it is unknown. ``settings``: what sets it apart.
 
-    ``smallest``: by test the smallest slowdown, as a share, that its runs find with 95 % power.
+    ``smallest``: by test the smallest slowdown, as a share, that its runs find with 95 % power. ``not_judged``: by test
+    or stack why the node was not judged there.
     """
 
     name: str
@@ -50,14 +55,30 @@ class JudgedNode:
     slow: Sequence[SlowTest] = ()
     settings: Sequence[str] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
+    not_judged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Equal nodes. ``name``: the machine, and the versions in which it differs from other groups."""
+    """Equal nodes. ``name``: the machine, and the versions in which it differs from other groups. ``divided``: the
+    tests by which they are not equal: two groups of nodes."""
 
     name: str
     nodes: Sequence[JudgedNode]
+    divided: Sequence[DividedNodes] = ()
+
+
+@dataclass(frozen=True)
+class DividedNodes:
+    """A test by which the nodes are two groups, of which either may be the usual one. ``times``, with its 95 %
+    interval: how many times as long the slower group takes."""
+
+    what: str
+    slower: Sequence[str]
+    faster: Sequence[str]
+    times: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -75,15 +96,38 @@ class FleetVerdicts:
         return [node.name for group in self.groups for node in group.nodes if node.verdict in verdicts]
 
 
-def judge_fleet(folder: Path) -> FleetVerdicts:
-    """The verdicts on all nodes that have a file in the folder. Raises ``BadFile`` if no file can be read."""
-    files = read_nodes(folder)
-    runs = [sorted(own, key=lambda run: run.created, reverse=True) for own in files.runs.values() if own]
-    groups = [NodeGroup(name, judge_nodes(nodes, [*files.keys])) for name, nodes in _groups(runs)]
-    unread = [JudgedNode(node, "unknown", why="no usable file") for node, own in files.runs.items() if not own]
+def judge_fleet(folder: Path, now: datetime | None = None) -> FleetVerdicts:
+    """The verdicts on all nodes in the folder. ``now``: no run is from a later time; None for the time of the call.
+
+    Raises ``BadFile`` if no file can be read.
+    """
+    files = read_nodes(folder, now)
+    runs = [own for own in files.runs.values() if own]
+    groups = []
+    for name, nodes in _groups(runs):
+        group = judge_nodes(nodes, [*files.keys])
+        known = [_with_unread(node, own[0], files) for node, own in zip(group.nodes, nodes, strict=True)]
+        groups.append(dataclasses.replace(group, name=name, nodes=known))
+    unread = [_without_runs(name, files) for name, own in files.runs.items() if not own]
     groups += [NodeGroup("Unknown machine", unread)] * bool(unread)
     judged = sum(node.verdict != "unknown" for group in groups for node in group.nodes)
     return FleetVerdicts(str(folder), FALSE_ALARMS * judged, groups, files.skipped)
+
+
+def _with_unread(node: JudgedNode, newest: NodeRun, files: NodeFiles) -> JudgedNode:
+    """The node, unknown instead of ok if a file that does not count may hold a newer run."""
+    unread = files.unread.get(node.name, ())
+    newer = [one for one in unread if not one.created or one.created >= newest.created]
+    if not newer or node.verdict in ("slow", "suspect"):
+        return node
+    why = f"its newest run does not count: {Path(newer[-1].path).name}: {newer[-1].reason}"
+    return dataclasses.replace(node, verdict="unknown", why=why)
+
+
+def _without_runs(name: str, files: NodeFiles) -> JudgedNode:
+    unread = files.unread.get(name, ())
+    why = f"no run that counts: {unread[-1].reason}" if unread else "its folder has no file of a run: it did not end"
+    return JudgedNode(name, "unknown", why=why)
 
 
 def _groups(nodes: Sequence[Sequence[NodeRun]]) -> Iterator[tuple[str, list[Sequence[NodeRun]]]]:
@@ -112,41 +156,84 @@ def _machine(run: NodeRun) -> str:
     return listed([*devices, f"{run.machine.cpu} ({count(run.machine.cores, 'core')})"])
 
 
-def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> list[JudgedNode]:
+def judge_nodes(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> NodeGroup:
     """The verdicts on equal nodes. ``nodes``: the newest runs of each; ``keys``: what their figures are."""
     names, files = [runs[0].node for runs in nodes], [[run.path for run in runs] for runs in nodes]
     if len(nodes) < LEAST_NODES:
         why = f"too few nodes of a kind, at least {LEAST_NODES} are needed"
-        return [JudgedNode(name, "unknown", own, why) for name, own in zip(names, files, strict=True)]
-    tests = _tests(nodes, keys)
+        return NodeGroup("", [JudgedNode(name, "unknown", own, why) for name, own in zip(names, files, strict=True)])
+    logs = _logs(nodes, len(keys))
+    has: Mask = np.isfinite(logs)
+    in_any_run: Mask = np.any(has, axis=0)
+    counted = figures_that_count(in_any_run, keys)
+    tests = tests_of(logs[:, :, counted], [*itertools.compress(keys, counted)])
+    coverage = NodeCoverage(nodes, keys, counted, on_either_side(has[0], keys))
+
     beyond = tests.deviations > tests.limits[:, None, None]
     twice, once, tested = np.all(beyond, axis=1), np.any(beyond, axis=1), np.any(np.isfinite(tests.deviations), axis=1)
-    verdicts = [_verdict(*(bool(at[:, i].any()) for at in (twice, once, tested))) for i in range(len(nodes))]
-    healthy = [runs[0] for runs, verdict in zip(nodes, verdicts, strict=True) if verdict == "ok"]
+    divided = [*_divided(tests, once, names)]
+    of_all = _not_judged_anywhere(tests, divided)
+    not_judged = [of_all | of_node for of_node in coverage.not_judged(tests.names)]
+    verdicts = [
+        _verdict(bool(twice[:, i].any()), bool(once[:, i].any()), bool(tested[:, i].any()), not_judged[i])
+        for i in range(len(nodes))
+    ]
+    healthy = [runs[0] for runs, verdict in zip(nodes, verdicts, strict=True) if verdict in ("ok", "partly ok")]
     judged = []
     for i, verdict in enumerate(verdicts):
-        why = "too few figures that the others have" if verdict == "unknown" else ""
         at_tests = np.flatnonzero((twice if verdict == "slow" else once)[:, i]).tolist()
         slow = [_slow_test(tests, test, i) for test in at_tests]
         settings = settings_apart(nodes[i][0], healthy) if slow else []
         found = zip(tests.names, tests.smallest[len(files[i]) - 1], tested[:, i], strict=True)
         smallest = {what: math.expm1(least) for what, least, measured in found if measured}
-        judged.append(JudgedNode(names[i], verdict, files[i], why, slow, settings, smallest))
-    return judged
+        why = _why_unknown(not_judged[i]) if verdict == "unknown" else ""
+        judged.append(JudgedNode(names[i], verdict, files[i], why, slow, settings, smallest, not_judged[i]))
+    return NodeGroup("", judged, divided)
 
 
-def _verdict(twice: bool, once: bool, tested: bool) -> NodeVerdict:
-    return "slow" if twice else "suspect" if once else "ok" if tested else "unknown"
+def _verdict(twice: bool, once: bool, tested: bool, not_judged: Mapping[str, str]) -> NodeVerdict:
+    if twice:
+        return "slow"
+    if once:
+        return "suspect"
+    if not tested or not_judged.keys() & _WHOLE_SIDES:
+        return "unknown"
+    return "partly ok" if not_judged else "ok"
 
 
-def _tests(nodes: Sequence[Sequence[NodeRun]], keys: Sequence[JudgedFigure]) -> NodeTests:
-    """The tests on the figures that most nodes have."""
-    logs = np.full((NEWEST_RUNS, len(nodes), len(keys)), np.nan)
+def _why_unknown(not_judged: Mapping[str, str]) -> str:
+    sides = [f"{side}: {not_judged[side]}" for side in _WHOLE_SIDES if side in not_judged]
+    return "; ".join(sides) or "too few figures that the others have"
+
+
+def _logs(nodes: Sequence[Sequence[NodeRun]], figures: int) -> Floats:
+    """ln(figure) by run, node and figure, NaN where there is none."""
+    logs = np.full((NEWEST_RUNS, len(nodes), figures), np.nan)
     for i, runs in enumerate(nodes):
         for number, run in enumerate(runs):
             logs[number, i, run.figures] = run.logs
-    usual = np.isfinite(logs).any(axis=0).mean(axis=0) >= SHARED
-    return tests_of(logs[:, :, usual], [*itertools.compress(keys, usual)])
+    return logs
+
+
+def _divided(tests: NodeTests, beyond: Mask, names: Sequence[str]) -> Iterator[DividedNodes]:
+    """The tests by which the nodes are two groups. ``beyond``: by test and node whether a limit names the node."""
+    for test, what in enumerate(tests.names):
+        found = tests.two_groups(test, ~beyond[test])
+        if found is not None:
+            slower, faster = ([names[i] for i in sorted(group)] for group in (found.slower, found.faster))
+            yield DividedNodes(what, slower, faster, *map(math.exp, (found.log, found.low, found.high)))
+
+
+def _not_judged_anywhere(tests: NodeTests, divided: Sequence[DividedNodes]) -> dict[str, str]:
+    """By test why it judges no node: there are two groups of nodes, or the nodes differ too much."""
+    found = {}
+    for test, what in enumerate(tests.names):
+        if spread := tests.too_wide(test):
+            usual = percent(math.expm1(FLOORS[tests.kinds[test]]))
+            found[what] = f"the nodes differ too much, by {percent(math.expm1(spread))} where {usual} is usual"
+    for one in divided:
+        found[one.what] = f"two groups of nodes, {len(one.slower)} slower than {len(one.faster)}"
+    return found
 
 
 def _slow_test(tests: NodeTests, test: int, node: int) -> SlowTest:

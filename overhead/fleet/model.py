@@ -13,6 +13,7 @@ a node share the chance ``FALSE_ALARMS`` (Bonferroni, weighted by ``SHARES``), h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -21,7 +22,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from overhead.fleet.node_files import JudgedFigure, NodeSide
-from overhead.measure.fitting.line import Floats
+from overhead.measure.fitting.line import Floats, Mask
 
 NEWEST_RUNS = 2
 """The newest runs of a node that count. The node is slow if each of them is beyond the limit of one test."""
@@ -39,6 +40,19 @@ _FEW = 3.0
 """The scale is multiplied by 1 + ``_FEW`` over the number of nodes: the MAD of few nodes is often too small."""
 _OWN_PART = 1.05
 """A slow node itself raises the level and the scale a little: a slowdown must be larger to be found."""
+_OTHER_FLEET = 3.3
+"""The smallest slowdown is multiplied by 1 + ``_OTHER_FLEET`` over the number of nodes, since the limits of another
+fleet of the same kind differ. On pairs of made fleets 95 % need 1.65 with 5 nodes, 1.45 with 7, 1.27 with 10, 1.1 with
+20 and 1.02 with 30 (``tests/fleet/power.py``, ``stated``)."""
+APART = {"host": 5.0, "device": 5.0, "together": 5.0, "stacks": 8.0}
+"""Nodes are two groups if the means of the groups are further apart than this many standard deviations in a group. One
+group of made nodes reaches 5.0 on a side in less than 1 of 5,000 fleets. Boards differ more at single stacks: 7.4 was
+the most in 600 fleets."""
+_LEAST_GROUP = 0.2
+"""The smaller of two groups has this share of the nodes or more; the limits find fewer nodes, as the MAD holds then."""
+WIDE = 3.0
+"""Nodes whose spread on a side is so many times ``FLOORS`` do not tell a slow one: made nodes exceed it in 1 fleet of
+1,000 with 5 nodes, in fewer with more."""
 _MAD_TO_SIGMA, _POWER = 1.4826, 0.95
 
 
@@ -47,10 +61,12 @@ class NodeTests:
     """The tests of equal nodes, by name: ``host``, or ``torch (host)`` for a stack. All numbers are of ln(figure).
 
     ``deviations``: by test, run (the newest first) and node, else NaN. ``half_widths``: 95 % of healthy nodes are so
-    near their level. ``smallest``: by number of runs and test what is found with 95 % power. ``shares``: of all alarms.
+    near their level. ``smallest``: by number of runs and test what is found with 95 % power in another fleet like this
+    one. ``shares``: of all alarms. ``kinds``: the keys of ``FLOORS``.
     """
 
     names: Sequence[str]
+    kinds: Sequence[str]
     deviations: Floats
     scales: Floats
     limits: Floats
@@ -61,6 +77,56 @@ class NodeTests:
     def chance(self, test: int, deviation: float) -> float:
         """The largest share of healthy nodes that are as far beyond the limit of any test."""
         return min(1.0, float(stdtr(DEGREES, -deviation / self.scales[test]) / self.shares[test]))
+
+    def two_groups(self, test: int, alike: Mask) -> TwoGroups | None:
+        """The two groups in which these nodes fall; None if they are one. ``alike``: nodes that no limit names."""
+        kind = self.kinds[test]
+        means = np.where(alike, _mean_of_runs(self.deviations[test], 0), np.nan)
+        return two_groups(means, FLOORS[kind], APART[kind])
+
+    def too_wide(self, test: int) -> float:
+        """The standard deviation between the nodes if it is so large that a slow node cannot be told; else 0."""
+        kind, nodes = self.kinds[test], self.deviations.shape[-1]
+        spread = float(self.scales[test]) / (1 + _FEW / nodes)
+        return spread if kind != "stacks" and spread > WIDE * FLOORS[kind] else 0.0
+
+
+@dataclass(frozen=True)
+class TwoGroups:
+    """Nodes that fall into two groups. ``slower``, ``faster``: their positions. ``log``, ``low``, ``high``: ln of how
+    many times as long the slower group takes, with a 95 % interval."""
+
+    slower: Sequence[int]
+    faster: Sequence[int]
+    log: float
+    low: float
+    high: float
+
+
+def two_groups(values: Floats, floor: float, apart: float) -> TwoGroups | None:
+    """The division into two groups with the least squares inside them, if the means of both are far apart.
+
+    ``values``: ln(figure) by node, or NaN. ``floor``: the least standard deviation in a group. ``apart``: of how many
+    standard deviations.
+    """
+    order = np.argsort(values)[: int(np.isfinite(values).sum())]
+    count = order.size
+    least = max(2, math.ceil(_LEAST_GROUP * count))
+    if count < LEAST_NODES or count < 2 * least:
+        return None
+    ordered = values[order] - values[order].mean()
+    sizes = np.arange(least, count - least + 1)
+    sums = np.cumsum(ordered)
+    between = sums[sizes - 1] ** 2 / sizes + (sums[-1] - sums[sizes - 1]) ** 2 / (count - sizes)
+    best = int(sizes[between.argmax()])
+    faster, slower = ordered[:best], ordered[best:]
+    squares = faster.var() * faster.size + slower.var() * slower.size
+    inside = max(floor, math.sqrt(squares / (count - 2)))
+    log = float(slower.mean() - faster.mean())
+    if log <= apart * inside:
+        return None
+    half = float(stdtrit(count - 2, (1 + _POWER) / 2)) * inside * math.sqrt(1 / faster.size + 1 / slower.size)
+    return TwoGroups(order[best:].tolist(), order[:best].tolist(), log, log - half, log + half)
 
 
 def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
@@ -89,9 +155,10 @@ def tests_of(logs: Floats, keys: Sequence[JudgedFigure]) -> NodeTests:
     limits = stdtrit(DEGREES, 1 - FALSE_ALARMS * shares) * scales
     of_runs = np.fmax(scales, _spread(deviations.reshape(len(found), logs.shape[0] * logs.shape[1])))
     powers = stdtrit(DEGREES, 1 - (1 - _POWER) / np.arange(1, NEWEST_RUNS + 1))
-    smallest = _OWN_PART * few * (limits + powers[:, None] * of_runs)
+    another = 1 + _OTHER_FLEET / logs.shape[1]
+    smallest = _OWN_PART * few * another * (limits + powers[:, None] * of_runs)
     half_widths = stdtrit(DEGREES, (1 + _POWER) / 2) * scales
-    return NodeTests([*found], deviations, scales, limits, half_widths, smallest, shares)
+    return NodeTests([*found], kinds, deviations, scales, limits, half_widths, smallest, shares)
 
 
 def _spread(deviations: Floats) -> Floats:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -11,14 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from overhead.errors import BadFile
-from overhead.loading.files import read_fingerprint
+from overhead.loading.files import read_fingerprint, read_journal
+from overhead.reading.format import count
+from overhead.reading.missing_values import missing_case, missing_figure
 from overhead.reading.next_run import class_of
-from overhead.results import METHOD_VERSION, Contention, Fingerprint, Machine, Record, Value, same_figures
+from overhead.results import (
+    METHOD_VERSION,
+    VALUED,
+    Contention,
+    Fingerprint,
+    HeaderLine,
+    Machine,
+    Record,
+    Value,
+    same_figures,
+)
 from overhead.results.records import case_key
+from overhead.results.value import is_plausible
 
 NodeSide = Literal["host", "device", "together"]
 """``host``, ``device``: what bounds the figure. ``together``: how much slower all devices of the node are at once."""
 _USABLE = ("ok", "noisy")
+_JUDGED = ("complete", "issue", "host")
+_CLOCKS_DIFFER = timedelta(days=1)
+"""A date that is further in the future is no difference between two clocks."""
+_SHARED_BY_COPIES = 0.5
+"""A run is a copy if another run has more than this share of its figures to the last digit. Some may be edited out."""
+_START_BYTES = 4096
+_CREATED = re.compile(rb'"created"\s*:\s*"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z)"')
 
 
 class JudgedFigure(NamedTuple):
@@ -32,7 +55,11 @@ class JudgedFigure(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class NodeRun:
     """One run of a node. ``settings``: the state of the machine; ``figures``: indices into ``NodeFiles.keys``;
-    ``logs``: ln of these figures (ns, or ratios)."""
+    ``logs``: ln of these figures (ns, or ratios).
+
+    By stack why figures are missing: ``refused`` where cases were measured, ``absent`` where the stack was not there.
+    ``failed``: by stack and case why the work was not done.
+    """
 
     node: str
     path: str
@@ -42,30 +69,79 @@ class NodeRun:
     settings: Mapping[str, object]
     figures: NDArray[np.int32]
     logs: NDArray[np.float64]
+    refused: Mapping[str, str]
+    absent: Mapping[str, str]
+    failed: Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class UnreadFile:
+    """A file that may hold a run of its node and does not count. ``created``: when the run began, '' if not known."""
+
+    path: str
+    reason: str
+    created: str = ""
 
 
 @dataclass
 class NodeFiles:
-    """The runs of each node, the figures that they have, and the files that are skipped, each with the reason."""
+    """The runs of each node, the newest first, and the figures that they have.
 
+    ``unread``: by node the files that may hold a run and do not count. ``skipped``: the reason by file.
+    """
+
+    now: datetime
     runs: dict[str, list[NodeRun]] = field(default_factory=dict)
     keys: dict[JudgedFigure, int] = field(default_factory=dict)
+    unread: dict[str, list[UnreadFile]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
+    def add_entry(self, path: Path) -> None:
+        """Read what the folder of the fleet holds under a name: the folder or the file of a node, or something else."""
+        if path.is_dir():
+            self.runs.setdefault(path.name, [])
+            for own in sorted(path.glob("*.json")):
+                self.add(path.name, own)
+            for own in _lone_journals(path):
+                self.add_journal(path.name, own)
+        elif path.suffix == ".json":
+            self.add(path.stem, path)
+        elif not path.exists():  # a link to nothing
+            self.runs.setdefault(path.name, [])
+
     def add(self, node: str, path: Path) -> None:
-        """Read a file and keep the figures that are judged; a file that cannot be used goes to ``skipped``."""
+        """Read a fingerprint and keep the figures that are judged; one that cannot be used goes to ``unread``."""
         own = self.runs.setdefault(node, [])
         try:
             run = read_fingerprint(path)
         except BadFile as error:
-            self.skipped[str(path)] = str(error).removeprefix(f"{path}: ")
+            self.not_counted(node, path, str(error).removeprefix(f"{path}: "), _created_in(path))
             return
         if not same_figures(run.method_version, METHOD_VERSION):
-            self.skipped[str(path)] = f"figures of method version {run.method_version} cannot be compared"
-        elif any(run.created == one.created for one in own):
-            self.skipped[str(path)] = "a copy of another run of the node"
+            reason = f"figures of method version {run.method_version} cannot be compared"
+            self.not_counted(node, path, reason, run.created)
+        elif not _has_been(run.created, self.now):
+            reason = f"its date is no date or in the future: {run.created}; the clock of the node may be wrong"
+            self.not_counted(node, path, reason, "")
+        elif impossible := _impossible_figure(run):
+            self.not_counted(node, path, impossible, run.created)
         else:
             own.append(self._kept(node, path, run))
+
+    def add_journal(self, node: str, path: Path) -> None:
+        """A journal without a fingerprint: its run did not end, so it does not count."""
+        self.runs.setdefault(node, [])
+        try:
+            header = next(read_journal(path))
+            created = header.created if isinstance(header, HeaderLine) else ""
+        except (BadFile, StopIteration):
+            created = ""
+        self.not_counted(node, path, "only a journal: the run did not end", created)
+
+    def not_counted(self, node: str, path: Path | str, reason: str, created: str) -> None:
+        """Note a file that may hold a run of this node and does not count."""
+        self.unread.setdefault(node, []).append(UnreadFile(str(path), reason, created))
+        self.skipped[str(path)] = reason
 
     def _kept(self, node: str, path: Path, run: Fingerprint) -> NodeRun:
         slowest: dict[JudgedFigure, float] = {}
@@ -73,19 +149,141 @@ class NodeFiles:
             slowest[key] = max(value.value, slowest.get(key, 0.0))
         figures = np.array([self.keys.setdefault(key, len(self.keys)) for key in slowest], np.int32)
         logs = np.log(list(slowest.values()))
-        return NodeRun(node, str(path), run.created, run.machine, run.versions, run.volatile, figures, logs)
+        return NodeRun(
+            node=node,
+            path=str(path),
+            created=run.created,
+            machine=run.machine,
+            versions=run.versions,
+            settings=run.volatile,
+            figures=figures,
+            logs=logs,
+            refused=_refused_figures(run),
+            absent=_absent_stacks(run),
+            failed=_failed_cases(run),
+        )
 
 
-def read_nodes(folder: Path) -> NodeFiles:
-    """The runs of all nodes: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises ``BadFile`` if there is none."""
+def read_nodes(folder: Path, now: datetime | None = None) -> NodeFiles:
+    """The runs of all nodes: ``folder/NODE/*.json``, and ``folder/NODE.json``. Raises ``BadFile`` if there is none.
+
+    Every folder in ``folder`` is a node, also one without a file: its run was killed, or sent nothing. A name that
+    begins with a dot is none. ``now``: a run is not from a later time.
+    """
     if not folder.is_dir():
         raise BadFile(f"{folder}: not a folder")
-    found = NodeFiles()
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")]):
-        found.add(path.stem if path.parent == folder else path.parent.name, path)
+    found = NodeFiles(now or datetime.now(UTC))
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith("."):
+            found.add_entry(path)
+    for path in _lone_journals(folder):
+        found.add_journal(path.stem, path)
     if not any(found.runs.values()):
         raise BadFile(f"{folder}: no fingerprint of a node here that can be read; name nodes as files or folders")
+    leave_out_copies(found)
     return found
+
+
+def _lone_journals(folder: Path) -> list[Path]:
+    """The journals in a folder whose run wrote no fingerprint."""
+    return [path for path in sorted(folder.glob("*.jsonl")) if not path.with_suffix(".json").exists()]
+
+
+def leave_out_copies(found: NodeFiles) -> None:
+    """Leave out every run that is a copy of an older one, whatever its name, its node and its date.
+
+    No two runs have the same figures to the last digit. A copy in another node's folder does not count as a run of that
+    node, and is no older run of it either.
+    """
+    runs = [run for own in found.runs.values() for run in own]
+    runs.sort(key=_by_age)
+    first_with: dict[tuple[int, float], int] = {}
+    copies: set[str] = set()
+    for number, run in enumerate(runs):
+        figures = list(zip(run.figures.tolist(), run.logs.tolist(), strict=True))
+        seen = Counter(first_with[figure] for figure in figures if figure in first_with)
+        original, shared = seen.most_common(1)[0] if seen else (number, 0)
+        if shared > _SHARED_BY_COPIES * len(figures):
+            copies.add(run.path)
+            reason = f"a copy of {runs[original].path}"
+            if runs[original].node == run.node:
+                found.skipped[run.path] = reason
+            else:
+                found.not_counted(run.node, run.path, reason, run.created)
+        for figure in figures:
+            first_with.setdefault(figure, number)
+    for node, own in found.runs.items():
+        kept = [run for run in own if run.path not in copies]
+        found.runs[node] = sorted(kept, key=_by_age, reverse=True)
+
+
+def _has_been(created: str, now: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(created) <= now + _CLOCKS_DIFFER
+    except ValueError:
+        return False
+
+
+def _by_age(run: NodeRun) -> tuple[str, str]:
+    return run.created, run.path
+
+
+def _created_in(path: Path) -> str:
+    """When the run of a damaged file began, from the text at its start; '' if that is not there."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_START_BYTES)
+    except OSError:
+        return ""
+    said = _CREATED.search(start)
+    return said.group(1).decode() if said else ""
+
+
+def _impossible_figure(run: Fingerprint) -> str:
+    """Words on a judged figure that no run can give, such as 1e30 ns; '' if there is none."""
+    measured: list[Record | Contention] = [*run.records, *run.contention]
+    for of in measured:
+        for figure in of.figures:
+            value = figure.value
+            if value is not None and figure.status in VALUED and not is_plausible(value):
+                return f"an impossible figure: {figure.name} of {of.key} is {value:.3g} {figure.unit}"
+    return ""
+
+
+def _refused_figures(run: Fingerprint) -> dict[str, str]:
+    """By stack why figures of its cases are not judged: the first reason, and for how many cases there is one."""
+    reasons: dict[str, list[str]] = {}
+    for record in run.records:
+        if record.status != "unavailable" and (reason := _why_refused(record)):
+            reasons.setdefault(record.stack, []).append(reason)
+    return {stack: f"{count(len(own), 'case')} without a figure, the first {own[0]}" for stack, own in reasons.items()}
+
+
+def _why_refused(record: Record) -> str:
+    """Why a figure of the record is not judged; '' if all are. Below the resolution is no fault: it is too short."""
+    judged = [figure for figure in record.figures if figure.name in _JUDGED and class_of(record, figure.name)]
+    for figure in judged:
+        if figure.status not in (*_USABLE, "below-resolution"):
+            return missing_figure(figure, record).text
+    return "" if judged or record.status in VALUED else missing_case(record).text
+
+
+def _failed_cases(run: Fingerprint) -> dict[tuple[str, str], str]:
+    """By stack and name of a judged figure why the work of its case was not done."""
+    failed = [record for record in run.records if record.status in ("failed", "unverified")]
+    return {
+        (record.stack, _case_name(record, figure)): missing_case(record).text for record in failed for figure in _JUDGED
+    }
+
+
+def _case_name(record: Record, figure: str) -> str:
+    return f"{record.api} {case_key(record, record.caller)} {figure}"
+
+
+def _absent_stacks(run: Fingerprint) -> dict[str, str]:
+    """By stack that was not there why."""
+    of_cases = {record.stack: missing_case(record).text for record in run.records if record.status == "unavailable"}
+    return of_cases | {one.stack: one.reason for one in run.unavailable}
 
 
 def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
@@ -94,12 +292,11 @@ def figures_of(run: Fingerprint) -> Iterator[tuple[JudgedFigure, Value]]:
     A node with several devices has a figure for each of them under one key: the slowest counts.
     """
     for record in run.records:
-        for figure in ("complete", "issue", "host"):
+        for figure in _JUDGED:
             found = class_of(record, figure)
             if found and (value := _usable(record, figure)):
                 side: NodeSide = "host" if found == "host" or record.software else "device"
-                case = f"{record.api} {case_key(record, record.caller)} {figure}"
-                yield JudgedFigure(record.stack, side, case), value
+                yield JudgedFigure(record.stack, side, _case_name(record, figure)), value
     most: dict[tuple[str, str], Contention] = {}
     for one in run.contention:
         if one.way == "devices" and one.status in _USABLE:

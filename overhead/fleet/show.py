@@ -11,7 +11,7 @@ from typing import get_args
 from overhead.blocks.parts import Part, Table, Text
 from overhead.errors import shell_command
 from overhead.fleet.judging import FleetVerdicts, JudgedNode, NodeGroup, NodeVerdict
-from overhead.reading.format import count, listed, number, percent, percent_spread
+from overhead.reading.format import TIMES, count, listed, number, percent, percent_spread, spread
 from overhead.results import Value
 
 _NAMED = 10
@@ -58,17 +58,30 @@ def _row(node: JudgedNode) -> list[str]:
 
 
 def _group_sentences(group: NodeGroup) -> Iterator[str]:
-    """How many nodes are ok, the smallest slowdowns that their runs find, and what is unknown."""
+    """How many nodes are ok, the smallest slowdowns that their runs find, and what was not judged of which nodes."""
     yield f"{group.name}: {_counts(group.nodes)}."
+    for one in group.divided:
+        times = spread(Value(one.times, one.low, one.high)) + TIMES
+        slower, faster = (f"{count(len(names), 'node')} ({_named(names)})" for names in (one.slower, one.faster))
+        yield f"Two groups of nodes, {one.what}: {slower} take {times} as long as {faster}."
     for runs in sorted({len(node.runs) for node in group.nodes if node.smallest}):
         own = {what: share for n in group.nodes if len(n.runs) == runs for what, share in n.smallest.items()}
         called = f"With {count(runs, 'run')} a node is called {'slow' if runs > 1 else 'suspect'}"
         yield f"{called} in 95 % from this slowdown: {_smallest(own)}."
     for why in dict.fromkeys(node.why for node in group.nodes if node.why):
-        yield f"Unknown, {why}: {_named([node.name for node in group.nodes if node.why == why])}."
-    for what in dict.fromkeys(what for node in group.nodes for what in node.smallest):
-        if lacking := [n.name for n in group.nodes if n.smallest and what not in n.smallest]:
-            yield f"Not measured, {what}: {_named(lacking)}."
+        yield f"Unknown, {_named([node.name for node in group.nodes if node.why == why])}: {why}."
+    for (what, why), names in _not_judged(group.nodes).items():
+        yield f"Not judged, {what}: {_named(names)}: {why}."
+
+
+def _not_judged(nodes: Sequence[JudgedNode]) -> dict[tuple[str, str], list[str]]:
+    """The names of the nodes by what of them was not judged and why, without what makes them unknown as a whole."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        for what, why in node.not_judged.items():
+            if f"{what}: {why}" not in node.why:
+                found.setdefault((what, why), []).append(node.name)
+    return found
 
 
 def _smallest(shares: dict[str, float]) -> str:

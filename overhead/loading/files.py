@@ -26,6 +26,28 @@ class BrowserDownload(BadFile):
     """The file is what a person downloaded from the browser page, and no fingerprint yet."""
 
 
+class OtherAnswer(BadFile):
+    """The file is the answer of another command, named by its ``format``, and no fingerprint."""
+
+    def __init__(self, message: str, format: str) -> None:
+        super().__init__(message)
+        self.format = format
+
+
+class _Answer(msgspec.Struct):
+    format: str
+
+
+_ANSWERS = {
+    "overhead-time": (
+        "an answer of overhead time, which holds no samples; overhead show prints it, and to compare calls measure "
+        "them in one command: overhead time CALL CALL"
+    ),
+    "overhead-explain": "an answer of overhead explain, which holds no cases; overhead show prints it",
+}
+"""What files of these formats are, and what to do with one."""
+
+
 def is_journal(path: Path) -> bool:
     """Whether the file name is that of a journal or of raw samples (``.jsonl``, ``.jsonl.gz``)."""
     return path.name.endswith((".jsonl", ".jsonl.gz"))
@@ -58,10 +80,21 @@ def read_fingerprint(path: Path) -> Fingerprint:
     try:
         found = _fingerprint_decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        format = _format_of(raw)
+        if format in _ANSWERS:
+            raise OtherAnswer(f"{path}: {_ANSWERS[format]}", format) from None
         raise BadFile(f"{path}: not a fingerprint: {_one_line(error)}") from None
     if found.schema_version != SCHEMA_VERSION:
         raise BadFile(f"{path}: schema version {found.schema_version}, this program reads {SCHEMA_VERSION}")
     return found
+
+
+def _format_of(raw: bytes) -> str:
+    """The name of the format that a file of another command gives; '' if it gives none."""
+    try:
+        return msgspec.json.decode(raw, type=_Answer).format
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return ""
 
 
 def read_journal(path: Path, max_bytes: int = _MAX_JOURNAL_BYTES) -> Iterator[JournalLine]:

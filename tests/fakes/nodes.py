@@ -36,7 +36,7 @@ def node_run(
                 contention.append(
                     Contention(way="devices", peers=peers, target=target, case=made.case, figures=figures)
                 )
-    created = f"2026-12-01T00:{run:02}:00Z"
+    created = f"2026-01-01T00:{run:02}:00Z"
     return fingerprint(*records, **{"created": created, "profile": "node", "contention": contention, **fields})
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from overhead.fleet.judging import SHARED
+from overhead.fleet.coverage import SHARED
 from overhead.fleet.model import NodeTests, median_of, tests_of
 from overhead.fleet.node_files import JudgedFigure, figures_of
 from overhead.loading.files import read_fingerprint
@@ -50,9 +50,11 @@ RUNS = {
 Second = Literal["same", "other"]
 SIZES = (5, 10, 30, 100)
 FACTOR_SCALE, FACTOR_DEGREES, BETWEEN_RUNS = 0.036, 8, 0.011
-HEALTHY, FLEETS = 100_000, 400
+HEALTHY, FLEETS, UNTOLD_FLEETS, PASSING_FLEETS = 100_000, 400, 1_000, 200
 SLOWER = {"host": 1.35, "device": 1.10, "stack": 1.24, "stack, host side": 1.24}
 """What is planted in one node of each fleet. A stack on both sides, or on the host's alone; each stack in turn."""
+MANY, MANY_SLOWER = (0.3, 0.4, 0.5, 0.6), 1.5
+"""Shares of the nodes whose host is slower, and how many times."""
 
 
 @dataclass(frozen=True)
@@ -126,10 +128,62 @@ def power(pool: Pool, nodes: int, second: Second, what: str, fleets: int = FLEET
     return {"all": round(sum(told.values()) / sum(tried.values()), 3)} | (by_stack if "stack" in what else {})
 
 
+def untold(found: NodeTests) -> tuple[bool, bool]:
+    """Whether a whole side is not judged, as there are two groups of nodes or they differ too much; and a stack."""
+    beyond = np.any(found.deviations > found.limits[:, None, None], axis=1)
+    sides, stacks = False, False
+    for test, kind in enumerate(found.kinds):
+        told = found.two_groups(test, ~beyond[test]) is None and not found.too_wide(test)
+        sides |= not told and kind != "stacks"
+        stacks |= not told and kind == "stacks"
+    return sides, stacks
+
+
+def healthy_untold(pool: Pool, nodes: int, second: Second, fleets: int = UNTOLD_FLEETS) -> dict[str, float]:
+    """The number of 1,000 healthy fleets of which a side, or a stack, is not judged."""
+    dice = np.random.default_rng(nodes + 1)
+    answers = [untold(tests_of(pool.made(nodes, second, dice), pool.keys)) for _ in range(fleets)]
+    sides, stacks = np.mean(answers, axis=0)
+    return {"sides": round(1000 * float(sides), 2), "stacks": round(1000 * float(stacks), 2)}
+
+
+def passing(pool: Pool, nodes: int, second: Second, share: float, fleets: int = PASSING_FLEETS) -> float:
+    """The share of fleets that pass although the hosts of many nodes are slow: none is slow, all are judged."""
+    dice, passed = np.random.default_rng(nodes + 2), 0
+    on_host = [key.side == "host" for key in pool.keys]
+    for _ in range(fleets):
+        logs = pool.made(nodes, second, dice)
+        logs[:, : round(share * nodes), on_host] += math.log(MANY_SLOWER)
+        found = tests_of(logs, pool.keys)
+        named = bool(np.any(found.deviations > found.limits[:, None, None]))
+        passed += not named and not any(untold(found))
+    return round(passed / fleets, 3)
+
+
+def stated(pool: Pool, nodes: int, second: Second, fleets: int = FLEETS) -> float:
+    """The share of nodes found whose host is slower by the smallest slowdown that another fleet of the kind states."""
+    dice, told = np.random.default_rng(nodes + 3), 0
+    on_host = [key.side == "host" for key in pool.keys]
+    for _ in range(fleets):
+        one = tests_of(pool.made(nodes, second, dice), pool.keys)
+        logs = pool.made(nodes, second, dice)
+        logs[:, 0, on_host] += one.smallest[1, one.names.index("host")]
+        other = tests_of(logs, pool.keys)
+        told += bool(slow(other)[other.names.index("host"), 0])
+    return round(told / fleets, 3)
+
+
 def row(pool: Pool, nodes: int, second: Second) -> dict[str, Any]:
     """False alarms and power for fleets of so many nodes."""
     found = {what: power(pool, nodes, second, what) for what in SLOWER}
-    return {"false": false_alarms(pool, nodes, second), **found}
+    many = {f"{share:g}": passing(pool, nodes, second, share) for share in MANY}
+    return {
+        "false": false_alarms(pool, nodes, second),
+        "untold": healthy_untold(pool, nodes, second),
+        **found,
+        "stated": stated(pool, nodes, second),
+        "many pass": many,
+    }
 
 
 def table() -> dict[str, Any]:

@@ -83,7 +83,9 @@ def test_nodes_of_another_machine_or_version_are_apart_and_bad_files_are_named(
     (tmp_path / "n5" / "bad.json").write_bytes(b"{")
     write_node(tmp_path, "other", node_run(20, machine=OTHER))
     found, nodes = judged(tmp_path, capsys)
-    assert {name for name, node in nodes.items() if node["verdict"] == "unknown"} == {"n0", "n1", "other", "alone"}
+    assert {name for name, node in nodes.items() if node["verdict"] == "unknown"} == {
+        "n0", "n1", "other", "alone", "n5",
+    }  # fmt: skip
     assert {node["verdict"] for node in nodes.values()} == {"unknown", "ok"}
     assert sum("torch 2.0" in group["name"] for group in found["groups"]) == 1
     assert {Path(path).name for path in found["skipped"]} == {"alone.json", "bad.json"}
@@ -105,8 +107,15 @@ def test_made_nodes_of_committed_runs_give_few_false_alarms_and_the_committed_po
     for kind in power.RUNS:
         for rows in (committed[kind]["same"], committed[kind]["other"]):
             assert all(row["false"] <= 1 for row in rows.values())
+            assert all(row["stated"] >= 0.95 for row in rows.values()), (
+                "another fleet finds the smallest that is stated"
+            )
+            assert all(row["untold"]["sides"] <= 5 for row in rows.values()), "of 1,000 healthy fleets"
+            assert all(share <= 0.01 for row in rows.values() for share in row["many pass"].values())
             largest = rows[str(max(power.SIZES))]
             assert all(largest[what]["all"] >= 0.95 for what in ("host", "device", "stack"))
     pool = power.Pool.of("H200")
     assert power.power(pool, 30, "other", "host") == committed["H200"]["other"]["30"]["host"]
     assert power.false_alarms(pool, 100, "same", healthy=2_000) <= 2
+    assert power.passing(pool, 10, "same", 0.4, fleets=50) == 0.0
+    assert power.stated(pool, 10, "same", fleets=100) >= 0.9

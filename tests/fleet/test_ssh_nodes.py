@@ -110,7 +110,8 @@ def test_nothing_of_a_hostile_archive_is_written(tmp_path: Path, capsys: pytest.
     code, files, reasons = collected(capsys, *words)
     assert code == 0
     assert [name for name in files if name not in reasons] == ["n1"]
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"n1"}
+    assert {path.parent.name for path in (tmp_path / "out").glob("*/*")} == {"n1"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} - {"n1"} == reasons.keys(), "an empty folder for each"
     assert {path for path in tmp_path.rglob("*") if "out" not in path.parts} == before
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from overhead.cli import main
 from overhead.comparing import compare
-from overhead.comparing.show import summary_lines
+from overhead.comparing.show import change_lines
 from overhead.loading import files
 from overhead.results import HeaderLine
 from overhead.runner.interpreter import HERE, variables_for_file, with_variables
@@ -41,7 +41,7 @@ def test_a_run_with_two_sets_of_variables_measures_both_and_compares_them_pair_b
     assert all(case.ratio and case.ratio.value == pytest.approx(1.5, rel=0.02) for case in found.cases)
     assert found.yardstick.startswith("measured in turn")
     assert [(d.field, d.base, d.new) for d in found.differences] == [("variable STEADY_FACTOR", "1", "1.5")]
-    assert "What changed: variable STEADY_FACTOR 1 \N{RIGHTWARDS ARROW} 1.5." in summary_lines(found)
+    assert "What changed: variable STEADY_FACTOR 1 \N{RIGHTWARDS ARROW} 1.5." in change_lines(found)
 
 
 def test_the_option_env_alone_sets_the_variable_in_an_ordinary_run(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""The saved answers of ``overhead time`` and ``overhead explain``, which ``overhead show`` prints again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from overhead.blocks.parts import Part
+from overhead.bounded_files import read_whole
+from overhead.errors import BadFile
+from overhead.explain.record import EXPLAIN_FORMAT, read_explanation, to_dict
+from overhead.explain.show import explanation_blocks, timing_blocks
+from overhead.explain.timing import Timing
+
+_TIME_FORMAT = "overhead-time"
+_TIME_VERSION = 1
+_MAX_BYTES = 4_000_000
+
+
+def saved(path: Path, format: str) -> tuple[dict[str, Any], Iterator[Part]] | None:
+    """The answer in a file as data and as blocks; None if the format is of another slice. Raises ``BadFile``."""
+    if format == EXPLAIN_FORMAT:
+        explanation = read_explanation(path)
+        return to_dict(explanation), explanation_blocks(explanation)
+    if format == _TIME_FORMAT:
+        timing = read_timing(path)
+        return timing.to_dict(), timing_blocks(timing)
+    return None
+
+
+def read_timing(path: Path) -> Timing:
+    """The answer of ``overhead time --json`` in a file. Raises ``BadFile``."""
+    try:
+        found = msgspec.json.decode(read_whole(path, _MAX_BYTES), type=Timing)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadFile(f"{path}: not an answer of overhead time: {' '.join(str(error).split())[:300]}") from None
+    if found.version != _TIME_VERSION or not found.calls:
+        raise BadFile(f"{path}: version {found.version} of {_TIME_FORMAT} with {len(found.calls)} calls")
+    return found

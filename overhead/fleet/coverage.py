@@ -1,0 +1,119 @@
+"""What of a node can be judged: the figures that equal nodes have, and what a node lacks of them, with the reason."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead.fleet.model import LEAST_NODES
+from overhead.fleet.node_files import JudgedFigure, NodeRun
+from overhead.measure.fitting.line import Mask
+from overhead.reading.format import count
+
+SHARED = 0.8
+"""Of a stack the figures count that this share of the nodes with the stack has; of the versions, this share of all."""
+_ENOUGH = 0.5
+"""A node is judged by a test if its newest run has this share of the figures of the test."""
+_MOST_FIGURES = 0.1
+"""A stack has as many figures as this share of the nodes have of it, and at least two nodes."""
+_TOGETHER = "all devices together"
+
+
+@dataclass(frozen=True)
+class NodeCoverage:
+    """Equal nodes and their figures. ``runs``: of each node, the newest first. ``keys``: of the figures. ``counted``:
+    which of them count. ``newest``: by node and figure whether the newest run has it, whatever side bounds it there."""
+
+    runs: Sequence[Sequence[NodeRun]]
+    keys: Sequence[JudgedFigure]
+    counted: Mask
+    newest: Mask
+
+    def not_judged(self, names: Sequence[str]) -> list[dict[str, str]]:
+        """For each node, by test or stack why it is not judged there. ``names``: of the tests."""
+        found: list[dict[str, str]] = [{} for _ in self.runs]
+        for stack, columns in _by_part(self.keys).items():
+            self._note_stack(stack, columns, found)
+        for what in names:
+            self._note_test(what, found)
+        of_others = {(key.stack, key.case) for key in itertools.compress(self.keys, self.counted)}
+        for node, own in enumerate(found):
+            newest = self.runs[node][0]
+            for (stack, case), why in newest.failed.items():
+                if (stack, case) in of_others:
+                    own.setdefault(stack, f"a case that the others have did not do its work: {why}")
+            for stack in newest.refused:
+                if not self.newest[node, [key.stack == stack for key in self.keys]].any():
+                    own.setdefault(stack, why_missing(newest, stack))
+        return found
+
+    def _note_stack(self, stack: str, columns: Sequence[int], found: Sequence[dict[str, str]]) -> None:
+        """Note the nodes that have much fewer figures of the stack than others, and those of a stack without a test."""
+        cases = {self.keys[column].case: column for column in columns}  # on either side it is one figure
+        has = self.newest[:, [*cases.values()]].sum(axis=1)
+        having = int((has > 0).sum())
+        usual = int(np.sort(has)[-max(2, round(_MOST_FIGURES * has.size))])
+        why = ""
+        if having < LEAST_NODES:
+            why = f"only {count(having, 'node')} of the {LEAST_NODES} that are needed have figures of it"
+        elif not self.counted[columns].any():
+            why = f"it has no figure that {SHARED:.0%} of these nodes have"
+        for node, own in enumerate(found):
+            if why and has[node]:
+                own[stack] = why
+            elif having >= LEAST_NODES and has[node] < _ENOUGH * usual:
+                missing = why_missing(self.runs[node][0], stack)
+                number = f"{int(has[node])} of the {count(usual, 'figure')} that others have: " if has[node] else ""
+                own[stack] = number + missing
+
+    def _note_test(self, what: str, found: Sequence[dict[str, str]]) -> None:
+        """Note the nodes whose newest run has too few figures of the test."""
+        stack, _, rest = what.rpartition(" (")
+        side = rest.removesuffix(")")
+        of_test = np.array([key.side == side and (not stack or key.stack == stack) for key in self.keys])
+        has = self.newest[:, of_test & self.counted]
+        for node, own in enumerate(found):
+            number = int(has[node].sum())
+            if stack not in own and number < _ENOUGH * has.shape[1]:
+                own[what] = f"its newest run has {number} of the {count(has.shape[1], 'figure')} that the others have"
+
+
+def why_missing(run: NodeRun, stack: str) -> str:
+    """Why the run lacks figures of the stack."""
+    return run.refused.get(stack) or run.absent.get(stack) or "not measured"
+
+
+def figures_that_count(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
+    """Which figures count. ``has``: by node and figure. A stack counts that ``LEAST_NODES`` nodes have."""
+    counted = np.zeros(len(keys), bool)
+    for columns in _by_part(keys).values():
+        own = has[:, columns]
+        with_part = own.any(axis=1)
+        if with_part.sum() >= LEAST_NODES:
+            counted[columns] = own[with_part].mean(axis=0) >= SHARED
+    return counted
+
+
+def on_either_side(has: Mask, keys: Sequence[JudgedFigure]) -> Mask:
+    """The same, where a figure also counts as there if the other of host and device bounds it on this node."""
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for column, key in enumerate(keys):
+        alike[key.stack, key.case].append(column)
+    found = has.copy()
+    for columns in alike.values():
+        if len(columns) > 1:
+            on_one = np.any(has[:, columns], axis=1, keepdims=True)
+            found[:, columns] = on_one
+    return found
+
+
+def _by_part(keys: Sequence[JudgedFigure]) -> Mapping[str, list[int]]:
+    """The positions of the figures of each stack, and of those of all devices together."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for column, key in enumerate(keys):
+        found[_TOGETHER if key.side == "together" else key.stack].append(column)
+    return found

@@ -1,0 +1,212 @@
+"""Which runs and cases a comparison counts: proven ones, once each, of one kind, whatever their files are called."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from overhead.blocks.parts import Table, Text
+from overhead.cli import main
+from overhead.comparing import Verdicts, compare
+from overhead.comparing.kernel_files import may_use
+from overhead.comparing.show import comparison_blocks
+from overhead.errors import BadFile
+from overhead.loading import files
+from overhead.loading.reduce import load
+from overhead.results import Gpu, Machine, OpenedLine, PlannedLine, Record, Target
+from tests.fakes.runs import COSTS, MACHINE, Made
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = sorted((ROOT / "reports" / "samples").glob("*.samples.jsonl.gz"))
+
+
+def side(folder: Path, seeds: Sequence[int], **changes: Any) -> Path:
+    """A folder with a run for each seed."""
+    folder.mkdir()
+    for seed in seeds:
+        dataclasses.replace(Made(seed=seed), **changes).write(folder / f"{seed}.json")
+    return folder
+
+
+def refuse(path: Path, status: str, sizes: Sequence[str] = tuple(COSTS)) -> None:
+    """Refuse the figures of these cases in a fingerprint; its raw samples stay."""
+
+    def new(record: Record) -> Record:
+        if record.params["size"] not in sizes:
+            return record
+        none = {"value": None, "low": None, "high": None, "status": status, "reason": "the reason"}
+        figures = [msgspec.structs.replace(figure, **none) for figure in record.figures]
+        return msgspec.structs.replace(record, status=status, figures=figures)
+
+    run = load(path)
+    files.write_fingerprint(path, msgspec.structs.replace(run, records=[new(record) for record in run.records]))
+
+
+def verdicts(found: Verdicts) -> dict[str, str]:
+    return {case.case.rpartition("size=")[2]: case.verdict for case in found.cases}
+
+
+def scaled(by: float) -> dict[str, float]:
+    return {name: by * cost for name, cost in COSTS.items()}
+
+
+@pytest.mark.parametrize("status", ["unverified", "failed"])
+@pytest.mark.parametrize("bad", [(10, 11), (11, 12), (12,)])
+def test_a_case_that_did_not_do_its_work_in_a_run_is_not_faster_and_does_not_pass(
+    tmp_path: Path, status: str, bad: Sequence[int]
+) -> None:
+    base, new = side(tmp_path / "base", range(3)), side(tmp_path / "new", (10, 11, 12), costs=scaled(0.6))
+    assert set(verdicts(compare(base, new)).values()) == {"faster"}
+    for seed in bad:
+        refuse(new / f"{seed}.json", status, ["small"])
+    found = compare(base, new)
+    assert verdicts(found) == {"small": "not tested", "middle": "faster", "large": "faster"}
+    for more in ([], ["--allow-missing"]):
+        assert main(["compare", str(base), str(new), "--fail-over", "10", *more]) == 3
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_decide(tmp_path: Path, bad: int) -> None:
+    base = side(tmp_path / "base", range(3))
+    answers = set()
+    for number, order in enumerate(itertools.permutations((10, 11, 12))):
+        new = tmp_path / f"new{number}"
+        new.mkdir()
+        for name, seed in enumerate(order):
+            path = Made(seed=seed, costs=scaled(1.3)).write(new / f"{name}.json")
+            if seed == 10 + bad:
+                refuse(path, "nonlinear")
+        found = compare(base, new, 10)
+        answers.add(tuple((case.verdict, case.p, case.runs, case.failed) for case in found.cases))
+        assert all(case.left_out for case in found.cases)
+    (answer,) = answers
+    assert all(one[0] == "slower" and one[2] == (3, 2) and one[3] for one in answer)
+
+
+def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
+    copy_with_date(base / "1.json", base / "copy.json")
+    found = compare(base, new)
+    assert len(found.base) == 2
+    assert len(found.skipped) == 1
+    copy_with_date(base / "2.json", new / "copy.json")
+    assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert set(verdicts(compare(base, new)).values()) == {"not tested"}
+
+
+def copy_with_date(source: Path, target: Path) -> None:
+    """Write a run again with another date, in the fingerprint and in the samples."""
+    created = "2026-11-30T00:00:00Z"
+    files.write_fingerprint(target, msgspec.structs.replace(load(source), created=created))
+    samples = gzip.decompress(source.with_suffix(".samples.jsonl.gz").read_bytes())
+    header, rest = samples.split(b"\n", 1)
+    dated = json.dumps(json.loads(header) | {"created": created}).encode()
+    target.with_suffix(".samples.jsonl.gz").write_bytes(gzip.compress(dated + b"\n" + rest))
+
+
+def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
+    paths = [
+        Made(seed=seed, versions={"numpy": version, "kernel": str(seed)}).write(tmp_path / f"{seed}.json")
+        for seed, version in ((1, "1.26"), (2, "2.4"), (3, "1.26"))
+    ]
+    with pytest.raises(BadFile, match=r"2\.json: numpy 2\.4, but 1\.26 in 1\.json"):
+        compare(paths[:2], paths[2])
+    assert compare([paths[0], paths[2]], paths[1]).differences
+
+
+def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:
+    target = Target(stack="cuda-driver", api="CUDA", adapter="A GPU")
+    both = [
+        Made(seed=seed, target=target, kernels={"step.cu": "aa", "acrobot.cu": kernel}).write(
+            tmp_path / f"{kernel}.json", samples=False
+        )
+        for seed, kernel in ((1, "bb"), (2, "cc"))
+    ]
+    assert "refused" not in verdicts(compare(both[0], both[1])).values()
+    for path in both:
+        run = load(path)
+        of_other = [msgspec.structs.replace(record, workload="acrobot") for record in run.records[:1]]
+        files.write_fingerprint(path, msgspec.structs.replace(run, records=[*of_other, *run.records[1:]]))
+    found = verdicts(compare(both[0], both[1]))
+    assert [size for size, verdict in found.items() if verdict == "refused"] == ["small"]
+
+
+@pytest.mark.parametrize(
+    ("names", "stacks"),
+    [
+        (("nvidia-h100-all", "nvidia-h100-stacks"), {"cuda-driver", "cuda-graph"}),
+        (("nvidia-h100-default", "nvidia-h200-default"), {"triton"}),
+    ],
+)
+def test_committed_runs_are_compared_although_one_kernel_changed(names: Sequence[str], stacks: set[str]) -> None:
+    base, new = (ROOT / "reports" / "data" / f"{name}.json" for name in names)
+    found = compare(base, new)
+    refused = [case for case in found.cases if case.verdict == "refused"]
+    assert {case.case.partition("@")[0] for case in refused} <= stacks
+    assert len(refused) <= 3
+    assert sum(case.ratio is not None for case in found.cases) > 30
+    assert found.count("undecided") == 0, "nothing was tested"
+
+
+@pytest.mark.skipif(not SAMPLES, reason="the raw samples are not in this copy of the project")
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SAMPLES, ids=[path.name for path in SAMPLES])
+def test_the_kernel_files_that_a_case_used_are_among_those_that_it_may_use(path: Path) -> None:
+    records: dict[tuple[str, str], Any] = {}
+    used: list[tuple[tuple[str, str], Mapping[str, str]]] = []
+    for line in files.read_journal(path):
+        if isinstance(line, PlannedLine):
+            records[line.target.key, line.case.key] = _Planned(line.target.stack, line.case.workload)
+        elif isinstance(line, OpenedLine) and line.worker == line.target:
+            used.append(((line.target, line.case), line.kernels))
+    workloads = {record.workload for record in records.values()}
+    for case, kernels in used:
+        assert all(may_use(records[case], file, workloads) for file in kernels), case
+
+
+@dataclasses.dataclass(frozen=True)
+class _Planned:
+    stack: str
+    workload: str
+
+
+def two_machines(folder: Path) -> Verdicts:
+    """The same stack on two devices; 30 versions differ."""
+    paths = []
+    for seed, gpu in ((1, "GPU One"), (2, "GPU Two")):
+        machine = Machine(id=f"{seed:012d}", cpu=MACHINE.cpu, cores=2, memory_gib=24, gpus=[Gpu(name=gpu)])
+        target = Target(stack="fake", api="Vulkan", adapter=gpu)
+        versions = {f"package-{number}": f"1.{seed}" for number in range(30)}
+        made = Made(seed=seed, machine=machine, target=target, versions=versions)
+        paths.append(made.write(folder / f"{seed}.json"))
+    return compare(paths[0], paths[1])
+
+
+def test_each_of_two_machines_is_named_as_what_it_is(tmp_path: Path) -> None:
+    found = two_machines(tmp_path)
+    assert ["GPU One" in found.machines[0], "GPU Two" in found.machines[1]] == [True, True]
+    _, table, *_ = comparison_blocks(found)
+    assert isinstance(table, Table)
+    said = [table.caption, *(str(row[0]) for row in table.rows)]
+    assert all(("GPU One" in text) == ("GPU Two" in text) for text in said), "a row names both devices or none"
+    assert any("GPU One" in text for text in said)
+
+
+def test_the_result_and_the_table_come_before_what_changed_which_is_short(tmp_path: Path) -> None:
+    found = two_machines(tmp_path)
+    assert len(found.differences) > 30
+    first, table, last = comparison_blocks(found)
+    assert isinstance(first, Text)
+    assert isinstance(table, Table)
+    assert isinstance(last, Text)
+    assert len(" ".join(first.paragraphs)) < 400
+    assert max(map(len, last.paragraphs)) < 900

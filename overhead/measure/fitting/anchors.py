@@ -25,8 +25,9 @@ class _HoldRule:
     """With anchors from fewer processes no bend and no drift is stated: a busy machine can disturb two alike."""
     agree: float = 0.75
     """T(n) bends if the anchors of this share of the processes are off to the same side."""
-    drift: float = 0.025
-    """The cost drifts if it changed by this share since the rounds."""
+    drift: float = 0.015
+    """The cost drifts if it changed by this share since the rounds. With 0.01 no other of 247 ``ok`` figures of H100
+    would drift (November 2026)."""
     upper_quantile: float = 0.9975
     """Upper end of the interval of that change over the processes: a higher one needs more processes."""
 
@@ -128,6 +129,12 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
     seen = process.values("anchor_canary")
     canary = seen[0] / process.pace if seen and process.pace else 1.0
     return _Anchor(n, top, off, ways[0][0] * ways[1][0] > 0, line.slope, beyond, noise, pace, canary)
+
+
+def slope_to_anchor(process: Process, line: Line) -> float:
+    """ns a unit between the largest n of the line and the anchor; 0 without an anchor."""
+    found = _of(process, line, "anchor", 0.0)
+    return found.beyond if found else 0.0
 
 
 def _change(found: Sequence[_Anchor]) -> float:

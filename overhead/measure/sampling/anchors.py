@@ -1,4 +1,7 @@
-"""Anchors: samples of an n far beyond the largest n of the line. The fit compares them with what the line predicts."""
+"""Anchors: samples of an n far beyond the largest n of the line, and of 1, 10 and 100 units where the line has none.
+
+The fit compares them with what the line predicts.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,10 @@ class AnchorRule:
     """An anchor that would take longer is left out."""
     least_age_s: float = 2.0
     """The least time from the process's first call to its anchors: they show a warm-up that outlasts the rounds."""
+    near: tuple[int, ...] = (1, 10, 100)
+    """The short chains to look at: most programs issue so many units before they wait."""
+    near_turns: int = 7
+    """The turns of short chains, as many as of T(1) beside the rounds: their median counts."""
     read_share: float = 0.05
     """Reading the values after the anchor may take longer than after one unit by this share of T(n), and no more."""
 
@@ -98,6 +105,25 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     if far and far_n <= most and process < ANCHORS.far_processes and far_n * unit <= ANCHORS.longest_ns:
         rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
         yield case.once("anchor_far", [float(sum(row[2] for row in rows[:-1])), float(rows[-1][2])], [n, far_n])
+
+
+def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+    """T of short chains and T(top) in turn, ns: ``anchor_near`` with the totals, ``anchor_near_issue`` with ``issue``.
+
+    The short chains are those below the top that the ladder lacks. Nothing where it has all, or where the wait polls.
+    """
+    ladder = case.ladder
+    top = ladder.ns[-1]
+    short = [n for n in ANCHORS.near if n < top and n not in ladder.ns]
+    if not short or ladder.stairs:
+        return
+    _rows(case, [top], clock)  # the first chain after a read is slow
+    rows: Samples = []
+    for _ in range(ANCHORS.near_turns):
+        rows += _rows(case, [*short, top], clock)
+    at = [row[0] for row in rows]
+    yield case.once("anchor_near", [float(row[2]) for row in rows], at)
+    yield case.once("anchor_near_issue", [float(row[1]) for row in rows], at)
 
 
 def _reading_ns(case: CaseInProgress, clock: Clock) -> int:

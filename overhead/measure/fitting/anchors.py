@@ -131,6 +131,11 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
     return _Anchor(n, top, off, ways[0][0] * ways[1][0] > 0, line.slope, beyond, noise, pace, canary)
 
 
+def has_anchors(processes: Sequence[Process]) -> bool:
+    """Whether enough processes have anchors to tell whether the cost has changed since the rounds."""
+    return sum(len(process.values("anchor")) > 1 for process in processes) >= _RULE.refusing
+
+
 def slope_to_anchor(process: Process, line: Line) -> float:
     """ns a unit between the largest n of the line and the anchor; 0 without an anchor."""
     found = _of(process, line, "anchor", 0.0)

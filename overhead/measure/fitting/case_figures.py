@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
-from overhead.measure.fitting.anchors import Held, held, slope_to_anchor
+from overhead.measure.fitting.anchors import Held, has_anchors, held, slope_to_anchor
 from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
-from overhead.measure.fitting.drift import find_drift_beyond_canary
+from overhead.measure.fitting.drift import can_show_drift, find_drift_beyond_canary
 from overhead.measure.fitting.line import LINE, Mask, Misfit, worst_misfit
 from overhead.measure.fitting.line_start import LineStart, line_start
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
@@ -86,6 +86,12 @@ def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
         return ""
     share = host.value / complete.value
     return "host" if share >= _RULE.host_bound_from else "device" if share < _RULE.device_bound_below else "balanced"
+
+
+def is_drift_judged(series: Series) -> bool:
+    """Whether a drift of the cost within a process would be seen: by the rounds, or by the anchors at its end."""
+    quiet = [process for process in series.processes if not wait_quantum(process)]
+    return can_show_drift(quiet) or has_anchors(quiet)
 
 
 class _Case:
@@ -214,6 +220,9 @@ class _Case:
         found += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
             found.append("the wait spins, so work deferred into it is not told")
+        ages = [float(p.values("anchor_age")[0]) for p in self.processes if p.values("anchor_age")]
+        if name == "complete" and ages and is_drift_judged(self.series):
+            found.append(f"drift judged over the first {min(ages) / 1e9:.1f} s of a process")
         return found
 
     def fixed(self, complete: Figure) -> Figure:

@@ -33,6 +33,8 @@ class _StartRule:
     """Where T(1) alone is off, so many units or fewer must add to it what the line says."""
     own_size: int = 8
     """Sizes up to this one are the same in all processes; larger ones are drawn, except 10 and 100."""
+    few: int = 10
+    """Without T(1), chains of so many units stand for one."""
 
 
 _RULE = _StartRule()
@@ -106,7 +108,7 @@ def line_start(
     ten, hundred = enough.get(10), enough.get(LEGACY_N)
     if ten and hundred and longer[first] is ten and _is_clear(_added(ten, hundred, slopes), _RULE.increment):
         first += 1
-    begins_at_one = first == 0 and _reaches_one(longer[0], one, slopes, allowed)
+    begins_at_one = first == 0 and _reaches_one(longer, one, slopes, allowed)
     start = 1 if begins_at_one else max(longer[first].n)
     if one is None or not _is_clear(one.shares, allowed):
         return LineStart(start)
@@ -161,13 +163,18 @@ def _is_on_line(size: _Size, one: _Size | None, slopes: dict[int, float], allowe
     return one is not None and abs(float(np.median(_added(one, size, slopes)))) <= allowed
 
 
-def _reaches_one(shortest: _Size, one: _Size | None, slopes: dict[int, float], allowed: float) -> bool:
-    """Whether nothing says that the units below the ``shortest`` chain of several units cost something else."""
+def _reaches_one(longer: Sequence[_Size], one: _Size | None, slopes: dict[int, float], allowed: float) -> bool:
+    """Whether nothing says that the units below the shortest of the ``longer`` chains cost something else.
+
+    T(1) may differ by an amount of its own if that is lost in what 100 units, or fewer where these are the largest,
+    add to it.
+    """
+    short = [size for size in longer if max(size.n) <= _RULE.short]
     if one is None:
-        return max(shortest.n) <= 10
+        return bool(short) and max(short[0].n) <= _RULE.few
     if not _is_clear(one.shares, allowed):
         return True
-    return max(shortest.n) <= _RULE.short and not _is_clear(_added(one, shortest, slopes), allowed)
+    return bool(short) and not _is_clear(_added(one, short[-1], slopes), allowed)
 
 
 def _added(low: _Size, high: _Size, slopes: dict[int, float]) -> Floats:

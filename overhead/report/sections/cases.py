@@ -135,7 +135,8 @@ def records(view: View) -> Iterator[Part]:
             "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
             "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
             "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
-            "their range. up to n: T(n) was seen to be a line up to this n, or between these two. everything: the mean over all samples."
+            "their range. up to n: T(n) was seen to be a line up to this n, or between these two. everything: the mean "
+            "over all samples."
         ],
         quiet=True,
     )

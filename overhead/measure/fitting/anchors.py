@@ -157,13 +157,26 @@ def _change(found: Sequence[_Anchor]) -> float:
     return float(np.median(plain)) if clipped and clear else 0.0
 
 
+def _off_far(process: Process) -> float:
+    """The share by which the far anchor differs from the shorter chains: with or without the waits for the processor,
+    whichever is less."""
+    near, far = process.values("anchor_far")
+    plain = far / near - 1
+    waits = process.values("anchor_far_queued")
+    if not waits:
+        return plain
+    run_near, run_far = near - waits[0], far - waits[1]
+    running = run_far / run_near - 1 if run_near > 0 else plain
+    return min(plain, running, key=abs)
+
+
 def _beyond(processes: Sequence[Process], at: int, slope: float, so_far: float) -> Held:
     """``at``, or the n of the far anchors where these fit as well. ``so_far``: the share by which ``at`` is off."""
-    far = [p.one_off["anchor_far"] for p in processes if p.values("anchor_far")]
+    far = [p for p in processes if p.values("anchor_far")]
     if len(far) < _RULE.processes:
         return Held(at)
-    off = np.array([one.values[1] / one.values[0] - 1 for one in far])
-    n, middle = min(one.at[1] for one in far), float(off.mean())
+    off = np.array([_off_far(process) for process in far])
+    n, middle = min(process.one_off["anchor_far"].at[1] for process in far), float(off.mean())
     if abs((1 + so_far) * (1 + middle) - 1) <= _RULE.off:
         return Held(n)
     if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):

@@ -375,7 +375,8 @@ class _Case:
         fast, slow = (mean_of_processes(name, groups[label], self.target) for label in (False, True))
         if fast.value is None or slow.value is None:
             return None
-        if two.by == "rounds" and self.anchors_deny(two.slow, owners, slow.value / fast.value):
+        of_total = name == "complete" or (self.series.synchronous and name in SLOPES)  # as the anchors are
+        if of_total and two.by == "rounds" and self.anchors_deny(two.slow, owners, slow.value / fast.value):
             return None
         return both_speeds(fast, slow, two, len(self.processes))
 

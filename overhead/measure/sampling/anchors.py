@@ -64,7 +64,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
 
     ``top``: the largest n of the ladder. ``anchor_queued``: for how long the thread waited for its processor meanwhile.
     ``process``: its number among those of the case. ``far``: also ``anchor_far``, n a hundred times the top, beside ten
-    times as many shorter chains. A line without values has the reason.
+    times as many shorter chains, and ``anchor_far_queued``. A line without values has the reason.
     Raises ``Unverified`` where the work seems to be done when the values are read.
     """
     top, most, unit = case.ladder.ns[-1], case.chain.max_n, case.ladder.unit_ns
@@ -104,7 +104,9 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     far_n = ANCHORS.far_times * top
     if far and far_n <= most and process < ANCHORS.far_processes and far_n * unit <= ANCHORS.longest_ns:
         rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
-        yield case.once("anchor_far", [float(sum(row[2] for row in rows[:-1])), float(rows[-1][2])], [n, far_n])
+        for name, column in (("anchor_far", 2), ("anchor_far_queued", 3)):
+            times = [float(row[column]) for row in rows]
+            yield case.once(name, [sum(times[:-1]), times[-1]], [n, far_n])
 
 
 def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:

@@ -76,9 +76,9 @@ class Limits:
 class Ladder:
     """The n to sample (``ns``, ascending), and rough times to plan with.
 
-    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit; they only bound times and are
-    never a figure. They are above 0, also where the clock is too coarse for T(1). ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the wait
-    polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
+    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit, above 0; they only bound times and
+    are never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the
+    wait polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
     ladder (above the n that fills the queue, around the stairs), part of the fit. ``shortfall``: why the top is lower
     than the target requires, in words; else empty.
     """

@@ -95,7 +95,7 @@ def test_time_in_which_another_thread_had_the_processor_is_no_bend() -> None:
 
 
 def test_a_processor_that_is_slower_at_the_anchor_is_no_bend() -> None:
-    slower = 1.02
+    slower = 1.01
     found = complete(anchored(slower * ON_THE_LINE, top_ns=slower * (LINE[0] + TOP * LINE[1])))
     assert (found.status, found.holds_to) == ("ok", FAR)
 

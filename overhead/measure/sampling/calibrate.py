@@ -76,7 +76,7 @@ class Limits:
 class Ladder:
     """The n to sample (``ns``, ascending), and rough times to plan with.
 
-    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit, above 0; they only bound times and
+    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit, above 0: they bound times and
     are never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the
     wait polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
     ladder (above the n that fills the queue, around the stairs), part of the fit. ``shortfall``: why the top is lower

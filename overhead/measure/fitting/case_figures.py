@@ -112,8 +112,10 @@ class _Case:
             return self.missing(name)
         if min(values) <= 0:
             words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
-            if too_coarse := self.clock_too_coarse(max(values)):
-                words = too_coarse
+            longest = max(float(fit.wall[:, 2].max()) for fit in self.fits if fit.wall.size)
+            step = max(map(clock_step, self.processes))
+            if longest < _RULE.clock_steps * step:
+                words = f"clock too coarse: the longest chain takes {longest:.0f} ns, the clock steps by {step:.0f} ns"
             return Figure(name=name, status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual

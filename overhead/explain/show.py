@@ -298,10 +298,22 @@ def timing_sentences(timing: Timing) -> list[str]:
     return [*said, _NOT_CHECKED, *timing.notes]
 
 
+def _doubts_of(call: CallTiming, which: str) -> Iterator[str]:
+    """Why the cost of a statement is not sure, and from how many calls on it holds."""
+    complete = call.figure("complete")
+    if complete is None or complete.measured is None:
+        return
+    if complete.status == "noisy" and complete.processes > 1 and complete.reason:
+        yield f"The cost{which} is not sure: {complete.reason}."
+    if complete.holds_from > 1:
+        yield f"The cost{which} holds from {complete.holds_from:,} calls on; fewer cost something else each."
+
+
 def _of_call(call: CallTiming, which: str) -> Iterator[str]:
     """What is said of one statement. ``which``: `` of 2`` where there are several."""
     if _is_first_answer(call):
         return
+    yield from _doubts_of(call, which)
     yield from _single_call(call, which)
     yield from _unpinned(call, which)
     if again := range_text(call.next_run):

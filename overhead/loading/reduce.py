@@ -15,7 +15,7 @@ import msgspec
 from overhead import results
 from overhead.errors import BadFile
 from overhead.loading import files
-from overhead.measure.fitting.case_figures import DRIFTS, estimate, limited_by
+from overhead.measure.fitting.case_figures import DRIFTS, estimate, is_drift_judged, limited_by
 from overhead.measure.fitting.drift import find_drift
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.measure.fitting.paired import PerDispatch, difference_and_ratio, marginal_costs
@@ -219,6 +219,8 @@ class _Journal:
             bound = limited_by(series, found)
             flags += ["failed-later"] * bool(self.failed[key])
             flags += ["drifting"] * any(f.reason.startswith(DRIFTS) for f in found.values())
+            if series.anchored and found["complete"].value is not None and not is_drift_judged(series):
+                flags.append("drift-not-judged")
             rules = dict.fromkeys(r for (worker, _), r in self.rules.items() if worker == key.worker and r)
             figures = [f if f.rule else msgspec.structs.replace(f, rule="; ".join(rules)) for f in found.values()]
             status, reason = found["complete"].status, found["complete"].reason

@@ -39,6 +39,15 @@ def number(of: Value | float) -> str:
     return _fixed(of.value, _place(of))
 
 
+def held_range(figure: Figure | None) -> str:
+    """The n between which T(n) was seen to be the figure's line: ``4,430 to 546,260``, or the largest n alone where it
+    holds from one unit on; '' where that was not looked at."""
+    if figure is None or not figure.holds_to:
+        return ""
+    largest = f"{figure.holds_to:,}"
+    return f"{figure.holds_from:,} to {largest}" if figure.holds_from > 1 else largest
+
+
 def within(value: float, share: float) -> Value:
     """The value with an interval of this share of it on both sides, for ``number``: 0.01 gives three digits."""
     return Value(value, value * (1 - share), value * (1 + share))

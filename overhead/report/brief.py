@@ -9,7 +9,7 @@ from overhead.blocks.parts import Heading, Part, Table, Text, micro_cell
 from overhead.reading.dispatch_costs import dispatch_costs, met_range, over_quiet
 from overhead.reading.dispatch_sentences import lead_sentences
 from overhead.reading.findings import findings_of
-from overhead.reading.format import MICRO, between, count, factor, grouped
+from overhead.reading.format import MICRO, between, count, factor, grouped, held_range
 from overhead.reading.key_figures import key_figures
 from overhead.reading.missing_values import reasons_said, why
 from overhead.reading.next_run import next_run_sentence
@@ -107,6 +107,7 @@ def _cases(
 def _row(target: TargetView, record: Record) -> list[str]:
     complete, share, met = record.figure("complete"), over_quiet(record), met_range(record)
     doubts: list[str] = [record.status] if record.status != "ok" else []
+    doubts += [f"from n = {complete.holds_from:,}"] if complete and complete.holds_from > 1 else []
     doubts += [f"{factor(share)} with all samples"] if share else []
     return [
         target.pattern_label(record),
@@ -116,7 +117,7 @@ def _row(target: TargetView, record: Record) -> list[str]:
             between(*met) if name == "met" and met else micro_cell(record, name) if record.measured(name) else ""
             for name in _FIGURES
         ),
-        f"{complete.holds_to:,}" if complete and complete.holds_to else "",
+        held_range(complete),
         ", ".join(doubts),
     ]
 

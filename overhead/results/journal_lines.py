@@ -74,12 +74,14 @@ class RoundLine(_CaseLine, kw_only=True, tag="round"):
 
     ``samples``: ``[n, issue_ns, total_ns]``, or ``[n, issue_ns, total_ns, wait_cpu_ns]`` if the thread's CPU clock was
     read twice too. ``canary``: ns of the fixed pure-Python loop and of the fixed native loop, which show the
-    processor's speed, each the longer of two readings, before and after the samples.
+    processor's speed, each the longer of two readings, before and after the samples. ``queued``: ns for which the
+    thread waited for its processor during the samples of three values; 0 in older journals, and where it is unknown.
     """
 
     round: Count
     samples: Annotated[list[Annotated[list[Nanoseconds], Meta(min_length=3, max_length=4)]], Meta(max_length=4096)]
     canary: Annotated[list[Nanoseconds], Meta(max_length=2)] = []
+    queued: Nanoseconds = 0
 
 
 class OneOffLine(_CaseLine, kw_only=True, tag="once"):

@@ -126,7 +126,8 @@ class Target(_OnTarget, kw_only=True):
 class Figure(_Base, kw_only=True):
     """A number with its interval, or the reason why there is none. Times in ns.
 
-    ``holds_to``: of a slope, the largest n up to which T(n) was seen to be this line; 0 where that was not looked at.
+    ``holds_from``, ``holds_to``: of a slope, the smallest and the largest n between which T(n) was seen to be this
+    line; 0 where that was not looked at. ``ok`` says nothing of other n.
     ``modes``: both values of a ``bimodal`` figure; of a ``nonlinear`` one the cost up to the line's largest n and
     beyond, where anchors told both.
     """
@@ -141,6 +142,7 @@ class Figure(_Base, kw_only=True):
     rule: LongText = ""
     processes: Count = 0
     modes: Annotated[list[float], Meta(max_length=8)] = []
+    holds_from: Count = 0
     holds_to: Count = 0
 
     @property

@@ -2,6 +2,7 @@
 
 known-truth  figures of simulated stacks whose true costs are known
 planted-laws simulated stacks whose cost no line describes: no figure may mislead
+straight-laws simulated stacks whose cost is a line: almost none may be refused
 compare      false verdicts and power of `compare` on pairs made of committed runs, beside pyperf
 report       time and memory of the pages of 1,000 machines, and of a file of 4,000 records
 fleet        time and memory of judging 1,000 nodes
@@ -25,12 +26,13 @@ from scripts.agreement.side_by_side import agreement
 from scripts.bench.compare import compare
 from scripts.bench.fleet import fleet
 from scripts.bench.known_truth import known_truth
-from scripts.bench.planted_laws import planted
+from scripts.bench.planted_laws import planted, straight
 from scripts.bench.report import report
 
 BENCHES: dict[str, Callable[[argparse.Namespace, Console], bool]] = {
     "known-truth": known_truth,
     "planted-laws": planted,
+    "straight-laws": straight,
     "compare": compare,
     "report": report,
     "fleet": fleet,

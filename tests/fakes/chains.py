@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +82,29 @@ def series(
         _, events, _ = measured({"case": FastFakeChain(law, clock)}, clock, seconds, seed=seed, **more)
         found.append(replace(process_of(events, "case"), number=index))
     return Series(found, law.synchronous, False, law.overlap)
+
+
+def anchored_series(
+    law: Law,
+    disturbance: Disturbance | None = None,
+    processes: int = 3,
+    max_n: int = 1 << 20,
+    make: Callable[[Law, FakeClock], FastFakeChain] | None = None,
+    resolution_ns: int = 1,
+    seed: int = 0,
+    **more: Any,
+) -> Series:
+    """A case with this law, measured with anchors in several fake processes. ``make``: makes its chain."""
+    found = []
+    for index in range(processes):
+        own = 100 * seed + index
+        clock = FakeClock(disturbance or Disturbance(preemptions=0), own, resolution_ns)
+        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
+        chain = make(law, clock) if make else FastFakeChain(law, clock, max_n=max_n)
+        _, events, _ = measured({"case": chain}, clock, 0.3, seed=own, names=names, **more)
+        assert not dropped(events)
+        found.append(replace(process_of(events, "case"), number=index))
+    return Series(found, law.synchronous, False, law.overlap, anchored=True)
 
 
 def lines(

@@ -290,6 +290,32 @@ class FastFakeChain(FakeChain):
         return rows
 
 
+class PeriodicFakeChain(FastFakeChain):
+    """A chain of which every so many units, counted over the life of the process, one takes longer.
+
+    ``every``: the number of units; doubled each time if ``doubles``, as where a table grows. ``long_ns``: the extra
+    time of the first such unit; doubled likewise.
+    """
+
+    def __init__(self, law: Law, clock: FakeClock, every: int, long_ns: float, doubles: bool = False) -> None:
+        super().__init__(law, clock)
+        self.every, self.long_ns, self.doubles = every, long_ns, doubles
+        self.done = 0
+
+    def _run(self, n: Floats) -> tuple[Floats, Floats, Floats]:
+        issue, total, busy = super()._run(n)
+        extra = np.array([self._extra(int(units)) for units in n])
+        return issue + extra, total + extra, busy
+
+    def _extra(self, units: int) -> float:
+        """What the next units take longer, ns."""
+        before, self.done = self.done, self.done + units
+        if not self.doubles:
+            return self.long_ns * (self.done // self.every - before // self.every)
+        first, last = (math.ceil(math.log2(max(at, 1) / self.every)) for at in (before, self.done))
+        return sum(self.long_ns * 2.0**power for power in range(max(first, 0), max(last, 0)))
+
+
 class PollingFakeChain(FastFakeChain):
     """A chain that declares the poll interval of its wait and runs no warm-up unit.
 

@@ -25,8 +25,9 @@ class _HoldRule:
     """With anchors from fewer processes no bend and no drift is stated: a busy machine can disturb two alike."""
     agree: float = 0.75
     """T(n) bends if the anchors of this share of the processes are off to the same side."""
-    drift: float = 0.025
-    """The cost drifts if it changed by this share since the rounds."""
+    drift: float = 0.015
+    """The cost drifts if it changed by this share since the rounds. With 0.01 no other of 247 ``ok`` figures of H100
+    would drift (November 2026)."""
     upper_quantile: float = 0.9975
     """Upper end of the interval of that change over the processes: a higher one needs more processes."""
 
@@ -130,6 +131,17 @@ def _of(process: Process, line: Line, name: str, quantum: float) -> _Anchor | No
     return _Anchor(n, top, off, ways[0][0] * ways[1][0] > 0, line.slope, beyond, noise, pace, canary)
 
 
+def has_anchors(processes: Sequence[Process]) -> bool:
+    """Whether enough processes have anchors to tell whether the cost has changed since the rounds."""
+    return sum(len(process.values("anchor")) > 1 for process in processes) >= _RULE.refusing
+
+
+def slope_to_anchor(process: Process, line: Line) -> float:
+    """ns a unit between the largest n of the line and the anchor; 0 without an anchor."""
+    found = _of(process, line, "anchor", 0.0)
+    return found.beyond if found else 0.0
+
+
 def _change(found: Sequence[_Anchor]) -> float:
     """The mean change of T(top) since the rounds, which the canary does not explain; 0 where it is small or unclear."""
     from scipy.special import stdtrit
@@ -145,13 +157,26 @@ def _change(found: Sequence[_Anchor]) -> float:
     return float(np.median(plain)) if clipped and clear else 0.0
 
 
+def _off_far(process: Process) -> float:
+    """The share by which the far anchor differs from the shorter chains: with or without the waits for the processor,
+    whichever is less."""
+    near, far = process.values("anchor_far")
+    plain = far / near - 1
+    waits = process.values("anchor_far_queued")
+    if not waits:
+        return plain
+    run_near, run_far = near - waits[0], far - waits[1]
+    running = run_far / run_near - 1 if run_near > 0 else plain
+    return min(plain, running, key=abs)
+
+
 def _beyond(processes: Sequence[Process], at: int, slope: float, so_far: float) -> Held:
     """``at``, or the n of the far anchors where these fit as well. ``so_far``: the share by which ``at`` is off."""
-    far = [p.one_off["anchor_far"] for p in processes if p.values("anchor_far")]
+    far = [p for p in processes if p.values("anchor_far")]
     if len(far) < _RULE.processes:
         return Held(at)
-    off = np.array([one.values[1] / one.values[0] - 1 for one in far])
-    n, middle = min(one.at[1] for one in far), float(off.mean())
+    off = np.array([_off_far(process) for process in far])
+    n, middle = min(process.one_off["anchor_far"].at[1] for process in far), float(off.mean())
     if abs((1 + so_far) * (1 + middle) - 1) <= _RULE.off:
         return Held(n)
     if np.all(off * np.sign(middle) > 3 * _RULE.off) and abs(middle) > 3 * float(np.ptp(off)):

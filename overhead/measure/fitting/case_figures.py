@@ -14,22 +14,25 @@ import msgspec
 import numpy as np
 
 from overhead.measure.fitting.across_processes import mean_of_processes, without_value
-from overhead.measure.fitting.anchors import Held, held
+from overhead.measure.fitting.anchors import Held, has_anchors, held, slope_to_anchor
 from overhead.measure.fitting.curvature import slope_change, why_bent, why_intercept_too_low
-from overhead.measure.fitting.drift import find_drift_beyond_canary
-from overhead.measure.fitting.line import LINE, Misfit, worst_misfit
+from overhead.measure.fitting.drift import can_show_drift, find_drift_beyond_canary
+from overhead.measure.fitting.line import LINE, Mask, Misfit, worst_misfit
+from overhead.measure.fitting.line_start import LineStart, line_start
 from overhead.measure.fitting.one_off_figures import met_figures, one_off_figures
 from overhead.measure.fitting.one_process import (
     SLOPES,
     Process,
     ProcessFit,
     Series,
+    clock_step,
     fit_process,
     slopes_by_round,
     wait_quantum,
 )
 from overhead.measure.fitting.quiet_rounds import canary_ns, without_slow_rounds
-from overhead.measure.fitting.two_speeds import SPEEDS, both_speeds, canary_changed, split_speeds, two_groups
+from overhead.measure.fitting.slow_samples import share_of_slow_samples
+from overhead.measure.fitting.two_speeds import SPEEDS, Owners, both_speeds, canary_changed, split_speeds, two_groups
 from overhead.results import Bound, Figure
 
 DRIFTS = "the cost drifts within a process"
@@ -85,6 +88,12 @@ def limited_by(series: Series, figures: Mapping[str, Figure]) -> Bound:
     return "host" if share >= _RULE.host_bound_from else "device" if share < _RULE.device_bound_below else "balanced"
 
 
+def is_drift_judged(series: Series) -> bool:
+    """Whether a drift of the cost within a process would be seen: by the rounds, or by the anchors at its end."""
+    quiet = [process for process in series.processes if not wait_quantum(process)]
+    return can_show_drift(quiet) or has_anchors(quiet)
+
+
 class _Case:
     """The processes of one case that have samples, with their fits and canaries."""
 
@@ -103,12 +112,18 @@ class _Case:
             return self.missing(name)
         if min(values) <= 0:
             words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
+            longest = max(float(fit.wall[:, 2].max()) for fit in self.fits if fit.wall.size)
+            step = max(map(clock_step, self.processes))
+            if longest < _RULE.clock_steps * step:
+                words = f"clock too coarse: the longest chain takes {longest:.0f} ns, the clock steps by {step:.0f} ns"
             return Figure(name=name, status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
         found = self.refused_if_bent(name, both) if both else usual.checked(name, usual.mean(name))
         if self.series.anchored and found.value is not None:
             found = self.anchored(name, found)
+            found = self.with_start(name, found)
+            found = self.refused_if_slow_samples_are_work(name, found)
         return self.with_remarks(found, usual, *self.remarks(name))
 
     def anchored(self, name: str, found: Figure) -> Figure:
@@ -130,6 +145,44 @@ class _Case:
         top = max(int(fit.wall[:, 0].max()) for fit in self.fits)
         words = f"not checked beyond {top:,} units: {seen.unclear}"
         return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+
+    def with_start(self, name: str, found: Figure) -> Figure:
+        """The figure with ``holds_from``, the smallest n from which on T(n) was seen to be this line."""
+        if found.value is None or found.status == "bimodal":
+            return found
+        start = self.complete_start if name == "complete" else self.issue_start
+        return msgspec.structs.replace(found, holds_from=start.n)
+
+    def refused_if_slow_samples_are_work(self, name: str, found: Figure) -> Figure:
+        """The figure; ``noisy`` where samples that it leaves out take much time in most processes and no other thread
+        explains it: the stack itself does something long every so many units."""
+        if found.value is None or found.status == "bimodal" or any(map(wait_quantum, self.processes)):
+            return found
+        share = share_of_slow_samples(self.processes, self.fits)
+        if share and name != "complete":  # alone, a long issue only takes from the wait that follows
+            share = share_of_slow_samples(self.processes, self.fits, issue=True)
+        if not share:
+            return found
+        mean = f"{found.value * (1 + share) / 1e3:.4g} us with them"
+        words = f"slow samples take {share:.0%} more time in most processes, and no other thread explains it: {mean}"
+        return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
+
+    @functools.cached_property
+    def complete_start(self) -> LineStart:
+        """Where the line of T(n) begins."""
+        return self.start(issue=False)
+
+    @functools.cached_property
+    def issue_start(self) -> LineStart:
+        """Where the line of ``issue`` begins."""
+        return self.start(issue=True)
+
+    def start(self, *, issue: bool) -> LineStart:
+        """Where a line begins; nothing where the wait polls, since T(n) is a staircase there."""
+        usual = self.usual
+        if any(map(wait_quantum, usual.processes)):
+            return LineStart()
+        return line_start(usual.processes, usual.fits, self.target, issue=issue)
 
     @functools.cached_property
     def complete_held(self) -> Held:
@@ -169,6 +222,9 @@ class _Case:
         found += [f"the ladder ends below the wanted length: {why}" for why in shortfalls]
         if name == "host" and self.series.wait_spins and not self.series.synchronous:
             found.append("the wait spins, so work deferred into it is not told")
+        ages = [float(p.values("anchor_age")[0]) for p in self.processes if p.values("anchor_age")]
+        if name == "complete" and ages and is_drift_judged(self.series):
+            found.append(f"drift judged over the first {min(ages) / 1e9:.1f} s of a process")
         return found
 
     def fixed(self, complete: Figure) -> Figure:
@@ -183,7 +239,18 @@ class _Case:
                 return Figure(name="fixed", status="noisy", reason=reason)
             return self.with_remarks(both, self.speeds)
         beside = complete.value + max(map(wait_quantum, self.processes))
-        return self.with_remarks(self.usual.mean("fixed", beside), self.usual)
+        found = self.usual.mean("fixed", beside)
+        if self.series.anchored:
+            found = self.refused_if_one_unit_is_off(found)
+        return self.with_remarks(found, self.usual)
+
+    def refused_if_one_unit_is_off(self, found: Figure) -> Figure:
+        """The intercept; ``noisy`` where one unit takes clearly more or less than the line gives."""
+        start = self.complete_start
+        if found.value is None or not start.expected:
+            return found
+        words = f"T(1) is {start.single / 1e3:.4g} us, where the line gives {start.expected / 1e3:.4g}"
+        return msgspec.structs.replace(found, status="noisy", reason="; ".join(filter(None, [found.reason, words])))
 
     def everything(self, complete: Figure) -> dict[str, Figure]:
         """The mean cost of a unit over all samples and anchors, nothing left out, ns; empty without anchors."""
@@ -231,10 +298,7 @@ class _Case:
         """The figure; without its value if the clock is too coarse for it or T(n) is not linear."""
         if found.value is None:
             return found
-        reach = min(abs(found.value) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
-        resolution = max((float(p.values("clock")[0]) for p in self.processes if p.values("clock")), default=0.0)
-        if reach < _RULE.clock_steps * resolution:
-            words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {resolution:.0f} ns"
+        if words := self.clock_too_coarse(found.value):
             return without_value(found, "below-resolution", words)
         misfits = [m for p, f in zip(self.processes, self.fits, strict=True) if (m := _misfit(name, p, f)) is not None]
         share = float(np.median([m.share for m in misfits])) if misfits else 0.0
@@ -244,6 +308,15 @@ class _Case:
             return without_value(found, "nonlinear", words)
         found = self.refused_if_bent(name, found)
         return found if found.value is None else self.refused_if_drifting(name, found)
+
+    def clock_too_coarse(self, slope: float) -> str:
+        """Why the clock cannot tell this slope (ns per unit), in words; '' if it can."""
+        reach = min(abs(slope) * float(np.ptp(fit.wall[:, 0])) for fit in self.fits if fit.wall.size)
+        step = max(map(clock_step, self.processes))
+        if reach >= _RULE.clock_steps * step:
+            return ""
+        adds = f"the slope adds {reach:.0f} ns over the whole ladder"
+        return f"clock too coarse: {adds}, the clock steps by {step:.0f} ns"
 
     def refused_if_bent(self, name: str, found: Figure) -> Figure:
         """The figure; ``nonlinear`` without its value if T(n) bends."""
@@ -304,7 +377,30 @@ class _Case:
         fast, slow = (mean_of_processes(name, groups[label], self.target) for label in (False, True))
         if fast.value is None or slow.value is None:
             return None
+        of_total = name == "complete" or (self.series.synchronous and name in SLOPES)  # as the anchors are
+        if of_total and two.by == "rounds" and self.anchors_deny(two.slow, owners, slow.value / fast.value):
+            return None
         return both_speeds(fast, slow, two, len(self.processes))
+
+    def anchors_deny(self, slow: Mask, owners: Owners, ratio: float) -> bool:
+        """Whether long chains are alike in processes of both speeds, whose slopes have this ``ratio``.
+
+        The processes then differ in their sizes of n, as where the stack rounds n up to a multiple of 64. Never where a
+        process has rounds of both speeds.
+        """
+        beyond: dict[bool, list[float]] = {False: [], True: []}
+        for position, (process, fit) in enumerate(zip(self.processes, self.fits, strict=True)):
+            own = slow[owners == position]
+            if not own.size or fit.complete is None:
+                continue
+            if own.any() != own.all():
+                return False
+            cost = slope_to_anchor(process, fit.complete)
+            if cost:
+                beyond[bool(own.all())].append(cost)
+        if not beyond[False] or not beyond[True]:
+            return False
+        return float(np.median(beyond[True])) < ratio**0.5 * float(np.median(beyond[False]))
 
 
 def _misfit(name: str, process: Process, fit: ProcessFit) -> Misfit | None:

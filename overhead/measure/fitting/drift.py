@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead.measure.fitting.line import Floats, sen_slope
+from overhead.measure.fitting.one_process import Process
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ def find_drift(values: ByRound, least: float) -> Drift | None:
         return None
     ends = np.array([_ends(own) for own in able]).mean(axis=0)
     return Drift(float(ends[0]), float(ends[1]))
+
+
+def can_show_drift(processes: Sequence[Process]) -> bool:
+    """Whether enough processes have enough rounds for a trend."""
+    return sum(len(process.rounds) >= _RULE.rounds for process in processes) >= _RULE.processes
 
 
 def _trend(own: Mapping[int, float]) -> float:

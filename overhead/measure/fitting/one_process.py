@@ -100,6 +100,12 @@ def wait_quantum(process: Process) -> float:
     return float(values[0]) if values else 0.0
 
 
+def clock_step(process: Process) -> float:
+    """The smallest step between two readings of the clock, ns; 0 if it is not known."""
+    values = process.values("clock")
+    return float(values[0]) if values else 0.0
+
+
 def wall_rows(rounds: Sequence[RoundLine]) -> Floats:
     """``n, issue, total`` of the samples that did not read the CPU clock, without n = 0; ns, shape (samples, 3)."""
     return _rows(rounds, 3)

@@ -1,4 +1,7 @@
-"""Anchors: samples of an n far beyond the largest n of the line. The fit compares them with what the line predicts."""
+"""Anchors: samples of an n far beyond the largest n of the line, and of 1, 10 and 100 units where the line has none.
+
+The fit compares them with what the line predicts.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,10 @@ class AnchorRule:
     """An anchor that would take longer is left out."""
     least_age_s: float = 2.0
     """The least time from the process's first call to its anchors: they show a warm-up that outlasts the rounds."""
+    near: tuple[int, ...] = (1, 10, 100)
+    """The short chains to look at: most programs issue so many units before they wait."""
+    near_turns: int = 7
+    """The turns of short chains, as many as of T(1) beside the rounds: their median counts."""
     read_share: float = 0.05
     """Reading the values after the anchor may take longer than after one unit by this share of T(n), and no more."""
 
@@ -57,7 +64,7 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
 
     ``top``: the largest n of the ladder. ``anchor_queued``: for how long the thread waited for its processor meanwhile.
     ``process``: its number among those of the case. ``far``: also ``anchor_far``, n a hundred times the top, beside ten
-    times as many shorter chains. A line without values has the reason.
+    times as many shorter chains, and ``anchor_far_queued``. A line without values has the reason.
     Raises ``Unverified`` where the work seems to be done when the values are read.
     """
     top, most, unit = case.ladder.ns[-1], case.chain.max_n, case.ladder.unit_ns
@@ -97,7 +104,28 @@ def take(case: CaseInProgress, clock: Clock, process: int, far: bool) -> Iterato
     far_n = ANCHORS.far_times * top
     if far and far_n <= most and process < ANCHORS.far_processes and far_n * unit <= ANCHORS.longest_ns:
         rows = _rows(case, [n] * (far_n // n) + [far_n], clock)
-        yield case.once("anchor_far", [float(sum(row[2] for row in rows[:-1])), float(rows[-1][2])], [n, far_n])
+        for name, column in (("anchor_far", 2), ("anchor_far_queued", 3)):
+            times = [float(row[column]) for row in rows]
+            yield case.once(name, [sum(times[:-1]), times[-1]], [n, far_n])
+
+
+def take_near(case: CaseInProgress, clock: Clock) -> Iterator[OneOffLine]:
+    """T of short chains and T(top) in turn, ns: ``anchor_near`` with the totals, ``anchor_near_issue`` with ``issue``.
+
+    The short chains are those below the top that the ladder lacks. Nothing where it has all, or where the wait polls.
+    """
+    ladder = case.ladder
+    top = ladder.ns[-1]
+    short = [n for n in ANCHORS.near if n < top and n not in ladder.ns]
+    if not short or ladder.stairs:
+        return
+    _rows(case, [top], clock)  # the first chain after a read is slow
+    rows: Samples = []
+    for _ in range(ANCHORS.near_turns):
+        rows += _rows(case, [*short, top], clock)
+    at = [row[0] for row in rows]
+    yield case.once("anchor_near", [float(row[2]) for row in rows], at)
+    yield case.once("anchor_near_issue", [float(row[1]) for row in rows], at)
 
 
 def _reading_ns(case: CaseInProgress, clock: Clock) -> int:

@@ -76,9 +76,9 @@ class Limits:
 class Ladder:
     """The n to sample (``ns``, ascending), and rough times to plan with.
 
-    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit; they only bound times and are
-    never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the wait
-    polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
+    ``pass_ns``, ``one_ns``, ``unit_ns``: estimates of a pass, T(1) and one more unit, above 0: they bound times and
+    are never a figure. ``issued``: units that calibration issued. ``stairs``: set if T(n) is a staircase because the
+    wait polls; the rounds then draw n around the edges of two stairs. ``extra``: samples of the calibration beyond the
     ladder (above the n that fills the queue, around the stairs), part of the fit. ``shortfall``: why the top is lower
     than the target requires, in words; else empty.
     """
@@ -137,7 +137,8 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     if stairs:
         ns = tuple(sorted({1, stairs.short, *stairs.edges}))
         cost = 6 * climb.fixed + (stairs.edges[1] - stairs.edges[0]) * climb.slope()
-        return Ladder(ns, cost, climb.fixed, climb.slope(), trial.issued, stairs, trial.seen, climb.shortfall)
+        one = max(climb.fixed, 1.0)
+        return Ladder(ns, cost, one, climb.slope(), trial.issued, stairs, trial.seen, climb.shortfall)
     climb.look_ahead()
     climb.straighten()
     slope, top = climb.slope(), climb.top()
@@ -147,14 +148,14 @@ def calibrate(chain: Chain, clock: Clock, limits: Limits) -> Ladder:
     extra = trial.seen[before:] if knee else []
     ns = _sizes(top, knee, climb.fixed, slope, chain.max_n, head=climb.head > 0 or climb.ahead > 0)
     cost = _pass_ns(ns, chain, climb.fixed, slope)
-    return Ladder(ns, cost, climb.fixed, slope, trial.issued, None, extra, climb.shortfall)
+    return Ladder(ns, cost, max(climb.fixed, 1.0), slope, trial.issued, None, extra, climb.shortfall)
 
 
 def retime_ladder(chain: Chain, clock: Clock, ns: Sequence[int]) -> Ladder:
     """The ladder with the n ``ns`` of an earlier process and the times of this one. Not for a staircase."""
     trial = TrialSamples(chain, clock)
     trial.run([1])
-    one, _ = trial.total(1, 3)
+    one = max(trial.total(1, 3)[0], 1.0)
     top, _ = trial.total(ns[-1])
     slope = max(top - one, 1.0) / max(ns[-1] - 1, 1)
     return Ladder(tuple(ns), _pass_ns(ns, chain, one, slope), one, slope, trial.issued)

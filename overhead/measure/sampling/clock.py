@@ -31,6 +31,9 @@ class _ClockRule:
     readings: int = 400
     blocks: int = 5
     """Blocks of clock readings; the best gives the cost of one. More take longer, fewer may all be disturbed."""
+    most_readings: int = 2_000_000
+    """A clock that has not moved after so many readings does not move: one of Windows' steps of 15.6 ms takes about
+    400,000."""
     serving_share: float = 0.05
     """A processor serves an interrupt line if it took this share of its interrupts. A lower share leaves fewer
     processors to measure on; with a higher one the interrupts disturb the samples."""
@@ -161,7 +164,7 @@ def _threads() -> set[int]:
 
 @dataclass(frozen=True)
 class ClockFacts:
-    """ns: the smallest step between two readings, and the cost of one reading of each clock."""
+    """ns: the smallest step between two readings, 0 if the clock does not move; the cost of one reading of each."""
 
     resolution_ns: int
     cost_ns: float
@@ -172,7 +175,18 @@ def clock_facts(clock: Clock) -> ClockFacts:
     """The resolution of the clock and the cost of a reading, both measured."""
     stamps = [clock.now() for _ in range(_RULE.readings)]
     steps = [b - a for a, b in itertools.pairwise(stamps) if b > a]
-    return ClockFacts(min(steps, default=1), _cost(clock.now, clock), _cost(clock.thread_cpu, clock))
+    resolution = min(steps) if steps else _next_step(clock)
+    return ClockFacts(resolution, _cost(clock.now, clock), _cost(clock.thread_cpu, clock))
+
+
+def _next_step(clock: Clock) -> int:
+    """ns by which the clock moves next; 0 if it does not move."""
+    before = clock.now()
+    for _ in range(_RULE.most_readings):
+        after = clock.now()
+        if after > before:
+            return after - before
+    return 0
 
 
 def cpu_clock_counts(clock: Clock) -> bool:

@@ -169,7 +169,9 @@ class _Measurement:
         return ""
 
     def measure_first_call(self, case: CaseInProgress) -> None:
-        """The first call in this process, and the facts of the clock."""
+        """The first call in this process, and the facts of the clock. Raises ``Unsupported`` for one that stands."""
+        if not self.facts.resolution_ns:
+            raise Unsupported("clock too coarse: it did not move while it was read")
         self.emit_all(one_off.time_first_call(case, self.clock))
         facts = window.clock_of(case.chain, self.facts)
         self.emit(case.once("clock", [facts.resolution_ns, facts.cost_ns, facts.cpu_cost_ns]))
@@ -240,7 +242,9 @@ class _Measurement:
     def take_anchors(self, case: CaseInProgress) -> None:
         """The case's anchors, verified: on the processor of the last rounds."""
         self.emit(case.once("anchor_canary", [float(self.processor.canary()[0])]))
+        self.emit(case.once("anchor_age", [float(self.clock.now() - self.born)]))
         self.emit_all(anchors.take(case, self.clock, int(case.names["process"]), case.key in self.settings.far))
+        self.emit_all(anchors.take_near(case, self.clock))
         case.verify()
         self.clock.release_threads()
 
@@ -285,7 +289,9 @@ class _Measurement:
         """One case's samples of a round, verified."""
         before, chain, start = self.processor.leave_if_slow(), case.chain, self.sampling_ns()
         ns = case.ladder.draw(passes, self.dice)
+        queued = self.clock.queued()
         rows = window.sample(chain, ns, self.clock)
+        queued = self.clock.queued() - queued
         case.issued += chain.units(ns)
         if case.reads_cpu and not (chain.synchronous or chain.wait_spins):
             ns = case.ladder.draw_for_cpu(passes, case.rounds)
@@ -300,5 +306,5 @@ class _Measurement:
         if case.rounds == 0:
             rows = rows + case.ladder.extra
         case.spend(self.sampling_ns() - start, passes)
-        self.emit(RoundLine(**case.names, round=number, samples=rows, canary=canary))
+        self.emit(RoundLine(**case.names, round=number, samples=rows, canary=canary, queued=queued))
         self.clock.release_threads()

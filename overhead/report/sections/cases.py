@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from overhead.blocks.parts import Cell, Part, Table, Text
-from overhead.reading.format import grouped, micro_spread, plain, spread
+from overhead.reading.format import grouped, held_range, micro_spread, plain, spread
 from overhead.reading.missing_values import missing_case, missing_figures
 from overhead.reading.next_run import next_run_text
 from overhead.reading.summary import left_out
@@ -123,7 +123,7 @@ def records(view: View) -> Iterator[Part]:
         next_run = next_run_text(record, view.fingerprint.machine)
         others = "; ".join(f"{f.name} {_number(f)}" for f in record.figures if f.name not in shown)
         complete = record.figure("complete")
-        to = f"{complete.holds_to:,}" if complete and complete.holds_to else ""
+        to = held_range(complete)
         target = view.target(record)
         name, case = Cell(target.short, target.stack), target.pattern_label(record)
         why = missing_case(record).detail if complete is None or not complete.measured else ""
@@ -137,7 +137,8 @@ def records(view: View) -> Iterator[Part]:
             "Times are in microseconds per unit, with 95 % intervals. Not per unit: fixed, empty_wait, naive, "
             "naive_idle, prepare and first. case: the pattern, and what differs from the first case of the target. A "
             "status links to the times behind the figure. met: the median of fresh processes that are not pinned, with "
-            "their range. up to n: T(n) was seen to be a line up to this n. everything: the mean over all samples."
+            "their range. up to n: T(n) was seen to be a line up to this n, or between these two. everything: the mean "
+            "over all samples."
         ],
         quiet=True,
     )

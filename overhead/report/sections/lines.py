@@ -71,7 +71,8 @@ def stack_lines(view: View, stack: str) -> Iterator[Part]:
 def _said(record: Record) -> str:
     complete = record.figure("complete")
     value = f"{micro_spread(complete)} {MICRO} per {record.unit}" if record.measured("complete") else ""
-    held = f"a line up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
+    begins = f"from n = {complete.holds_from:,} " if complete and complete.holds_from > 1 else ""
+    held = f"a line {begins}up to n = {complete.holds_to:,}" if complete and complete.holds_to else ""
     return f"{record.status}: {'; '.join(filter(None, [value, held, record.reason]))}."
 
 

@@ -11,28 +11,13 @@ import pytest
 from overhead.measure.fitting.case_figures import DRIFTS, estimate
 from overhead.measure.fitting.one_process import Process, Series
 from overhead.results import Figure
-from tests.fakes.chains import dropped, lines, measured, one_off_line, process_of
+from tests.fakes.chains import anchored_series as run, dropped, lines, measured, one_off_line
 from tests.fakes.machine import Disturbance, FakeClock, FastFakeChain, Law
 
 NOISE: dict[str, Any] = {"wake": 1_000.0, "jitter": 0.005, "scatter": 0.1, "own": 0.003}
 TOP, FAR = 100, 1_000
 LINE = 1_000.0, 600.0
 """``fixed`` and the cost of a unit of ``anchored``, ns."""
-
-
-def run(
-    law: Law, disturbance: Disturbance | None = None, processes: int = 3, max_n: int = 1 << 20, **more: Any
-) -> Series:
-    """A case with this law, measured with anchors in several fake processes."""
-    found = []
-    for index in range(processes):
-        clock = FakeClock(disturbance or Disturbance(preemptions=0), index)
-        names = {"case": {"target": "", "case": "case", "worker": "", "process": index}}
-        chain = FastFakeChain(law, clock, max_n=max_n)
-        _, events, _ = measured({"case": chain}, clock, 0.3, seed=index, names=names, **more)
-        assert not dropped(events)
-        found.append(replace(process_of(events, "case"), number=index))
-    return Series(found, law.synchronous, False, law.overlap, anchored=True)
 
 
 def anchored(far_ns: float, queued_ns: float = 0.0, top_ns: float = LINE[0] + TOP * LINE[1], **more: Any) -> Series:
@@ -110,7 +95,7 @@ def test_time_in_which_another_thread_had_the_processor_is_no_bend() -> None:
 
 
 def test_a_processor_that_is_slower_at_the_anchor_is_no_bend() -> None:
-    slower = 1.02
+    slower = 1.01
     found = complete(anchored(slower * ON_THE_LINE, top_ns=slower * (LINE[0] + TOP * LINE[1])))
     assert (found.status, found.holds_to) == ("ok", FAR)
 
@@ -197,3 +182,18 @@ def test_a_stack_that_bounds_n_close_to_the_largest_size_has_a_reason_instead_of
     found = complete(run(Law(2_000.0, 0.0, 20e3, **NOISE), max_n=512))
     assert found.status == "noisy"
     assert "the stack bounds n at 512" in found.reason
+
+
+def test_short_chains_that_the_ladder_lacks_are_sampled_beside_its_largest_n() -> None:
+    for process in run(Law(2_000.0, 0.0, 20e3, first=300e3, **NOISE)).processes:
+        ladder = process.values("ladder")
+        near = process.one_off["anchor_near"]
+        assert set(near.at) == {n for n in (1, 10, 100) if n not in ladder} | {max(ladder)}
+        assert near.at == process.one_off["anchor_near_issue"].at
+        assert all(near.values)
+
+
+def test_the_age_of_a_process_at_its_anchors_is_kept() -> None:
+    series = run(Law(2_000.0, 0.0, 20e3, **NOISE))
+    assert all(process.values("anchor_age")[0] >= 2e9 for process in series.processes)
+    assert "drift judged over the first 2." in complete(series).rule

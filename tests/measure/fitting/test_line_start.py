@@ -1,0 +1,126 @@
+"""From which n on a cost holds, and an intercept that one unit contradicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from overhead.measure.fitting.case_figures import estimate
+from overhead.results import Figure
+from tests.fakes.chains import anchored_series, dropped, measured
+from tests.fakes.machine import FakeClock, FastFakeChain, Law
+
+NOISE: dict[str, Any] = {"jitter": 0.005, "scatter": 0.1, "own": 0.003}
+
+
+def figures(law: Law, target: float = 0.1, **more: Any) -> dict[str, Figure]:
+    return estimate(anchored_series(law, processes=4, **more), target)
+
+
+def straight(unit: float, fixed: float = 300.0) -> Law:
+    return Law(unit, 0.0, fixed, synchronous=True, **NOISE)
+
+
+@pytest.mark.parametrize(("unit", "fixed"), [(30.0, 300.0), (5e3, 300.0), (5e3, 3e6), (50e3, 0.0)])
+@pytest.mark.parametrize("target", [0.03, 0.1])
+def test_a_straight_line_holds_from_its_first_unit(unit: float, fixed: float, target: float) -> None:
+    found = figures(straight(unit, fixed), target)["complete"]
+    assert (found.status, found.holds_from) == ("ok", 1)
+    assert found.value == pytest.approx(unit, rel=0.01)
+
+
+@pytest.mark.parametrize("longest", [50, 200])
+@pytest.mark.parametrize("fixed", [300.0, 3e6])
+def test_a_cost_that_short_chains_do_not_have_says_from_which_n_on_it_holds(longest: int, fixed: float) -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.where(n <= longest, n * 4_970.0, 0.0)
+
+    law = Law(30.0, 0.0, fixed, synchronous=True, extra=extra, **NOISE)
+    found = figures(law)
+    complete = found["complete"]
+    assert complete.status == "ok"
+    assert complete.value == pytest.approx(30.0, rel=0.02)
+    assert longest < complete.holds_from <= 50 * longest
+    assert {found[name].holds_from for name in ("issue", "host")} == {complete.holds_from}
+
+
+def test_first_units_that_cost_more_move_the_start_beyond_them() -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.minimum(n, 20) * 49_000.0
+
+    found = figures(Law(1_000.0, 0.0, 300.0, synchronous=True, extra=extra, **NOISE))
+    assert 20 < found["complete"].holds_from <= 1_000
+    assert found["fixed"].status == "noisy"
+
+
+def test_an_intercept_far_above_one_unit_is_not_ok() -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.where(n <= 2, 0.0, 107e3)
+
+    found = figures(Law(1_000.0, 0.0, 14_000.0, synchronous=True, extra=extra, **NOISE))
+    assert found["fixed"].status == "noisy"
+    assert (found["fixed"].value or 0.0) > 50e3
+    assert "T(1) is 15" in found["fixed"].reason
+    assert found["complete"].holds_from > 2
+
+
+def test_an_intercept_far_below_one_unit_is_not_ok() -> None:
+    found = figures(Law(10e3, 0.0, 20e3, synchronous=True, extra=lambda n: np.where(n == 1, 60e3, 0.0), **NOISE))
+    assert found["fixed"].status == "noisy"
+    assert "T(1) is 9" in found["fixed"].reason
+
+
+def test_one_unit_that_differs_leaves_the_cost_from_one_on_where_a_hundred_units_do_not_show_it() -> None:
+    found = figures(Law(25e3, 0.0, 40e3, synchronous=True, extra=lambda n: np.where(n == 1, 40e3, 0.0), **NOISE))
+    assert (found["complete"].status, found["complete"].holds_from) == ("ok", 1)
+    assert found["fixed"].status == "noisy"
+
+
+def test_a_figure_of_an_older_method_says_nothing_of_where_it_begins() -> None:
+    series = anchored_series(straight(5e3), processes=4)
+    found = estimate(replace(series, anchored=False), 0.1)
+    assert {figure.holds_from for figure in found.values()} == {0}
+
+
+def test_a_wait_that_polls_has_no_start() -> None:
+    found = figures(Law(2_000.0, 500.0, 20e3, poll=1e6))
+    assert found["complete"].holds_from == 0
+
+
+@pytest.mark.parametrize("resolution", [20_000, 100_000, 1_000_000, 15_600_000])
+def test_a_coarse_clock_gives_a_figure_or_says_that_it_is_too_coarse(resolution: int) -> None:
+    found = figures(straight(5e3), resolution_ns=resolution)["complete"]
+    if found.status == "ok":
+        assert found.value == pytest.approx(5e3, rel=0.02)
+    else:
+        assert found.status == "below-resolution"
+        assert found.reason.startswith("clock too coarse")
+    assert (found.status == "ok") == (resolution == 20_000)
+
+
+class _Stopped(FakeClock):
+    def now(self) -> int:
+        return 1_000
+
+
+def test_a_clock_that_stands_is_unavailable_and_does_not_hang() -> None:
+    clock = _Stopped()
+    _, events, _ = measured({"case": FastFakeChain(straight(5e3), clock)}, clock)
+    failure = dropped(events)["case"]
+    assert failure.status == "unavailable"
+    assert failure.reason.startswith("clock too coarse")
+
+
+@pytest.mark.parametrize("size", [16, 64, 256])
+def test_units_that_are_rounded_up_are_not_two_speeds(size: int) -> None:
+    def extra(n: np.ndarray) -> np.ndarray:
+        return (np.ceil(n / size) * size - n) * 5e3
+
+    for seed in range(3):
+        found = figures(Law(5e3, 0.0, 300.0, synchronous=True, extra=extra, **NOISE), seed=seed)
+        complete = found["complete"]
+        assert complete.status != "bimodal"
+        assert complete.status != "ok" or complete.value == pytest.approx(5e3, rel=0.05)

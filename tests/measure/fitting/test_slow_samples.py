@@ -1,0 +1,52 @@
+"""Slow samples that are work of the stack, and those that are the host's doing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead.measure.fitting.case_figures import estimate
+from overhead.results import Figure
+from tests.fakes.chains import anchored_series
+from tests.fakes.machine import CALM, Disturbance, FakeClock, FastFakeChain, Law, PeriodicFakeChain
+
+LAW = Law(5e3, 0.0, 300.0, synchronous=True, jitter=0.004)
+
+
+def complete(law: Law, **more: Any) -> dict[str, Figure]:
+    return estimate(anchored_series(law, processes=5, **more), 0.1)
+
+
+@pytest.mark.parametrize(("every", "long_ns", "truth"), [(20_000, 100e6, 10e3), (5_000, 5e6, 6e3)])
+def test_a_rare_long_unit_that_every_process_meets_is_not_ok(every: int, long_ns: float, truth: float) -> None:
+    def make(law: Law, clock: FakeClock) -> FastFakeChain:
+        return PeriodicFakeChain(law, clock, every, long_ns)
+
+    found = complete(LAW, disturbance=CALM, make=make)
+    assert found["complete"].status == "noisy"
+    assert found["complete"].value == pytest.approx(5e3, rel=0.01)
+    assert "slow samples take" in found["complete"].reason
+    assert (found["everything"].value or 0.0) > 5e3 + (truth - 5e3) / 2
+
+
+def test_a_cost_that_is_paid_later_in_ever_larger_parts_is_not_ok() -> None:
+    def make(law: Law, clock: FakeClock) -> FastFakeChain:
+        return PeriodicFakeChain(law, clock, 1_000, 40e3, doubles=True)
+
+    found = complete(Law(40.0, 0.0, 300.0, synchronous=True, jitter=0.004), disturbance=CALM, make=make)
+    assert found["complete"].status == "noisy"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        Disturbance(spread=0.005, preemptions=50.0, preempted_ns=(50e3, 5e6)),
+        Disturbance(spread=0.005, preemptions=100.0, preempted_ns=(1e6, 10e6)),
+        Disturbance(spread=0.005, preemptions=10.0, preempted_ns=(50e6, 100e6)),
+    ],
+)
+def test_interruptions_by_other_threads_are_no_work(host: Disturbance) -> None:
+    found = complete(LAW, disturbance=host)
+    assert found["complete"].status == "ok"
+    assert found["complete"].value == pytest.approx(5e3, rel=0.02)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
-from typing import Any
 
 _EXTENDED_LIMITS = 9
 """JobObjectExtendedLimitInformation."""
@@ -53,22 +52,20 @@ class EndsWithParent:
     """
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        self._job: Any = None
-        if sys.platform != "win32":
-            return
-        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
-        kernel.CreateJobObjectW.restype = ctypes.c_void_p
-        self._close = kernel.CloseHandle
-        self._job = ctypes.c_void_p(kernel.CreateJobObjectW(None, None))
-        limits = _ExtendedLimits()
-        limits.basic.flags = _KILL_ON_CLOSE
-        size = ctypes.sizeof(limits)
-        kernel.SetInformationJobObject(self._job, _EXTENDED_LIMITS, ctypes.byref(limits), size)
-        handle = int(child._handle)  # type: ignore[attr-defined]
-        kernel.AssignProcessToJobObject(self._job, ctypes.c_void_p(handle))
+        self._job: int | None = None
+        if sys.platform == "win32":
+            kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            kernel.CreateJobObjectW.restype = ctypes.c_void_p
+            self._job = kernel.CreateJobObjectW(None, None)
+            limits = _ExtendedLimits()
+            limits.basic.flags = _KILL_ON_CLOSE
+            size = ctypes.sizeof(limits)
+            job = ctypes.c_void_p(self._job)
+            kernel.SetInformationJobObject(job, _EXTENDED_LIMITS, ctypes.byref(limits), size)
+            kernel.AssignProcessToJobObject(job, ctypes.c_void_p(int(child._handle)))  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """End what is left of the child and of the processes that it started. A second call does nothing."""
-        if self._job is not None:
-            self._close(self._job)
+        if sys.platform == "win32" and self._job is not None:
+            ctypes.WinDLL("kernel32").CloseHandle(ctypes.c_void_p(self._job))
             self._job = None

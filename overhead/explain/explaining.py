@@ -141,17 +141,19 @@ def _check(alternatives: object, seconds: object, arguments: object) -> None:
 
 def _wait_for_other_runs(listener: Listener) -> None:
     """Wait until no other run measures on this machine; say that, and how long it took."""
-    began = time.monotonic()
-    waited = []
+    waited_s = 0.0
 
-    def waiting() -> None:
-        waited.append(began)
-        listener.note("waiting: another run is measuring on this machine; --seconds does not count this")
+    def waiting(seconds: float) -> None:
+        nonlocal waited_s
+        if not waited_s:
+            listener.note("waiting: another run is measuring on this machine; --seconds does not count this")
+        waited_s = max(seconds, 1e-9)
+        listener.waiting(seconds)
 
     with device_lock(waiting):
         pass  # the workers that measure take the lock again
-    if waited:
-        listener.note(f"waited {time.monotonic() - began:.0f} s for another run")
+    if waited_s:
+        listener.note(f"waited {waited_s:.0f} s for another run")
 
 
 def _save_replay(path: Path, profile: StepProfile) -> str:

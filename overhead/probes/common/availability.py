@@ -75,9 +75,9 @@ def names_software_renderer(*texts: str) -> bool:
 @functools.cache
 def under_wine() -> bool:
     """True if this program for Windows runs on Wine, which names a GPU of its own choice and translates D3D12."""
-    if sys.platform != "win32":
-        return False
-    return hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
+    if sys.platform == "win32":
+        return hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
+    return False
 
 
 def longest_fused_chain(adapter: str, turns: int = 1) -> int:

@@ -112,10 +112,7 @@ class _Case:
             return self.missing(name)
         if min(values) <= 0:
             words = f"the slope of a process is {min(values):.3g} ns: not told from 0"
-            longest = max(float(fit.wall[:, 2].max()) for fit in self.fits if fit.wall.size)
-            step = max(map(clock_step, self.processes))
-            if longest < _RULE.clock_steps * step:
-                words = f"clock too coarse: the longest chain takes {longest:.0f} ns, the clock steps by {step:.0f} ns"
+            words = self.coarse_clock() or words
             return Figure(name=name, status="below-resolution", reason=words, processes=len(values))
         both = self.speeds.bimodal(name, name)
         usual = self.speeds if both else self.usual
@@ -315,8 +312,16 @@ class _Case:
         step = max(map(clock_step, self.processes))
         if reach >= _RULE.clock_steps * step:
             return ""
-        adds = f"the slope adds {reach:.0f} ns over the whole ladder"
-        return f"clock too coarse: {adds}, the clock steps by {step:.0f} ns"
+        words = f"the slope adds {reach:.0f} ns over the whole ladder, the clock steps by {step:.0f} ns"
+        return self.coarse_clock() or words
+
+    def coarse_clock(self) -> str:
+        """That the clock is too coarse for any of these chains, in words; '' if it is fine enough for the longest."""
+        longest = max(float(fit.wall[:, 2].max()) for fit in self.fits if fit.wall.size)
+        step = max(map(clock_step, self.processes))
+        if longest >= _RULE.clock_steps * step:
+            return ""
+        return f"clock too coarse: the longest chain takes {longest:.0f} ns, the clock steps by {step:.0f} ns"
 
     def refused_if_bent(self, name: str, found: Figure) -> Figure:
         """The figure; ``nonlinear`` without its value if T(n) bends."""

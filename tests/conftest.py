@@ -11,10 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 import pytest
 
+from overhead.locks import file_lock
 from tests import trials
 from tests.fakes.no_network import UNSHARE
 
@@ -46,7 +49,36 @@ PARTS: dict[str, Callable[[], str]] = {
 }  # fmt: skip
 """For each part a check that returns the reason why it does not work here, empty where it does."""
 
-missing = functools.cache(lambda part: PARTS[part]())
+
+_RUN_OF_WORKER: str | None = None
+"""The id of the run of which this process is a worker. A variable has it too, but tests start pytest by themselves."""
+
+
+@functools.cache
+def missing(part: str) -> str:
+    """Why a part does not work here; empty if it does. The workers of a run try each part once between them."""
+    if _RUN_OF_WORKER is None:
+        return PARTS[part]()
+    folder = _shared_answers(_RUN_OF_WORKER)
+    folder.mkdir(exist_ok=True)
+    answer = folder / part
+    with file_lock(folder / f"{part}.lock"):
+        if not answer.exists():
+            answer.write_text(PARTS[part](), "utf-8")
+        return answer.read_text("utf-8")
+
+
+def _shared_answers(run: str) -> Path:
+    return Path(tempfile.gettempdir(), f"overhead-parts-{run}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The process that started the workers removes what they shared."""
+    run = getattr(session.config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
+    if run is not None:
+        shutil.rmtree(_shared_answers(run.testrunuid), ignore_errors=True)
+
+
 REQUIRED = frozenset(filter(None, os.environ.get("OVERHEAD_REQUIRED", "").replace(" ", "").split(",")))
 _our_skip = pytest.StashKey[bool]()
 
@@ -55,7 +87,9 @@ def _parts(item: pytest.Item) -> list[str]:
     return [part for mark in item.iter_markers("needs") for part in mark.args]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    global _RUN_OF_WORKER
+    _RUN_OF_WORKER = getattr(config, "workerinput", {}).get("testrunuid")
     if unknown := REQUIRED - set(PARTS):
         raise pytest.UsageError(f"OVERHEAD_REQUIRED names no part of tests/conftest.py: {', '.join(sorted(unknown))}")
 

@@ -247,8 +247,8 @@ def test_a_wait_for_another_run_is_said_with_its_length(tmp_path: Path, monkeypa
             notes.append(text)
 
     @contextlib.contextmanager
-    def held(waiting: Callable[[], None]) -> Iterator[None]:
-        waiting()
+    def held(waiting: Callable[[float], None]) -> Iterator[None]:
+        waiting(97)
         now[0] += 97
         yield
 

@@ -45,7 +45,8 @@ def test_time_gives_one_statement_its_figures_and_notes_what_is_not_checked() ->
     timing = measure("np.add(x, 1, out=x)", setup=NUMPY, labels=("the addition",))
     (call,) = timing.calls
     assert {"complete", "issue", "fixed", "naive", "met"} <= {figure.name for figure in call.figures}
-    assert (call.call, call.on, call.flags) == ("the addition", "CPU", ["values-not-checked"])
+    assert (call.call, call.on) == ("the addition", "CPU")
+    assert {*call.flags} - {"drift-not-judged"} == {"values-not-checked"}
     assert timing.versions["numpy"]
     assert timing.ratios == []
     data = json.loads(json.dumps(timing.to_dict(), allow_nan=False))

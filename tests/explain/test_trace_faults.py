@@ -139,6 +139,17 @@ def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Pat
     assert "2 of" not in text_of(explained(tmp_path, events))
 
 
+@pytest.mark.parametrize(("lost", "kind"), [(2, "host"), (5, "unclear"), (12, "unclear")])
+def test_a_share_of_lost_work_above_two_per_cent_allows_no_verdict(lost: int, kind: str, tmp_path: Path) -> None:
+    events = usual(launches=20)
+    kernels = [event for event in events if is_kernel(event)]
+    without_work = [event for event in events if event not in kernels[40 : 40 + lost]]
+    assert explained(tmp_path, without_work).verdict.kind == kind
+    number = {event["args"]["correlation"] for event in kernels[40 : 40 + lost]}
+    without_calls = [event for event in events if is_kernel(event) or event["args"].get("correlation") not in number]
+    assert explained(tmp_path, without_calls).verdict.kind == kind
+
+
 def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
     """Launches into a graph that is captured do not run, and work from before the recording has no call in it."""
     program = Program(number=100)
@@ -158,6 +169,20 @@ def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
     found = explained(tmp_path, [*program.events, earlier | {"args": {"correlation": 1}}])
     assert found.verdict.kind == "device"
     assert "before the recording" in text_of(found)
+
+
+def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(tmp_path: Path) -> None:
+    """Work from before the recording runs before any other; later, its call is missing."""
+    events = []
+    for event in usual(launches=20):
+        number = event["args"].get("correlation", 0)
+        late = number % 2 == 0 and number > 40
+        if number and not (late and event["name"] == "cudaLaunchKernel"):
+            event["args"] = {"correlation": number + (1000 if not (late and is_kernel(event)) else 0)}
+        if not (late and event["name"] == "cudaLaunchKernel"):
+            events.append(event)
+    found = explained(tmp_path, events)
+    assert found.verdict.kind == "unclear"
 
 
 def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Path) -> None:
@@ -357,6 +382,20 @@ def test_an_exchange_of_some_ranks_is_no_collective(annotation: str, compared: i
     three = [waiting(False, "ncclDevKernel_SendRecv(x)", annotation) for _ in range(3)]
     traces = [read_trace_file(path) for path in rank_files(tmp_path, three)]
     assert compare_ranks(traces).collectives == compared
+
+
+def test_time_between_marked_steps_is_no_time_of_a_step(tmp_path: Path) -> None:
+    without = explained(tmp_path, usual())
+    apart = []
+    for number in range(6):
+        for event in usual(steps=1):
+            moved = event | {"ts": event["ts"] + 5000 * number}
+            if "correlation" in event["args"]:
+                moved["args"] = {"correlation": event["args"]["correlation"] + 100 * number}
+            apart.append(moved | {"name": event["name"].replace("Step#0", f"Step#{number}")})
+    found = explained(tmp_path, apart)
+    assert (found.verdict.kind, found.replay.ok) == ("host", True)
+    assert found.replay.measured.value == pytest.approx(without.replay.measured.value, rel=0.02)
 
 
 def test_work_after_the_last_step_is_no_idle_time(tmp_path: Path) -> None:
@@ -636,6 +675,15 @@ def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
     )
     assert found.verdict.kind == "unclear"
     assert "300 copies (managed memory)" in text_of(found)
+
+
+@pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])
+def test_rows_of_a_database_without_a_time_are_counted_as_lost(many: int, kind: str, tmp_path: Path) -> None:
+    rows = [f"({int(1e9) + 900 * n}, NULL, 0, 0, 0, {77 << 24}, 1, 4, 2, 9)" for n in range(many)]
+    inserted = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}"
+    found = explain_traces([nsys(tmp_path / "t", usual(), inserted)])
+    assert found.verdict.kind == kind
+    assert text_of(found) != text_of(explain_traces([nsys(tmp_path / "whole", usual())]))
 
 
 def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:

@@ -72,6 +72,20 @@ def test_one_alone_that_may_wait_for_the_device_names_no_lock() -> None:
     assert limit(record, open_alone) == "unknown"
 
 
+@pytest.mark.parametrize(("least", "expected"), [(0.95, "device"), (0.5, "unknown")])
+def test_one_alone_waits_for_the_device_only_where_all_surely_do_as_much_work(least: float, expected: Limit) -> None:
+    alone = peers(count=1, cost=(24.2, 23.6, 24.8), issue=(12.0, 11.8, 12.2), cpu=(24.2, 23.6, 24.8))
+    more = {**SLOWER, "work": (1.0, least, 1.2), "issue": (120.0, 110.0, 131.0)}
+    assert limit(peers(common=more), alone) == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(0.99, "slices"), (1.3, "unknown")])
+def test_slices_are_named_only_where_all_together_surely_do_no_more_than_one(most: float, expected: Limit) -> None:
+    two = peers(count=2, slice=(2_000.0, 1_900.0, 2_100.0), hand_over=(100.0, 90.0, 110.0))
+    record = peers(common={**SLOWER, "work": (0.9, 0.8, most), "issue": (60.0, 40.0, 90.0)})
+    assert limit(record, HOST_BOUND, two) == expected
+
+
 @pytest.mark.parametrize("way", ["processes", "threads", "busy"])
 @pytest.mark.parametrize("ready", [(0.80, 0.75, 0.85), (0.48, 0.05, 0.91), (0.0, 0.0, 0.001)])
 @pytest.mark.parametrize("issue", [(0.418, 0.41, 0.43), (3.4, 3.3, 3.5)])

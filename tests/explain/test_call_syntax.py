@@ -50,6 +50,7 @@ def test_a_statement_with_a_colon_names_no_function(call: str) -> None:
         ("n='a,b',c", ["'a,b'", "c"]),
         ("n={1: 2, 3: 4},f(1, 2)", ["{1: 2, 3: 4}", "f(1, 2)"]),
         (r"n='a\',b',2", [r"'a\',b'", "2"]),
+        (r"n='C:\\',2", [r"'C:\\'", "2"]),
     ],
 )
 def test_the_values_of_a_variable_are_split_at_commas_outside_brackets_and_quotes(vary: str, values: list[str]) -> None:

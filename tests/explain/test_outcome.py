@@ -275,3 +275,12 @@ def test_a_step_that_returns_nothing_and_changes_nothing_has_no_results_to_compa
     x = np.ones(8)
     found = compare_outcomes(_trained(lambda: x.sum() and None), _trained(lambda: x.sum() and None))
     assert (found.differences, bool(found.unknown)) == ([], True)
+
+
+@pytest.mark.parametrize(("second", "same"), [(True, True), (None, True), (False, False)])
+def test_an_alternative_that_was_not_tried_with_other_values_is_not_called_cached(
+    second: bool | None, same: bool
+) -> None:
+    values = result_values("step 1", np.ones(4))[0]
+    found = compare_outcomes(StepOutcome(values, [], responds=True), StepOutcome(values, [], responds=second), own=True)
+    assert (found.differences, not found.unknown) == ([], same)

@@ -19,7 +19,7 @@ import pytest
 from overhead.cli import main
 from overhead.errors import BadFile, UsageError
 from overhead.explain import nsys_export
-from overhead.explain.ranks import compare_ranks
+from overhead.explain.ranks import compare_ranks, rank_sentences
 from overhead.explain.record import Explanation
 from overhead.explain.recording import clocks_of
 from overhead.explain.replay import launch_delays
@@ -311,6 +311,7 @@ def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
     assert (found.steps, found.collectives) == (2, 2)
     assert [row.last_share for row in found.rows] == [0.5, 0.5]
     assert [row.waits_ns for row in found.rows] == pytest.approx([2_475_000, 2_475_000])
+    assert not any("is late" in said for said in rank_sentences(found)), "none is, as each is as often as the other"
 
 
 def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
@@ -321,6 +322,16 @@ def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Pa
     assert "A step of rank 1 takes" in said
     apart = [rank(numbers, lambda step: {1: (ALL_REDUCE, 9.0)}, 0) for numbers in ((1, 2), (3, 4))]
     assert "cannot be compared" in text_of(explain_traces(rank_files(tmp_path, apart)))
+
+
+def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(tmp_path: Path) -> None:
+    gather = "ncclDevKernel_AllGather(x)"
+    few = {3: (ALL_REDUCE, 60.0), 9: (gather, 60.0)}
+    more = few | {5: (ALL_REDUCE, 60.0), 7: (ALL_REDUCE, 60.0)}
+    paths = rank_files(tmp_path, [rank(range(4), lambda step, own=own: own, 0) for own in (few, more)])  # type: ignore[misc]
+    for order in (paths, paths[::-1]):
+        found = compare_ranks([read_trace_file(path) for path in order])
+        assert (found.steps, found.collectives, found.left_out) == (4, 4, 12)
 
 
 def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> None:
@@ -481,6 +492,20 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     graph.span("kernel", "gemm", 26, 5, pid=0, tid=7, args={"correlation": 1})
     (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", graph.events)))
     assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
+
+
+def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(tmp_path: Path) -> None:
+    program = Program()
+    program.step(1, 0, 10_000)
+    program.launch(100, 110, 4_890, "long")
+    program.call("cudaStreamWaitEvent", 200, 2)
+    program.launch(210, 5_005, 10, "after", tid=9)
+    program.launch(220, 5_000, 2_000, "long")
+    program.launch(300, 7_010, 10, "late", tid=9)
+    delays = launch_delays(read_trace_file(kineto(tmp_path / "t.json", program.events)))
+    assert [each.others for each in delays] == pytest.approx([0, 4_790_000, 0, 0])
+    assert delays[3].own == pytest.approx(4_715_000)
+    assert delays[3].latency == pytest.approx(1_995_000)
 
 
 def test_each_device_is_a_device(tmp_path: Path) -> None:

@@ -165,6 +165,17 @@ def test_a_stack_of_half_of_the_nodes_is_judged_among_these(tmp_path: Path, caps
     assert verdicts(nodes, "partly ok") == {f"n{number}" for number in range(1, 10, 2)}
 
 
+def test_a_stack_that_no_node_has_is_no_fault_of_a_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet(tmp_path)
+    for path in tmp_path.glob("*/*.json"):
+        run = read_fingerprint(path)
+        absent = msgspec.structs.replace(refused(run.records[0], "unavailable"), stack="warp")
+        save(path, msgspec.structs.replace(run, records=[*run.records, absent]))
+    code, nodes, _ = gate(tmp_path, capsys)
+    assert code == OK
+    assert verdicts(nodes, "ok") == nodes.keys()
+
+
 def test_a_stack_of_few_nodes_is_not_judged_on_these(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fleet(tmp_path)
     for number in range(3, 10):
@@ -265,6 +276,17 @@ def test_old_runs_are_not_judged_in_place_of_newer_ones_that_cannot_be_read(
     expected = UNTESTED if newer or fault == "no text" else OK
     assert code == expected
     assert verdicts(nodes, "unknown") == ({"n3"} if expected else set())
+
+
+def test_a_slow_node_fails_the_gate_also_if_its_newest_file_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(tmp_path, slow=[3], host=1.8)
+    (tmp_path / "n3" / "9.json").write_bytes(b"{")
+    code, nodes, found = gate(tmp_path, capsys)
+    assert code == SLOW
+    assert verdicts(nodes, "slow") == {"n3"}
+    assert [Path(path).name for path in found["skipped"]] == ["9.json"]
 
 
 def test_a_copy_under_another_name_is_no_other_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

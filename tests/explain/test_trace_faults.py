@@ -434,6 +434,16 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     assert found.verdict.overhead_share == pytest.approx(0.001, abs=2e-4)
 
 
+def test_a_recording_without_marks_ends_with_the_wait_for_its_last_work(tmp_path: Path) -> None:
+    program = Program()
+    program.call("cudaFree", 0, 90)
+    program.launch(100, 110, 1000)
+    program.call("cudaDeviceSynchronize", 200, 1400)
+    program.call("cuModuleUnload", 1700, 5000)
+    (step,) = read_trace_file(kineto(tmp_path / "t.json", program.events)).steps
+    assert (step.start, step.end) == pytest.approx((100e3, 1600e3), abs=10)
+
+
 def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
     program = Program()
     program.span("cpu_op", "aten::linear", 0, 900_000)

@@ -262,6 +262,19 @@ def test_a_claim_that_a_case_fails_is_reproduced_by_a_case_that_fails() -> None:
     assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
 
 
+def test_that_a_case_fails_is_judged_by_the_newest_run_also_if_an_older_one_has_a_value() -> None:
+    params: Params = {"mode": "default", "steps": 1000}
+    works = record("torch-compile", api="CPU", adapter="CPU", params=params)
+    broken = record(
+        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="failed", reason="RecursionError"
+    )
+    dates = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z")
+    for both, expected in (((works, broken), "reproduced"), ((broken, works), "refuted")):
+        looped = [msgspec.structs.replace(one, workload=UNROLLED) for one in both]
+        runs = [fingerprint(one, created=created) for one, created in zip(looped, dates, strict=True)]
+        assert judged("compile-fails-at-1000", *runs).verdict == expected
+
+
 def test_a_claim_without_a_record_names_the_command_that_measures_it() -> None:
     found = {one.claim.id: one for one in judge_runs([fingerprint()])}
     assert found["graph-1.6x"].verdict == "not testable here"

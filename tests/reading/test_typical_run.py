@@ -67,6 +67,16 @@ def test_one_cost_beyond_all_others_makes_no_fast_and_no_slow_run(first: float) 
 
 
 @pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize(("stacks", "placed"), [(4, False), (5, True)])
+def test_a_run_with_few_costs_has_no_place(stacks: int, placed: bool) -> None:
+    whole = costs_of(0.8)
+    records = whole.view.fingerprint.records[:stacks]
+    few = dispatch_costs(View(fingerprint(*records, machine=H200)))
+    assert few is not None
+    assert (place_of(few) is not None) == placed
+
+
+@pytest.mark.usefixtures("committed")
 def test_a_board_is_not_compared_with_itself() -> None:
     found = place_of(costs_of(0.94, board="0" * BOARD))
     assert found is not None

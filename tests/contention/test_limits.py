@@ -10,7 +10,7 @@ import pytest
 
 from overhead.contention.limits import limit_of
 from overhead.reading.view import View
-from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Target, Way
+from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Pattern, Target, Way
 from tests.contention.test_show import rows
 from tests.fakes.report import fingerprint
 
@@ -84,6 +84,14 @@ def test_slices_are_named_only_where_all_together_surely_do_no_more_than_one(mos
     two = peers(count=2, slice=(2_000.0, 1_900.0, 2_100.0), hand_over=(100.0, 90.0, 110.0))
     record = peers(common={**SLOWER, "work": (0.9, 0.8, most), "issue": (60.0, 40.0, 90.0)})
     assert limit(record, HOST_BOUND, two) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"), [("per-submit", "lock"), ("wait-each", "unknown"), ("read-each", "unknown")]
+)
+def test_an_enqueue_time_that_holds_the_wait_names_no_lock(pattern: Pattern, expected: Limit) -> None:
+    record = peers(issue=(120.0, 110.0, 131.0), common=SLOWER)
+    assert limit(msgspec.structs.replace(record, case=Case(pattern=pattern, caller="binding")), HOST_BOUND) == expected
 
 
 @pytest.mark.parametrize("way", ["processes", "threads", "busy"])

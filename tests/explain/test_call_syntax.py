@@ -10,6 +10,7 @@ from overhead.explain.call_syntax import assignments, check_does_something, name
 NOTHING = (
     "x: int", "x:int", "x", "x; y", "1", "'f()'", "...", "1 + 1", "y = 2 ** 10", "(1, 2)[0]", "lambda: f()",
     "(f(i) for i in x)", "def f(): g()", "async def f(): pass", "if 0: f()", "assert True", "global x", "step1:step",
+    "pass; x", "x; pass",
 )  # fmt: skip
 SOMETHING = (
     "f()", "x + 1", "x.y", "x[0]", "y = 1", "y = (1, 2)", "y = -1", "[x]", "not x", "x == 1", "f(2 * 1024)", "del x",

@@ -107,6 +107,23 @@ def test_a_daemon_that_holds_the_output_open_does_not_block_receive_and_ends_wit
         assert not psutil.wait_procs([daemon], timeout=GENEROUS_S)[1]
 
 
+STARTS_A_CHILD = f"""
+import sys, time
+from overhead.child import ChildProcess
+with ChildProcess("", None, bytes, python=[sys.executable, "-c", {DAEMON + "time.sleep(600)"!r}]) as one:
+    print(int(one.receive()), flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_daemon_of_a_child_of_a_child_ends_too() -> None:
+    with python(STARTS_A_CHILD) as process:
+        daemon = psutil.Process(int(process.receive()))
+        process.end()
+    assert not psutil.wait_procs([daemon], timeout=20)[1]
+
+
 PARENT = """
 import os, subprocess, sys
 code = "from overhead.child import input_lines; import ctypes, subprocess, sys, time; lines = input_lines(); "

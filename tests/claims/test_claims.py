@@ -197,6 +197,14 @@ def test_a_share_is_judged_by_what_it_leaves_too(
     assert verdict_on_value(*_claimed(published_value, "share"), _found((low + high) / 2, low, high)) == expected
 
 
+def test_a_range_of_shares_reaches_from_below_its_low_end_to_above_its_high_end() -> None:
+    claim, test = _claimed(0.75, "share")
+    wide = msgspec.structs.replace(claim, value=[0.2, 0.75])
+    assert verdict_on_value(wide, test, _found(0.72, 0.65, 0.80)) == "reproduced"
+    assert verdict_on_value(wide, test, _found(0.17, 0.15, 0.19)) == "reproduced"
+    assert verdict_on_value(wide, test, _found(0.90, 0.86, 0.93)) == "partial"
+
+
 def test_a_refuted_ratio_of_the_same_direction_says_whether_it_is_smaller_or_larger() -> None:
     claim, test = _claimed(2.0, "ratio")
     assert size_beside_published(claim, test, [_found(270.0, 88.0, 498.0)]) == "larger"
@@ -223,6 +231,14 @@ def _verdict(claim: str, *records: Record) -> str:
     return judged(claim, fingerprint(*records)).verdict
 
 
+@pytest.mark.parametrize(
+    ("naive", "verdict", "size"), [(400, "reproduced", ""), (120, "partial", ""), (60, "refuted", "smaller")]
+)
+def test_only_a_refuted_ratio_is_said_to_be_smaller_or_larger(naive: float, verdict: str, size: str) -> None:
+    found = judged("naive-20x", fingerprint(record(each=20_000.0, fixed=1e3 * naive - 20_000.0)))
+    assert (found.verdict, found.size) == (verdict, size)
+
+
 def test_a_claim_with_different_verdicts_on_two_targets_is_partial() -> None:
     far, near = record(each=20_000.0, fixed=380_000.0), record("dawn", each=20_000.0, fixed=1_000.0)
     assert _verdict("naive-20x", far) == "reproduced"
@@ -244,6 +260,19 @@ def test_a_claim_that_a_case_fails_is_reproduced_by_a_case_that_fails() -> None:
     looped = [msgspec.structs.replace(r, workload=UNROLLED) for r in (broken, works, missing, slow, other)]
     found = [_verdict("compile-fails-at-1000", r) for r in looped]
     assert found == ["reproduced", "refuted", "inconclusive", "inconclusive", "partial"]
+
+
+def test_that_a_case_fails_is_judged_by_the_newest_run_also_if_an_older_one_has_a_value() -> None:
+    params: Params = {"mode": "default", "steps": 1000}
+    works = record("torch-compile", api="CPU", adapter="CPU", params=params)
+    broken = record(
+        "torch-compile", each=None, api="CPU", adapter="CPU", params=params, status="failed", reason="RecursionError"
+    )
+    dates = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z")
+    for both, expected in (((works, broken), "reproduced"), ((broken, works), "refuted")):
+        looped = [msgspec.structs.replace(one, workload=UNROLLED) for one in both]
+        runs = [fingerprint(one, created=created) for one, created in zip(looped, dates, strict=True)]
+        assert judged("compile-fails-at-1000", *runs).verdict == expected
 
 
 def test_a_claim_without_a_record_names_the_command_that_measures_it() -> None:

@@ -129,6 +129,20 @@ def test_the_page_of_browser_replaces_its_own_file_and_no_other(
         assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.needs("jinja2")
+@pytest.mark.needs("matplotlib")
+@pytest.mark.needs("seaborn")
+def test_a_page_of_another_command_stays(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of_report, of_explain = trace.parent / "report" / "index.html", trace.parent / "site" / "index.html"
+    assert main(["report", str(EXAMPLE), "--out", str(of_report.parent)]) == 0
+    assert main(["explain", "--trace", str(trace), "--html", str(of_explain)]) == 0
+    before = of_report.read_bytes(), of_explain.read_bytes()
+    assert main(["explain", "--trace", str(trace), "--html", str(of_report)]) == 2
+    assert main(["report", str(EXAMPLE), "--out", str(of_explain.parent)]) == 2
+    assert (of_report.read_bytes(), of_explain.read_bytes()) == before
+    assert [path.name for path in of_explain.parent.iterdir()] == ["index.html"]
+
+
 @pytest.mark.parametrize("command", [["run", "-p", "numpy"], ["contention", "-p", "numpy"], ["browser"]])
 def test_a_file_of_results_is_not_overwritten(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -21,7 +21,8 @@ from overhead.comparing.show import comparison_blocks
 from overhead.errors import BadFile
 from overhead.loading import files
 from overhead.loading.reduce import load
-from overhead.results import Gpu, Machine, OpenedLine, PlannedLine, Record, Target
+from overhead.results import Gpu, Machine, OpenedLine, PlannedLine, Record, Status, Target
+from tests.comparing.test_verdicts import in_turn
 from tests.fakes.runs import COSTS, MACHINE, Made
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +74,18 @@ def test_a_case_that_did_not_do_its_work_in_a_run_is_not_faster_and_does_not_pas
         assert main(["compare", str(base), str(new), "--fail-over", "10", *more]) == 3
 
 
+@pytest.mark.parametrize("status", ["unverified", "failed"])
+def test_a_case_that_is_refused_as_a_whole_proves_nothing_by_a_figure_that_it_still_has(
+    tmp_path: Path, status: Status
+) -> None:
+    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6], costs=scaled(0.6))
+    run = load(new / "6.json")
+    first, *others = run.records
+    whole = msgspec.structs.replace(first, status=status, reason="the reason")
+    files.write_fingerprint(new / "6.json", msgspec.structs.replace(run, records=[whole, *others]))
+    assert verdicts(compare(base, new)) == {"small": "not tested", "middle": "faster", "large": "faster"}
+
+
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_decide(tmp_path: Path, bad: int) -> None:
     base = side(tmp_path / "base", range(3))
@@ -91,6 +104,16 @@ def test_a_run_without_a_value_does_not_count_and_the_order_of_names_does_not_de
     assert all(one[0] == "slower" and one[2] == (3, 2) and one[3] for one in answer)
 
 
+@pytest.mark.parametrize("refused", ["base", "new"])
+def test_of_runs_in_turn_a_pair_counts_only_if_both_sides_have_a_value(tmp_path: Path, refused: str) -> None:
+    for common in (1, 2, 3):
+        in_turn(tmp_path, common)
+    refuse(tmp_path / refused / "2.json", "nonlinear", ["small"])
+    found = compare(tmp_path / "base", tmp_path / "new")
+    processes = {case.case.rpartition("size=")[2]: case.processes for case in found.cases}
+    assert processes == {"small": (10, 10), "middle": (15, 15), "large": (15, 15)}
+
+
 def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
     copy_with_date(base / "1.json", base / "copy.json")
@@ -101,6 +124,17 @@ def test_a_copy_with_another_date_is_no_other_run(tmp_path: Path, capsys: pytest
     assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert set(verdicts(compare(base, new)).values()) == {"not tested"}
+
+
+def test_a_copy_with_another_date_and_fewer_cases_is_no_other_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
+    run = load(base / "2.json")
+    part = msgspec.structs.replace(run, created="2026-11-30T00:00:00Z", records=run.records[:1])
+    files.write_fingerprint(new / "part.json", part)
+    assert main(["compare", str(base), str(new), "--fail-over", "10"]) == 2
+    assert "on both sides" in capsys.readouterr().err
 
 
 def copy_with_date(source: Path, target: Path) -> None:
@@ -121,6 +155,17 @@ def test_runs_of_two_versions_on_one_side_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"2\.json: numpy 2\.4, but 1\.26 in 1\.json"):
         compare(paths[:2], paths[2])
     assert compare([paths[0], paths[2]], paths[1]).differences
+
+
+def test_a_variable_that_one_run_of_a_side_sets_and_the_other_does_not_is_refused(tmp_path: Path) -> None:
+    base, new = side(tmp_path / "base", [1, 2]), side(tmp_path / "new", [5, 6])
+    path = base / "2.json"
+    set_in_one = msgspec.structs.replace(load(path), environment={"CUDA_LAUNCH_BLOCKING": "1"})
+    files.write_fingerprint(path, set_in_one)
+    for sides in ((base, new), (new, base)):
+        with pytest.raises(BadFile, match="CUDA_LAUNCH_BLOCKING"):
+            compare(*sides)
+    assert compare(base / "1.json", new).base == ("1.json",)
 
 
 def test_only_the_cases_of_a_changed_kernel_are_refused(tmp_path: Path) -> None:

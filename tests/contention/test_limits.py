@@ -10,7 +10,7 @@ import pytest
 
 from overhead.contention.limits import limit_of
 from overhead.reading.view import View
-from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Target, Way
+from overhead.results import Api, Caller, Case, Contention, Figure, Limit, Pattern, Target, Way
 from tests.contention.test_show import rows
 from tests.fakes.report import fingerprint
 
@@ -70,6 +70,28 @@ def test_one_alone_that_may_wait_for_the_device_names_no_lock() -> None:
     record = peers("threads", caller="native", issue=(166.0, 150.0, 180.0), cost=(160.0, 150.0, 170.0),
                    slowdown=(6.9, 3.1, 15.3), work=(1.16, 0.52, 2.55), cpu=(33.0, 29.0, 36.0))  # fmt: skip
     assert limit(record, open_alone) == "unknown"
+
+
+@pytest.mark.parametrize(("least", "expected"), [(0.95, "device"), (0.5, "unknown")])
+def test_one_alone_waits_for_the_device_only_where_all_surely_do_as_much_work(least: float, expected: Limit) -> None:
+    alone = peers(count=1, cost=(24.2, 23.6, 24.8), issue=(12.0, 11.8, 12.2), cpu=(24.2, 23.6, 24.8))
+    more = {**SLOWER, "work": (1.0, least, 1.2), "issue": (120.0, 110.0, 131.0)}
+    assert limit(peers(common=more), alone) == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(0.99, "slices"), (1.3, "unknown")])
+def test_slices_are_named_only_where_all_together_surely_do_no_more_than_one(most: float, expected: Limit) -> None:
+    two = peers(count=2, slice=(2_000.0, 1_900.0, 2_100.0), hand_over=(100.0, 90.0, 110.0))
+    record = peers(common={**SLOWER, "work": (0.9, 0.8, most), "issue": (60.0, 40.0, 90.0)})
+    assert limit(record, HOST_BOUND, two) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"), [("per-submit", "lock"), ("wait-each", "unknown"), ("read-each", "unknown")]
+)
+def test_an_enqueue_time_that_holds_the_wait_names_no_lock(pattern: Pattern, expected: Limit) -> None:
+    record = peers(issue=(120.0, 110.0, 131.0), common=SLOWER)
+    assert limit(msgspec.structs.replace(record, case=Case(pattern=pattern, caller="binding")), HOST_BOUND) == expected
 
 
 @pytest.mark.parametrize("way", ["processes", "threads", "busy"])

@@ -10,6 +10,7 @@ from overhead.explain.call_syntax import assignments, check_does_something, name
 NOTHING = (
     "x: int", "x:int", "x", "x; y", "1", "'f()'", "...", "1 + 1", "y = 2 ** 10", "(1, 2)[0]", "lambda: f()",
     "(f(i) for i in x)", "def f(): g()", "async def f(): pass", "if 0: f()", "assert True", "global x", "step1:step",
+    "pass; x", "x; pass",
 )  # fmt: skip
 SOMETHING = (
     "f()", "x + 1", "x.y", "x[0]", "y = 1", "y = (1, 2)", "y = -1", "[x]", "not x", "x == 1", "f(2 * 1024)", "del x",
@@ -50,6 +51,7 @@ def test_a_statement_with_a_colon_names_no_function(call: str) -> None:
         ("n='a,b',c", ["'a,b'", "c"]),
         ("n={1: 2, 3: 4},f(1, 2)", ["{1: 2, 3: 4}", "f(1, 2)"]),
         (r"n='a\',b',2", [r"'a\',b'", "2"]),
+        (r"n='C:\\',2", [r"'C:\\'", "2"]),
     ],
 )
 def test_the_values_of_a_variable_are_split_at_commas_outside_brackets_and_quotes(vary: str, values: list[str]) -> None:

@@ -163,6 +163,12 @@ def test_a_replay_that_a_cuda_graph_contradicts_gives_no_verdict_on_host_or_devi
     assert not any("not make it faster" in said for said in faster.sentences)
 
 
+def test_a_gain_with_a_wide_interval_contradicts_no_verdict() -> None:
+    assert with_alternatives(HOST, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "host"
+    assert with_alternatives(WAITS, gained(UNSYNCHRONISED, 1.5, 0.6, kind="bound")).verdict.kind == "synchronisation"
+    assert with_alternatives(ON_DEVICE, gained(CUDA_GRAPH, 1.5, 0.6)).verdict.kind == "device"
+
+
 def test_pinned_memory_is_recommended_as_far_as_it_was_measured_to_help() -> None:
     found = with_alternatives(UPLOADS, gained(PINNED, 1.0))
     (said,) = [each for each in found.verdict.sentences if "pin_memory()" in each]

@@ -242,6 +242,25 @@ def test_equal_results_are_not_enough_if_the_alternative_does_not_reach_the_chan
     assert found.left_out["weight"][0] == 4
 
 
+def test_state_that_both_reach_is_compared_although_the_alternative_lacks_other_state() -> None:
+    def trained(change: float, *, whole: bool) -> Any:
+        weight, moment = np.ones(4), np.ones(3)
+
+        def both() -> None:
+            weight[:] += change
+            moment[:] += 1
+
+        def one() -> None:
+            weight[:] += change
+
+        return _trained(both if whole else one)
+
+    found = compare_outcomes(trained(0.5, whole=True), trained(0.5, whole=False), own=True)
+    assert (found.differences, found.count, found.unknown) == ([], 4, "")
+    assert found.left_out["moment"][0] == 3
+    assert compare_outcomes(trained(0.5, whole=True), trained(0.25, whole=False), own=True).differences
+
+
 def test_an_alternative_of_the_user_may_have_arrays_and_names_of_its_own() -> None:
     table, copy, scratch = np.ones(3), np.ones(5), np.zeros(2)
 
@@ -275,3 +294,12 @@ def test_a_step_that_returns_nothing_and_changes_nothing_has_no_results_to_compa
     x = np.ones(8)
     found = compare_outcomes(_trained(lambda: x.sum() and None), _trained(lambda: x.sum() and None))
     assert (found.differences, bool(found.unknown)) == ([], True)
+
+
+@pytest.mark.parametrize(("second", "same"), [(True, True), (None, True), (False, False)])
+def test_an_alternative_that_was_not_tried_with_other_values_is_not_called_cached(
+    second: bool | None, same: bool
+) -> None:
+    values = result_values("step 1", np.ones(4))[0]
+    found = compare_outcomes(StepOutcome(values, [], responds=True), StepOutcome(values, [], responds=second), own=True)
+    assert (found.differences, not found.unknown) == ([], same)

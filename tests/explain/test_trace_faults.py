@@ -19,7 +19,7 @@ import pytest
 from overhead.cli import main
 from overhead.errors import BadFile, UsageError
 from overhead.explain import nsys_export
-from overhead.explain.ranks import compare_ranks
+from overhead.explain.ranks import compare_ranks, rank_sentences
 from overhead.explain.record import Explanation
 from overhead.explain.recording import clocks_of
 from overhead.explain.replay import launch_delays
@@ -139,6 +139,17 @@ def test_a_recording_that_lost_little_says_so_and_gets_its_verdict(tmp_path: Pat
     assert "2 of" not in text_of(explained(tmp_path, events))
 
 
+@pytest.mark.parametrize(("lost", "kind"), [(2, "host"), (5, "unclear"), (12, "unclear")])
+def test_a_share_of_lost_work_above_two_per_cent_allows_no_verdict(lost: int, kind: str, tmp_path: Path) -> None:
+    events = usual(launches=20)
+    kernels = [event for event in events if is_kernel(event)]
+    without_work = [event for event in events if event not in kernels[40 : 40 + lost]]
+    assert explained(tmp_path, without_work).verdict.kind == kind
+    number = {event["args"]["correlation"] for event in kernels[40 : 40 + lost]}
+    without_calls = [event for event in events if is_kernel(event) or event["args"].get("correlation") not in number]
+    assert explained(tmp_path, without_calls).verdict.kind == kind
+
+
 def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
     """Launches into a graph that is captured do not run, and work from before the recording has no call in it."""
     program = Program(number=100)
@@ -158,6 +169,20 @@ def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
     found = explained(tmp_path, [*program.events, earlier | {"args": {"correlation": 1}}])
     assert found.verdict.kind == "device"
     assert "before the recording" in text_of(found)
+
+
+def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(tmp_path: Path) -> None:
+    """Work from before the recording runs before any other; later, its call is missing."""
+    events = []
+    for event in usual(launches=20):
+        number = event["args"].get("correlation", 0)
+        late = number % 2 == 0 and number > 40
+        if number and not (late and event["name"] == "cudaLaunchKernel"):
+            event["args"] = {"correlation": number + (1000 if not (late and is_kernel(event)) else 0)}
+        if not (late and event["name"] == "cudaLaunchKernel"):
+            events.append(event)
+    found = explained(tmp_path, events)
+    assert found.verdict.kind == "unclear"
 
 
 def test_a_recording_in_which_every_event_stands_twice_is_read_once(tmp_path: Path) -> None:
@@ -286,6 +311,7 @@ def test_ranks_that_wait_in_turn_are_late_in_half(tmp_path: Path) -> None:
     assert (found.steps, found.collectives) == (2, 2)
     assert [row.last_share for row in found.rows] == [0.5, 0.5]
     assert [row.waits_ns for row in found.rows] == pytest.approx([2_475_000, 2_475_000])
+    assert not any("is late" in said for said in rank_sentences(found)), "none is, as each is as often as the other"
 
 
 def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Path) -> None:
@@ -296,6 +322,16 @@ def test_ranks_without_a_common_collective_or_step_are_not_compared(tmp_path: Pa
     assert "A step of rank 1 takes" in said
     apart = [rank(numbers, lambda step: {1: (ALL_REDUCE, 9.0)}, 0) for numbers in ((1, 2), (3, 4))]
     assert "cannot be compared" in text_of(explain_traces(rank_files(tmp_path, apart)))
+
+
+def test_collectives_of_which_ranks_have_other_numbers_are_left_out_and_counted(tmp_path: Path) -> None:
+    gather = "ncclDevKernel_AllGather(x)"
+    few = {3: (ALL_REDUCE, 60.0), 9: (gather, 60.0)}
+    more = few | {5: (ALL_REDUCE, 60.0), 7: (ALL_REDUCE, 60.0)}
+    paths = rank_files(tmp_path, [rank(range(4), lambda step, own=own: own, 0) for own in (few, more)])  # type: ignore[misc]
+    for order in (paths, paths[::-1]):
+        found = compare_ranks([read_trace_file(path) for path in order])
+        assert (found.steps, found.collectives, found.left_out) == (4, 4, 12)
 
 
 def test_a_rank_whose_recording_lost_much_is_not_compared(tmp_path: Path) -> None:
@@ -359,6 +395,20 @@ def test_an_exchange_of_some_ranks_is_no_collective(annotation: str, compared: i
     assert compare_ranks(traces).collectives == compared
 
 
+def test_time_between_marked_steps_is_no_time_of_a_step(tmp_path: Path) -> None:
+    without = explained(tmp_path, usual())
+    apart = []
+    for number in range(6):
+        for event in usual(steps=1):
+            moved = event | {"ts": event["ts"] + 5000 * number}
+            if "correlation" in event["args"]:
+                moved["args"] = {"correlation": event["args"]["correlation"] + 100 * number}
+            apart.append(moved | {"name": event["name"].replace("Step#0", f"Step#{number}")})
+    found = explained(tmp_path, apart)
+    assert (found.verdict.kind, found.replay.ok) == ("host", True)
+    assert found.replay.measured.value == pytest.approx(without.replay.measured.value, rel=0.02)
+
+
 def test_work_after_the_last_step_is_no_idle_time(tmp_path: Path) -> None:
     program = Program()
     for number in range(3):
@@ -382,6 +432,16 @@ def test_a_recording_without_marks_is_one_step_from_the_first_launch_to_the_last
     assert "1.9 s" in found.verdict.sentences[0]
     assert found.verdict.kind == "device"
     assert found.verdict.overhead_share == pytest.approx(0.001, abs=2e-4)
+
+
+def test_a_recording_without_marks_ends_with_the_wait_for_its_last_work(tmp_path: Path) -> None:
+    program = Program()
+    program.call("cudaFree", 0, 90)
+    program.launch(100, 110, 1000)
+    program.call("cudaDeviceSynchronize", 200, 1400)
+    program.call("cuModuleUnload", 1700, 5000)
+    (step,) = read_trace_file(kineto(tmp_path / "t.json", program.events)).steps
+    assert (step.start, step.end) == pytest.approx((100e3, 1600e3), abs=10)
 
 
 def test_a_first_call_that_takes_long_is_start_up(tmp_path: Path) -> None:
@@ -442,6 +502,20 @@ def test_the_latency_is_a_median_and_waits_for_other_streams_are_none(tmp_path: 
     graph.span("kernel", "gemm", 26, 5, pid=0, tid=7, args={"correlation": 1})
     (only,) = launch_delays(read_trace_file(kineto(tmp_path / "graph.json", graph.events)))
     assert only.delay == pytest.approx(10_000), "the second node of a graph waits for the first one"
+
+
+def test_a_stream_waits_for_others_only_until_the_first_work_after_the_event(tmp_path: Path) -> None:
+    program = Program()
+    program.step(1, 0, 10_000)
+    program.launch(100, 110, 4_890, "long")
+    program.call("cudaStreamWaitEvent", 200, 2)
+    program.launch(210, 5_005, 10, "after", tid=9)
+    program.launch(220, 5_000, 2_000, "long")
+    program.launch(300, 7_010, 10, "late", tid=9)
+    delays = launch_delays(read_trace_file(kineto(tmp_path / "t.json", program.events)))
+    assert [each.others for each in delays] == pytest.approx([0, 4_790_000, 0, 0])
+    assert delays[3].own == pytest.approx(4_715_000)
+    assert delays[3].latency == pytest.approx(1_995_000)
 
 
 def test_each_device_is_a_device(tmp_path: Path) -> None:
@@ -636,6 +710,15 @@ def test_migrations_of_managed_memory_are_counted(tmp_path: Path) -> None:
     )
     assert found.verdict.kind == "unclear"
     assert "300 copies (managed memory)" in text_of(found)
+
+
+@pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])
+def test_rows_of_a_database_without_a_time_are_counted_as_lost(many: int, kind: str, tmp_path: Path) -> None:
+    rows = [f"({int(1e9) + 900 * n}, NULL, 0, 0, 0, {77 << 24}, 1, 4, 2, 9)" for n in range(many)]
+    inserted = f"INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES {','.join(rows)}"
+    found = explain_traces([nsys(tmp_path / "t", usual(), inserted)])
+    assert found.verdict.kind == kind
+    assert text_of(found) != text_of(explain_traces([nsys(tmp_path / "whole", usual())]))
 
 
 def test_a_program_without_pytorch_is_not_called_pytorch(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from multiprocessing.pool import ThreadPool
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -97,6 +99,19 @@ def test_a_process_and_a_thread_are_unfinished_until_they_end() -> None:
     process.communicate()
     thread.join()
     assert unfinished_of([process, thread]) is None
+
+
+def test_a_result_of_a_pool_is_unfinished_and_what_it_gives_is_not() -> None:
+    with ThreadPool(1) as pool:
+        result = pool.apply_async(abs, [-1])
+        assert unfinished_of([result]) is not None
+        assert unfinished_of([result.get()]) is None
+
+
+def test_a_task_of_an_event_loop_is_unfinished() -> None:
+    loop = asyncio.new_event_loop()
+    assert unfinished_of([loop.create_future()]) is not None
+    loop.close()
 
 
 def test_a_collection_of_dask_is_unfinished_and_an_array_without_one_is_not() -> None:

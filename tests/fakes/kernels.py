@@ -41,10 +41,10 @@ template <class Kernel> void all(Kernel kernel, word groups, word threads) {
 }
 """
 _TOGETHER = """
+#include <cstdlib>
 #include <functional>
 #include <setjmp.h>
 #include <ucontext.h>
-#include <vector>
 static Index threadIdx;
 static ucontext_t made;
 static jmp_buf home, fibers[1024];
@@ -55,12 +55,14 @@ static void back() { if (!_setjmp(fibers[threadIdx.x])) _longjmp(home, 1); }
 static void __syncthreads() { back(); }
 static void enter() { for (;;) { back(); body(); done[threadIdx.x] = true; } }
 static void start(unsigned int threads) {
-  static std::vector<char> stacks(1024 << 14);
+  // The dynamic linker saves all registers of the processor on the stack, with AMX 11 KiB of them.
+  static const size_t stack_bytes = 1 << 16;
+  static char *stacks = static_cast<char *>(std::malloc(1024 * stack_bytes));
   for (; started < threads; ++started) {
     ucontext_t fiber;
     getcontext(&fiber);
-    fiber.uc_stack.ss_sp = &stacks[started << 14];
-    fiber.uc_stack.ss_size = 1 << 14;
+    fiber.uc_stack.ss_sp = stacks + started * stack_bytes;
+    fiber.uc_stack.ss_size = stack_bytes;
     makecontext(&fiber, enter, 0);
     threadIdx.x = started;
     if (!_setjmp(home)) swapcontext(&made, &fiber);

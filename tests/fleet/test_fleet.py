@@ -65,6 +65,16 @@ def test_a_run_beyond_a_limit_makes_a_suspect_that_a_second_run_decides(
     assert main(["fleet", str(tmp_path), "--fail"]) == 1
 
 
+@pytest.mark.parametrize(("version", "groups"), [("kernel", 1), ("os", 1), ("overhead", 1), ("torch", 12)])
+def test_nodes_may_differ_in_what_does_not_make_them_another_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, groups: int
+) -> None:
+    fleet(tmp_path, 12, changed={number: {"versions": {version: f"6.{number}"}} for number in range(12)})
+    found, nodes = judged(tmp_path, capsys)
+    assert len(found["groups"]) == groups
+    assert {node["verdict"] for node in nodes.values()} == {"ok" if groups == 1 else "unknown"}
+
+
 def test_a_healthy_fleet_passes_the_gate_and_too_few_nodes_do_not(tmp_path: Path) -> None:
     fleet(tmp_path)
     assert main(["fleet", str(tmp_path), "--fail"]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -141,6 +142,19 @@ def test_a_stack_that_a_node_lacks_in_its_newest_run_is_named(
     assert reason in nodes["n3"]["not_judged"]["torch"]
 
 
+@pytest.mark.parametrize("status", ["failed", "unverified"])
+def test_a_node_on_which_one_case_did_not_do_its_work_is_partly_ok_if_the_others_have_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str
+) -> None:
+    fleet(tmp_path)
+    edited(tmp_path, "n3", lambda r: refused(r, status) if (r.stack, r.params["case"]) == ("torch", 2) else r, ["1"])
+    code, nodes, _ = gate(tmp_path, capsys)
+    assert code == UNTESTED
+    assert verdicts(nodes, "partly ok") == {"n3"}
+    assert [*nodes["n3"]["not_judged"]] == ["torch"]
+    assert "a fault" in nodes["n3"]["not_judged"]["torch"]
+
+
 def test_a_stack_of_half_of_the_nodes_is_judged_among_these(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fleet(tmp_path, slow=[2], stacks={"torch": 3.0})
     for number in range(1, 10, 2):
@@ -149,6 +163,17 @@ def test_a_stack_of_half_of_the_nodes_is_judged_among_these(tmp_path: Path, caps
     assert code == SLOW
     assert verdicts(nodes, "slow") == {"n2"}
     assert verdicts(nodes, "partly ok") == {f"n{number}" for number in range(1, 10, 2)}
+
+
+def test_a_stack_that_no_node_has_is_no_fault_of_a_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet(tmp_path)
+    for path in tmp_path.glob("*/*.json"):
+        run = read_fingerprint(path)
+        absent = msgspec.structs.replace(refused(run.records[0], "unavailable"), stack="warp")
+        save(path, msgspec.structs.replace(run, records=[*run.records, absent]))
+    code, nodes, _ = gate(tmp_path, capsys)
+    assert code == OK
+    assert verdicts(nodes, "ok") == nodes.keys()
 
 
 def test_a_stack_of_few_nodes_is_not_judged_on_these(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,6 +193,19 @@ def without_stack(folder: Path, node: str, stack: str) -> None:
         save(path, msgspec.structs.replace(run, records=records, contention=contention))
 
 
+def test_a_node_without_figures_of_all_devices_together_is_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(tmp_path)
+    for path in (tmp_path / "n3").glob("*.json"):
+        run = read_fingerprint(path)
+        save(path, msgspec.structs.replace(run, contention=[one for one in run.contention if one.peers == 1]))
+    code, nodes, _ = gate(tmp_path, capsys)
+    assert code == UNTESTED
+    assert verdicts(nodes, "unknown") == {"n3"}
+    assert [*nodes["n3"]["not_judged"]] == ["all devices together", "together"]
+
+
 def test_a_node_with_records_of_one_stack_alone_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,7 +219,15 @@ def test_a_node_with_records_of_one_stack_alone_is_not_judged(
 
 
 @pytest.mark.parametrize(
-    "left", ["nothing", "a journal", "samples", "a damaged journal", "a journal beside the folders"]
+    "left",
+    [
+        "nothing",
+        "a journal",
+        "samples",
+        "a damaged journal",
+        "a journal beside the folders",
+        pytest.param("a link to nothing", marks=pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")),
+    ],
 )
 def test_a_node_that_was_killed_is_counted_and_does_not_pass(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], left: str
@@ -230,6 +276,17 @@ def test_old_runs_are_not_judged_in_place_of_newer_ones_that_cannot_be_read(
     expected = UNTESTED if newer or fault == "no text" else OK
     assert code == expected
     assert verdicts(nodes, "unknown") == ({"n3"} if expected else set())
+
+
+def test_a_slow_node_fails_the_gate_also_if_its_newest_file_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(tmp_path, slow=[3], host=1.8)
+    (tmp_path / "n3" / "9.json").write_bytes(b"{")
+    code, nodes, found = gate(tmp_path, capsys)
+    assert code == SLOW
+    assert verdicts(nodes, "slow") == {"n3"}
+    assert [Path(path).name for path in found["skipped"]] == ["9.json"]
 
 
 def test_a_copy_under_another_name_is_no_other_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,7 +346,23 @@ def test_times_that_no_run_gives_are_named(tmp_path: Path, capsys: pytest.Captur
     code, nodes, found = gate(tmp_path, capsys)
     assert code == UNTESTED
     assert verdicts(nodes, "unknown") == {"n3"}
+    assert [Path(path).name for path in found["skipped"]] == ["0.json", "1.json"]
     assert all("1e+30" in reason for reason in found["skipped"].values())
+
+
+def test_one_time_that_no_run_gives_costs_a_file_its_other_times_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(tmp_path)
+    path = tmp_path / "n3" / "1.json"
+    run = read_fingerprint(path)
+    first, *others = run.records
+    figures = [msgspec.structs.replace(one, value=1e30, low=1e30, high=1e30) for one in first.figures]
+    save(path, msgspec.structs.replace(run, records=[msgspec.structs.replace(first, figures=figures), *others]))
+    code, nodes, found = gate(tmp_path, capsys)
+    assert code == UNTESTED
+    assert verdicts(nodes, "unknown") == {"n3"}
+    assert [Path(path).name for path in found["skipped"]] == ["1.json"]
 
 
 def test_two_groups_are_not_seen_in_nodes_that_are_all_slow_alike(

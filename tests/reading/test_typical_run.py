@@ -24,11 +24,14 @@ DATA = Path(__file__).parents[2] / "reports" / "data"
 STACKS = ("torch", "jax", "cupy", "cuda-driver", "triton", "warp")
 
 
-def costs_of(factor: float, board: str = "f" * BOARD, bound: str = "host") -> DispatchCosts:
-    """A run whose costs are so many times those that ``committed`` has at the median."""
+def costs_of(
+    factor: float, board: str = "f" * BOARD, bound: str = "host", first: float | None = None, **more: Any
+) -> DispatchCosts:
+    """A run whose costs are so many times those that ``committed`` has at the median. ``first``: of the first stack."""
+    factors = [factor if first is None else first, *[factor] * (len(STACKS) - 1)]
     records = [
-        msgspec.structs.replace(record(stack, each=factor * 10_000.0, api="CUDA"), device=board, bound=bound)
-        for stack in STACKS
+        msgspec.structs.replace(record(stack, each=times * 10_000.0, api="CUDA", **more), device=board, bound=bound)
+        for stack, times in zip(STACKS, factors, strict=True)
     ]
     found = dispatch_costs(View(fingerprint(*records, machine=H200)))
     assert found is not None
@@ -55,6 +58,25 @@ def test_a_run_is_placed_among_those_of_the_other_boards(factor: float, words: s
 
 
 @pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize("first", [0.8, 1.2])
+def test_one_cost_beyond_all_others_makes_no_fast_and_no_slow_run(first: float) -> None:
+    found = place_of(costs_of(1.0, first=first))
+    assert found is not None
+    assert found.lowest + found.highest == 1
+    assert "lies among" in place_sentence(costs_of(1.0, first=first))
+
+
+@pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize(("stacks", "placed"), [(4, False), (5, True)])
+def test_a_run_with_few_costs_has_no_place(stacks: int, placed: bool) -> None:
+    whole = costs_of(0.8)
+    records = whole.view.fingerprint.records[:stacks]
+    few = dispatch_costs(View(fingerprint(*records, machine=H200)))
+    assert few is not None
+    assert (place_of(few) is not None) == placed
+
+
+@pytest.mark.usefixtures("committed")
 def test_a_board_is_not_compared_with_itself() -> None:
     found = place_of(costs_of(0.94, board="0" * BOARD))
     assert found is not None
@@ -64,6 +86,7 @@ def test_a_board_is_not_compared_with_itself() -> None:
 @pytest.mark.usefixtures("committed")
 def test_costs_that_the_device_bounds_and_unknown_machines_have_no_place() -> None:
     assert place_of(costs_of(1.0, bound="device")) is None
+    assert place_of(costs_of(1.0, software=True)) is None
     other = dispatch_costs(View(fingerprint(*(record(stack, api="CUDA") for stack in STACKS))))
     assert other is not None
     assert place_sentence(other) == ""

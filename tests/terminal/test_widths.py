@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator
@@ -137,3 +138,12 @@ def test_columns_that_nobody_called_optional_go_last_first_and_are_named() -> No
     assert kept == [0, 2]
     assert "`why`" in text
     assert shown_columns(TABLE, 8)[1] == [0]
+
+
+def test_rows_that_a_terminal_leaves_out_are_counted() -> None:
+    whole, one = printed([TABLE], 100), printed([dataclasses.replace(TABLE, most=1)], 100)
+    assert "because" in one
+    assert "20.00" in whole
+    assert "20.00" not in one
+    assert "1 more" in one
+    assert "1 more" not in whole

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from overhead.measure.fitting.case_figures import estimate
+from overhead.measure.fitting.case_figures import estimate, is_drift_judged
+from overhead.measure.fitting.one_process import Process
 from overhead.results import Figure
-from tests.fakes.chains import anchored_series, dropped, measured
+from tests.fakes.chains import anchored_series, dropped, lines, measured, one_off_line, one_round
 from tests.fakes.machine import FakeClock, FastFakeChain, Law
 
 NOISE: dict[str, Any] = {"jitter": 0.005, "scatter": 0.1, "own": 0.003}
@@ -45,6 +46,17 @@ def test_a_cost_that_short_chains_do_not_have_says_from_which_n_on_it_holds(long
     assert complete.value == pytest.approx(30.0, rel=0.02)
     assert longest < complete.holds_from <= 50 * longest
     assert {found[name].holds_from for name in ("issue", "host")} == {complete.holds_from}
+
+
+def test_a_call_whose_cost_begins_later_than_that_of_its_work_says_so_itself() -> None:
+    """The device bounds T(n), so a slower call of short chains does not show there."""
+
+    def extra(n: np.ndarray) -> np.ndarray:
+        return np.where(n <= 20, n * 1_000.0, 0.0)
+
+    found = figures(Law(3_000.0, 10_000.0, 20e3, extra=extra, **NOISE))
+    assert (found["complete"].status, found["complete"].holds_from) == ("ok", 1)
+    assert 20 < found["issue"].holds_from <= 100
 
 
 def test_first_units_that_cost_more_move_the_start_beyond_them() -> None:
@@ -90,6 +102,14 @@ def test_a_wait_that_polls_has_no_start() -> None:
     assert found["complete"].holds_from == 0
 
 
+@pytest.mark.parametrize(("poll", "judged"), [(0.0, True), (1e6, False)])
+def test_a_drift_is_judged_unless_the_wait_polls(poll: float, judged: bool) -> None:
+    series = anchored_series(Law(2_000.0, 500.0, 20e3, poll=poll), processes=4)
+    assert is_drift_judged(series) == judged
+    assert ("drift judged" in estimate(series, 0.1)["complete"].rule) == judged
+    assert not is_drift_judged(replace(series, processes=series.processes[:1]))
+
+
 @pytest.mark.parametrize("resolution", [20_000, 100_000, 1_000_000, 15_600_000])
 def test_a_coarse_clock_gives_a_figure_or_says_that_it_is_too_coarse(resolution: int) -> None:
     found = figures(straight(5e3), resolution_ns=resolution)["complete"]
@@ -124,3 +144,20 @@ def test_units_that_are_rounded_up_are_not_two_speeds(size: int) -> None:
         complete = found["complete"]
         assert complete.status != "bimodal"
         assert complete.status != "ok" or complete.value == pytest.approx(5e3, rel=0.05)
+
+
+@pytest.mark.parametrize(("both", "status"), [(False, "noisy"), (True, "bimodal")])
+def test_anchors_that_are_alike_deny_two_speeds_unless_a_process_has_both(both: bool, status: str) -> None:
+    fast, slow = [600.0] * 10, [1_200.0] * 10
+    of_processes = [fast, slow, fast, slow, fast, [*fast[:5], *slow[:5]] if both else slow]
+    anchors = one_off_line([91_000.0, 901_000.0] * 3, [100, 1_000] * 3)
+    processes = []
+    for number, slopes in enumerate(of_processes):
+        rows = [
+            [[n, round(slope * n / 2), round(1_000 + slope * n)] for n in (1, 2, 4, 8, 16, 100)] for slope in slopes
+        ]
+        rounds = [one_round(2 * row, (50_000, 50_000), index) for index, row in enumerate(rows)]
+        processes.append(Process(rounds, {"anchor": anchors}, number=number))
+    found = estimate(replace(lines(600.0), processes=processes, synchronous=True, anchored=True), 0.1)["complete"]
+    assert found.status == status
+    assert [*(found.modes or [])] == ([600.0, 1_200.0] if both else [])

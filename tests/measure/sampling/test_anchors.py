@@ -113,6 +113,18 @@ def test_a_far_anchor_extends_the_figure_or_refuses_it(times: float, status: str
     assert (found.status, found.holds_to) == (status, to)
 
 
+@pytest.mark.parametrize(("queued", "status", "to"), [(0.5, "ok", 10 * FAR), (0.0, "nonlinear", 0)])
+def test_time_in_which_another_thread_had_the_processor_is_no_bend_at_the_far_anchor(
+    queued: float, status: str, to: int
+) -> None:
+    ten = 10 * ON_THE_LINE
+    far: dict[str, Any] = {"anchor_far": one_off_line([ten, 1.5 * ten], [FAR, 10 * FAR])}
+    if queued:
+        far["anchor_far_queued"] = one_off_line([0.0, queued * ten], [FAR, 10 * FAR])
+    found = complete(anchored(ON_THE_LINE, **far))
+    assert (found.status, found.holds_to) == (status, to)
+
+
 def test_each_process_has_its_own_sizes_of_n_and_an_anchor_ten_times_as_long_as_the_largest() -> None:
     series = run(Law(2_000.0, 0.0, 20e3, **NOISE))
     tops = [int(max(p.values("ladder"))) for p in series.processes]

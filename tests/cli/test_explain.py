@@ -54,9 +54,9 @@ def test_explain_writes_its_files_and_prints_their_paths(
     assert "Host-bound" in printed.out
     assert printed.out.endswith(f"explanation: {out}\npage: {html}\n")
     assert read(out).verdict.kind == "host"
-    assert "Host-bound" in html.read_text()
+    assert "Host-bound" in html.read_text("utf-8")
     assert main(["explain", "decode.py:step", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
+    assert json.loads(capsys.readouterr().out) == json.loads(out.read_text("utf-8"))
 
 
 def test_explain_interrupted_after_the_profile_shows_and_writes_its_result(

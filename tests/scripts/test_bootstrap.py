@@ -116,6 +116,12 @@ def test_without_a_gpu_only_a_cpu_build_of_torch_is_installed(
     assert [command[-1] for command in calls] == ([wheel] if installed else [])
 
 
+needs_ensurepip = pytest.mark.skipif(
+    importlib.util.find_spec("ensurepip") is None, reason="this Python has no ensurepip, as its embedded package"
+)
+
+
+@needs_ensurepip
 def test_make_sets_up_the_environment_only_once(
     script: ModuleType, calls: Calls, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,6 +141,7 @@ def test_make_sets_up_the_environment_only_once(
     assert calls
 
 
+@needs_ensurepip
 def test_a_failing_pip_is_reported_in_one_line(
     script: ModuleType, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,5 +157,5 @@ def test_make_clean_does_not_remove_measurements(script: ModuleType, root: Path)
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
     assert script.main(["clean"]) == script.main(["clean"]) == 0
-    left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    left = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
     assert left == {"pyproject.toml", "scripts/bootstrap.py", "reports/local/a.json"}

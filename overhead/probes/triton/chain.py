@@ -151,7 +151,7 @@ def _module(text: str) -> Any:
     """Write the text to a file and import it as a module, because Triton reads the source of a kernel from its file."""
     folder = Path(tempfile.mkdtemp(dir=scratch.folder()))
     path = folder / f"workload_{sources.sha256_of(text)[:12]}.py"
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

@@ -70,7 +70,7 @@ def add_commands(commands: Any) -> None:
         "--seconds", metavar="S", type=float, default=90.0, help="longest time without compilation (default: 90)"
     )
     explain.add_argument("--out", metavar="FILE.json", type=Path, help="write the result")
-    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with charts and all lines")
+    explain.add_argument("--html", metavar="FILE.html", type=Path, help="write a page with all lines")
     add_json(explain)
     explain.set_defaults(call=explain_command)
 

@@ -208,4 +208,6 @@ def _unpinned_less(costs: DispatchCosts) -> str:
             if met_below(record):
                 called = KIND_WORDS[kind] if kind == "batched" else CALLER_WORDS[record.caller]
                 below.append(f"{row.name}, {called}")
-    return f"Unpinned processes paid less than the undisturbed cost through: {'; '.join(below)}." if below else ""
+    if not below:
+        return ""
+    return f"Through these stacks, unpinned processes paid less than the undisturbed cost: {'; '.join(below)}."

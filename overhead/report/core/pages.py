@@ -24,7 +24,7 @@ from overhead.blocks.parts import Drawing, Part, Table, Text, cell_text
 from overhead.errors import CannotWrite, one_line
 from overhead.export import csv_text
 from overhead.loading.files import make_folder, write_fingerprint
-from overhead.loading.outputs import Output, check_not_input, check_outputs, page_of
+from overhead.loading.outputs import Output, check_not_input, check_outputs, is_made, page_of
 from overhead.reading.dispatch_costs import dispatch_costs
 from overhead.reading.format import count, plain, run_time
 from overhead.reading.glossary import GLOSSARY, Term
@@ -111,13 +111,16 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
     A new report begins with an empty first page, so that one that was interrupted can be made again.
     """
     front = out / FRONT.path
-    check_outputs([Output(front, page_of("report"))], inputs)
+    made = page_of("report")
+    check_outputs([Output(front, made)], inputs)
     if front.is_file() and front.stat().st_size > 0:
         return
+    others = list(out.glob(f"{PAGES_FOLDER}/*"))
+    is_report = bool(others) and all(page.is_file() and is_made(Output(page, made)) for page in others)
     for folder in _FOLDERS:
-        if any(out.glob(f"{folder}/*")):
-            what = "has files, and no report made them, so none is overwritten"
-            raise CannotWrite(f"{out / folder}: {what}; name another folder")
+        if not is_report and any(out.glob(f"{folder}/*")):
+            what = f"has files, and {front}, which would show that a report made them, is not there"
+            raise CannotWrite(f"{out / folder}: {what}; remove this folder or name another one in --out")
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
     front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
 

@@ -161,7 +161,7 @@ def _operations(torch: Any, folder: str, found: BlockCounts) -> Iterator[None]:
                 return func(*args, **(kwargs or {}))
             return counter.read(name, func, args, kwargs or {}, sys._getframe(1))
 
-    readers = {name: counter.reading(name) for name in (*_READS, *_READS_OF_ONE)}
+    readers: dict[str, Any] = {name: counter.reading(name) for name in (*_READS, *_READS_OF_ONE)}
     with mock.patch.multiple(torch.Tensor, **readers), CountReads(), CountOperations():
         yield
 

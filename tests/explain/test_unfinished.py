@@ -53,7 +53,7 @@ LAZY = {
     "calls until a value": lambda: iter(lambda: 1, 1),
     "rows of a file": lambda: csv.reader(["a,b"]),
     "rows with names": lambda: csv.DictReader(["a,b"]),
-    "results of a pool": lambda: multiprocessing.pool.IMapIterator(SimpleNamespace(_cache={})),
+    "results of a pool": lambda: multiprocessing.pool.IMapIterator(of_library("a pool", "Pool", _cache={})),
     "a future": Future,
     "a future in a list": lambda: [1, Future()],
     "a generator in a dict": lambda: {"rows": (1, numbers())},

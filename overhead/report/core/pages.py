@@ -117,10 +117,11 @@ def _claim(out: Path, inputs: Sequence[Path]) -> None:
         return
     others = list(out.glob(f"{PAGES_FOLDER}/*"))
     is_report = bool(others) and all(page.is_file() and is_made(Output(page, made)) for page in others)
-    for folder in _FOLDERS:
-        if not is_report and any(out.glob(f"{folder}/*")):
-            what = f"has files, and {front}, which would show that a report made them, is not there"
-            raise CannotWrite(f"{out / folder}: {what}; remove this folder or name another one in --out")
+    held = [str(out / folder) for folder in _FOLDERS if any(out.glob(f"{folder}/*"))]
+    if held and not is_report:
+        have = "has files" if len(held) == 1 else "have files"
+        what = f"{have}, and {front}, which would show that a report made them, is not there"
+        raise CannotWrite(f"{' and '.join(held)}: {what}; remove {' and '.join(held)}, or name another folder in --out")
     front.unlink(missing_ok=True)  # an empty file, or a link to nothing
     front.write_text(rendered([], heading="", about="", drawn_from=""), encoding="utf-8")
 
